@@ -1,0 +1,66 @@
+"""What does `chunkwise` do, and how do its errors reach the terminal?"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from chunkwise.errors import ChunkwiseError
+
+# Subcommands are imported when used, so that `chunkwise --help` stays instant.
+COMMANDS = {
+    "inspect": "Show what decides a file's speed: layout, chunks, filters, ratio.",
+    "bench": "Time access patterns on a file, and say why they cost what they cost.",
+    "sample": "Write one of the papers' datasets, generated deterministically.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in `chunkwise.cli.<name>` as `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module, or None for a name that is not ours."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"chunkwise.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="chunkwise")
+def cli() -> None:
+    """Measure, explain and fix slow HDF5 and netCDF-4 input and output."""
+
+
+def main() -> None:
+    """Run the command line; every expected error is one line and exit code 2."""
+    try:
+        code = cli.main(standalone_mode=False, prog_name="chunkwise")
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(2)
+    except ChunkwiseError as wrong:
+        click.echo(f"chunkwise: {wrong}", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("chunkwise: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`chunkwise inspect f.h5 | head`): not an error.
+        sys.stderr.close()
+        sys.exit(0)
