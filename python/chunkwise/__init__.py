@@ -1,1 +1,25 @@
-"""Measure, explain and fix slow HDF5 and netCDF-4 input and output."""
+"""Measure, explain and fix slow HDF5 and netCDF-4 input and output.
+
+>>> import chunkwise
+>>> with chunkwise.open("file.nc") as f:          # doctest: +SKIP
+...     field = f["group/temperature"][0]
+"""
+
+from chunkwise._native import __version__, cache_stats, thread_count
+from chunkwise.dataset import Dataset, File, Group, open, wrap
+from chunkwise.errors import ChunkwiseError
+from chunkwise.selection import Selection, hyperslab
+
+__all__ = [
+    "ChunkwiseError",
+    "Dataset",
+    "File",
+    "Group",
+    "Selection",
+    "__version__",
+    "cache_stats",
+    "hyperslab",
+    "open",
+    "thread_count",
+    "wrap",
+]

@@ -1,5 +1,6 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
+from collections.abc import Sequence
 from typing import Any, TypedDict, final
 
 import numpy as np
@@ -30,15 +31,80 @@ class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
     @staticmethod
-    def from_handle(path: str) -> Library: ...
+    def from_handle(path: str, lock: Any) -> Library:
+        """The libhdf5 on which the loaded module at `path` depends.
+
+        `lock` has ``acquire`` and ``release`` and is held during every call.
+        Raises `LibraryError`.
+        """
     @staticmethod
-    def from_path(path: str) -> Library: ...
+    def from_path(path: str) -> Library:
+        """Load the libhdf5 at `path`.  Raises `LibraryError`."""
     @staticmethod
-    def from_process() -> Library: ...
+    def from_process() -> Library:
+        """The one libhdf5 loaded in this process; `LibraryError` for none or several."""
     @property
     def version(self) -> tuple[int, int, int]: ...
     @property
     def path(self) -> str: ...
+
+@final
+class Dataset:
+    """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
+
+    The handles must be live handles of `library`; `label` begins every error message.
+    """
+
+    def __new__(
+        cls,
+        library: Library,
+        dataset_id: int,
+        memory_type_id: int,
+        dtype: np.dtype[Any],
+        label: str,
+    ) -> Dataset: ...
+    @property
+    def reason(self) -> str | None: ...
+    def getitem(self, index: Any) -> Any:
+        """``d[index]``; NotImplemented where h5py has to answer."""
+    def read(
+        self,
+        start: Sequence[int],
+        stride: Sequence[int],
+        count: Sequence[int],
+        block: Sequence[int],
+        out: npt.NDArray[Any] | None = None,
+    ) -> npt.NDArray[Any]: ...
+    def explain(
+        self,
+        start: Sequence[int],
+        stride: Sequence[int],
+        count: Sequence[int],
+        block: Sequence[int],
+    ) -> dict[str, int]: ...
+    def walk(
+        self, block: Sequence[int], max_operations: int, max_seconds: float
+    ) -> WalkResult: ...
+
+def thread_count() -> int:
+    """Threads that reading uses in this process."""
+
+def cache_stats() -> dict[str, int]:
+    """The cache of decoded chunks of this process.
+
+    ``held_nbytes`` of at most ``budget_nbytes``, and ``hits`` and ``misses`` since the
+    process started.
+    """
+
+def hyperslab_of(
+    shape: Sequence[int], index: Any, label: str
+) -> tuple[list[int], list[int], list[int], list[int]] | None:
+    """Start, stride, count and block of an index; None where h5py understands more."""
+
+def count_chunks(
+    shape: Sequence[int], chunk: Sequence[int], hyperslab: Any, label: str
+) -> tuple[int, int]:
+    """Chunks that a hyperslab touches, and the elements those hold together."""
 
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
@@ -48,7 +114,7 @@ def walk_libhdf5(
     dataset_id: int,
     memory_type_id: int,
     itemsize: int,
-    block: tuple[int, ...],
+    block: Sequence[int],
     max_operations: int,
     max_seconds: float,
 ) -> WalkResult:

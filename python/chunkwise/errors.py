@@ -29,8 +29,11 @@ class NotADatasetError(ChunkwiseError, TypeError):
     """The name leads to a group or a named type where a dataset is needed."""
 
 
-class SelectionError(ChunkwiseError, IndexError):
-    """A selection of the wrong rank, or beyond the dataset's shape."""
+class SelectionError(ChunkwiseError, IndexError, ValueError, TypeError):
+    """A selection of the wrong rank, or beyond the dataset's shape.
+
+    h5py raises an IndexError, a ValueError or a TypeError, depending on what is wrong.
+    """
 
 
 class UsageError(ChunkwiseError, ValueError):
@@ -39,3 +42,15 @@ class UsageError(ChunkwiseError, ValueError):
 
 class CorruptDataError(ChunkwiseError, OSError):
     """Stored bytes that do not decode to what the file says they hold."""
+
+
+class OversizedChunkError(CorruptDataError):
+    """A chunk that decodes to far more than it should; libhdf5 reads such chunks."""
+
+
+class OutOfMemoryError(ChunkwiseError, MemoryError):
+    """A selection or chunk larger than the memory there is."""
+
+
+class LibraryError(ChunkwiseError, OSError):
+    """A libhdf5 that cannot be found, is too old, or whose call failed."""

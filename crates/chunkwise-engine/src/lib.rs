@@ -1,1 +1,27 @@
-//! placeholder
+//! Reading chunked and contiguous data without libhdf5: storage, chunk index, cache,
+//! thread pool and the read path.
+//!
+//! Knows neither Python nor libhdf5.  A [`Dataset`] is made from facts that somebody
+//! else has found out ([`DatasetInfo`]: shape, layout, filters, addresses) and a
+//! [`Storage`] that gives bytes; from there on everything happens here.
+
+mod cache;
+mod dataset;
+mod error;
+mod index;
+mod limits;
+mod process;
+mod read;
+mod runs;
+mod scatter;
+mod storage;
+mod walk;
+
+pub use cache::CacheStats;
+pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
+pub use error::{ChunkPlace, ReadError};
+pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
+pub use limits::{default_cache_nbytes, thread_limit};
+pub use process::{cache_stats, thread_count};
+pub use storage::{FileStorage, MemoryStorage, Storage};
+pub use walk::{WalkBounds, WalkRecord, walk_blocks};

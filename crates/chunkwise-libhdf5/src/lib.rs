@@ -1,1 +1,28 @@
-//! placeholder
+//! The one crate that calls libhdf5, bound at run time.
+//!
+//! There is one right libhdf5 for a handle: the one that made it.  So nothing is linked;
+//! a [`Library`] is looked up in the process ([`Library::from_handle`],
+//! [`Library::from_process`]) or loaded from a file ([`Library::from_path`]), and what
+//! its version does differently is found out by a probe when it is bound.
+//!
+//! libhdf5 is not thread-safe: every call happens inside [`Library::locked`], under the
+//! [`LibraryLock`] of whoever else uses the same library.
+
+mod api;
+mod chunks;
+mod dataset;
+mod error;
+mod file;
+mod library;
+mod lock;
+mod probe;
+mod timed;
+
+pub use api::{Api, hid_t};
+pub use dataset::{Described, Unsuited, describe};
+pub use error::BindError;
+pub use file::OpenDataset;
+pub use library::{Library, LibraryVersion};
+pub use lock::{LibraryLock, MutexLock};
+pub use probe::ChunkConventions;
+pub use timed::walk_libhdf5;

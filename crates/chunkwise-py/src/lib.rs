@@ -1,7 +1,56 @@
-//! The extension module `chunkwise._native`.
+//! The extension module `chunkwise._native`: converts, releases the GIL, maps errors.
+//!
+//! Holds no algorithm.  What each class and function takes and gives is written down,
+//! with types, in `python/chunkwise/_native.pyi`.
+
+// The macros of pyo3 make items that cannot carry documentation of their own.
+#![allow(missing_docs)]
+
+mod arrays;
+mod dataset;
+mod errors;
+mod index;
+mod library;
+mod walk;
+
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// CRC-32 of an array's bytes.
+#[pyfunction]
+#[pyo3(signature = (data, value = 0))]
+fn crc32(data: &Bound<'_, numpy::PyUntypedArray>, value: u32) -> PyResult<u32> {
+    arrays::with_bytes(data, |bytes| chunkwise_codec::crc32(value, bytes))
+}
+
+/// Threads that reading uses in this process.
+#[pyfunction]
+fn thread_count() -> usize {
+    chunkwise_engine::thread_count()
+}
+
+/// What the cache of decoded chunks holds and has done.
+#[pyfunction]
+fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let stats = chunkwise_engine::cache_stats();
+    let dict = PyDict::new(py);
+    dict.set_item("held_nbytes", stats.held_nbytes)?;
+    dict.set_item("budget_nbytes", stats.budget_nbytes)?;
+    dict.set_item("hits", stats.hits)?;
+    dict.set_item("misses", stats.misses)?;
+    Ok(dict)
+}
 
 #[pymodule]
-fn _native(_m: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<library::PyLibrary>()?;
+    m.add_class::<dataset::PyDataset>()?;
+    m.add_function(wrap_pyfunction!(crc32, m)?)?;
+    m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
+    m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
+    m.add_function(wrap_pyfunction!(thread_count, m)?)?;
+    m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(walk::walk_libhdf5, m)?)?;
     Ok(())
 }

@@ -1,1 +1,28 @@
-//! placeholder
+//! Which elements, which chunks, and where does each element go?
+//!
+//! Everything here is arithmetic on shapes: no I/O, no threads, no clock.  A
+//! [`Hyperslab`] says which elements are wanted, a [`ChunkGrid`] how a dataset is
+//! cut into chunks, and a [`Plan`] puts the two together: an indexable sequence of
+//! [`ChunkTask`]s, each of which knows the runs of elements to copy between a
+//! decoded chunk and a row-major result.
+
+mod error;
+mod grid;
+mod hyperslab;
+mod index;
+mod plan;
+mod walk;
+
+pub use error::SelectError;
+pub use grid::ChunkGrid;
+pub use hyperslab::{Axis, Hyperslab};
+pub use index::{IndexItem, Indexed, resolve_index};
+pub use plan::{ChunkTask, Plan, Strip, Summary};
+pub use walk::BlockWalk;
+
+/// HDF5's limit on the rank of a dataspace (`H5S_MAX_RANK`).
+pub const MAX_RANK: usize = 32;
+
+/// A short vector of per-dimension values, slowest dimension first; ranks up to
+/// four need no allocation.
+pub type Dims = smallvec::SmallVec<[u64; 4]>;

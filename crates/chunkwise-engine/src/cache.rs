@@ -1,0 +1,163 @@
+//! Which decoded chunks are kept?
+//!
+//! One budget of bytes for the whole process.  The least recently used chunk goes
+//! first, with two exceptions that keep sequential patterns from decoding twice: the
+//! newest chunk stays even when it is larger than the budget, and a read never drops
+//! chunks that it has itself used or brought (a walk whose steps are each larger than
+//! the budget would otherwise find nothing of what the step before left).
+
+use std::sync::Arc;
+
+use lru::LruCache;
+
+/// Names a chunk: the dataset's number in this process and the chunk's position.
+pub type ChunkKey = (u64, u64);
+
+/// A decoded chunk, shared with the reads that copy from it.
+pub type Decoded = Arc<Vec<u8>>;
+
+struct Entry {
+    chunk: Decoded,
+    /// The read that last used it.
+    read: u64,
+}
+
+/// What the cache holds and has done since the process started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// Bytes of decoded chunks held now.
+    pub held_nbytes: usize,
+    /// The most it may hold.
+    pub budget_nbytes: usize,
+    /// Chunks found.
+    pub hits: u64,
+    /// Chunks looked for in vain.
+    pub misses: u64,
+}
+
+/// Decoded chunks, least recently used last.
+pub struct ChunkCache {
+    entries: LruCache<ChunkKey, Entry>,
+    stats: CacheStats,
+}
+
+impl ChunkCache {
+    /// An empty cache that may hold `budget_nbytes`.
+    pub fn new(budget_nbytes: usize) -> Self {
+        let stats = CacheStats { budget_nbytes, ..CacheStats::default() };
+        Self { entries: LruCache::unbounded(), stats }
+    }
+
+    /// The chunk, if it is held; marks it as used by read number `read`.
+    pub fn get(&mut self, key: ChunkKey, read: u64) -> Option<Decoded> {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            self.stats.misses += 1;
+            return None;
+        };
+        self.stats.hits += 1;
+        entry.read = read;
+        Some(Arc::clone(&entry.chunk))
+    }
+
+    /// Offer a chunk that read number `read` has decoded.
+    pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
+        let nbytes = chunk.len();
+        while self.stats.held_nbytes + nbytes > self.stats.budget_nbytes {
+            match self.entries.peek_lru() {
+                None => break,
+                // Larger than the budget: keep it alone, as the last decoded chunk.
+                Some(_) if nbytes > self.stats.budget_nbytes => self.drop_oldest(),
+                Some((_, oldest)) if oldest.read == read => return,
+                Some(_) => self.drop_oldest(),
+            }
+        }
+        self.stats.held_nbytes += nbytes;
+        if let Some((_, replaced)) = self.entries.push(key, Entry { chunk, read }) {
+            self.stats.held_nbytes -= replaced.chunk.len();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((_, entry)) = self.entries.pop_lru() {
+            self.stats.held_nbytes -= entry.chunk.len();
+        }
+    }
+
+    /// Drop every chunk of dataset number `dataset`.
+    pub fn forget(&mut self, dataset: u64) {
+        let keys: Vec<ChunkKey> =
+            self.entries.iter().map(|(key, _)| *key).filter(|key| key.0 == dataset).collect();
+        for key in keys {
+            if let Some(entry) = self.entries.pop(&key) {
+                self.stats.held_nbytes -= entry.chunk.len();
+            }
+        }
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> CacheStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(nbytes: usize) -> Decoded {
+        Arc::new(vec![0; nbytes])
+    }
+
+    #[test]
+    fn the_oldest_goes_first_and_the_budget_holds() {
+        let mut cache = ChunkCache::new(100);
+        for position in 0..10 {
+            cache.put((1, position), chunk(30), position);
+            assert!(cache.stats().held_nbytes <= 100);
+        }
+        assert!(cache.get((1, 9), 11).is_some());
+        assert!(cache.get((1, 7), 11).is_some());
+        assert!(cache.get((1, 6), 11).is_none());
+    }
+
+    #[test]
+    fn the_newest_stays_even_when_it_is_too_large() {
+        let mut cache = ChunkCache::new(100);
+        cache.put((1, 0), chunk(30), 0);
+        cache.put((1, 1), chunk(500), 1);
+        assert!(cache.get((1, 1), 2).is_some());
+        assert!(cache.get((1, 0), 2).is_none());
+        cache.put((1, 2), chunk(50), 3);
+        assert!(cache.get((1, 1), 4).is_none());
+        assert_eq!(cache.stats().held_nbytes, 50);
+    }
+
+    /// A walk whose every step touches more than fits: with plain least-recently-used
+    /// no step would find anything.
+    #[test]
+    fn a_cyclic_scan_keeps_what_fits() {
+        let mut cache = ChunkCache::new(100);
+        let mut hits = 0;
+        for read in 0..5 {
+            for position in 0..15 {
+                match cache.get((1, position), read) {
+                    Some(_) => hits += 1,
+                    None => cache.put((1, position), chunk(10), read),
+                }
+            }
+        }
+        assert!(hits >= 4 * 5, "{hits} hits");
+        assert!(cache.stats().held_nbytes <= 100);
+    }
+
+    #[test]
+    fn a_dataset_is_forgotten_whole() {
+        let mut cache = ChunkCache::new(100);
+        cache.put((1, 0), chunk(10), 0);
+        cache.put((2, 0), chunk(20), 0);
+        cache.put((2, 0), chunk(20), 0);
+        cache.forget(1);
+        assert!(cache.get((1, 0), 1).is_none());
+        assert_eq!(cache.stats().held_nbytes, 20);
+    }
+}

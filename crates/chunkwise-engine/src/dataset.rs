@@ -1,0 +1,206 @@
+//! What does the engine know of a dataset?
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chunkwise_codec::Pipeline;
+use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan};
+
+use crate::process::ProcessState;
+use crate::{ChunkIndex, ChunkRecord, ReadError, Storage};
+
+/// How a dataset's bytes are laid out in its file.
+#[derive(Debug, Clone)]
+pub enum Layout {
+    /// All elements in row-major order from `address` on; None when nothing was written.
+    Contiguous {
+        /// Where the first element lies, user block included.
+        address: Option<u64>,
+    },
+    /// Chunks.
+    Chunked {
+        /// Shape of a chunk, slowest dimension first.
+        chunk: Dims,
+        /// The filters.
+        pipeline: Pipeline,
+        /// Chunks that reach beyond the dataset's edge are stored without filters
+        /// (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
+        unfiltered_partial_chunks: bool,
+        /// Where the chunks lie.
+        index: Arc<ChunkIndex>,
+    },
+}
+
+/// The facts from which a [`Dataset`] is made.
+#[derive(Debug, Clone)]
+pub struct DatasetInfo {
+    /// Elements in each dimension, slowest first; at least one dimension.
+    pub shape: Dims,
+    /// Bytes of an element; at least one.
+    pub element_size: usize,
+    /// The bytes of an element that was never written; None where libhdf5 leaves the
+    /// destination as it is (an undefined fill value, or `H5D_FILL_TIME_NEVER`).
+    pub fill: Option<Vec<u8>>,
+    /// Where everything lies.
+    pub layout: Layout,
+}
+
+/// A dataset that can be read from any number of threads.
+pub struct Dataset {
+    pub(crate) number: u64,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) info: DatasetInfo,
+    /// The chunks; for a contiguous dataset slabs of whole rows, so that both layouts
+    /// are read by one path.
+    pub(crate) grid: ChunkGrid,
+    pub(crate) chunk_nbytes: u64,
+}
+
+/// A contiguous dataset is cut into slabs of about this size, to be read in parallel.
+const SLAB_NBYTES: u64 = 4 << 20;
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Where a chunk's bytes are, and what has to be done with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// Nowhere: never written.
+    Missing,
+    /// At an address, as they are.
+    Raw { address: u64 },
+    /// Behind filters.
+    Filtered(ChunkRecord),
+}
+
+/// What a read would do, in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explanation {
+    /// Chunks touched, written or not; for a contiguous dataset 0.
+    pub chunks: u64,
+    /// Those of them that were never written.
+    pub missing_chunks: u64,
+    /// Stored bytes of the chunks touched; of those without filters, the bytes wanted.
+    pub stored_nbytes: u64,
+    /// Bytes that come out of the filters; of chunks without filters, the bytes wanted.
+    pub decoded_nbytes: u64,
+    /// Bytes asked for.
+    pub selected_nbytes: u64,
+}
+
+impl Dataset {
+    /// A dataset made of these facts, read through `storage`.
+    ///
+    /// # Errors
+    /// When the shapes do not fit together or cannot be counted in 64 bits.
+    pub fn new(info: DatasetInfo, storage: Arc<dyn Storage>) -> Result<Self, ReadError> {
+        let size = info.element_size as u64;
+        let grid = match &info.layout {
+            Layout::Chunked { chunk, .. } => ChunkGrid::new(&info.shape, chunk)?,
+            Layout::Contiguous { .. } => {
+                ChunkGrid::new(&info.shape, &slab_shape(&info.shape, size))?
+            }
+        };
+        let chunk_nbytes = grid.chunk_len().checked_mul(size).ok_or(ReadError::Memory(u64::MAX))?;
+        // Offsets within the result are counted in bytes, in 64 bits.
+        let total = info.shape.iter().try_fold(size, |n, &d| n.checked_mul(d));
+        if total.is_none() && !grid.is_empty() {
+            return Err(ReadError::Memory(u64::MAX));
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { number, storage, info, grid, chunk_nbytes })
+    }
+
+    /// Elements in each dimension, slowest first.
+    pub fn shape(&self) -> &[u64] {
+        &self.info.shape
+    }
+
+    /// Bytes of an element.
+    pub fn element_size(&self) -> usize {
+        self.info.element_size
+    }
+
+    /// Whether elements that were never written leave the destination as it is.
+    pub fn leaves_missing_untouched(&self) -> bool {
+        self.info.fill.is_none()
+    }
+
+    /// Where the chunk at `position` in row-major order lies.
+    pub(crate) fn placement(&self, position: u64, chunk_index: &[u64]) -> Placement {
+        match &self.info.layout {
+            Layout::Contiguous { address: None } => Placement::Missing,
+            Layout::Contiguous { address: Some(address) } => {
+                // Slabs are whole rows, so that each is one range of bytes.
+                let offset = (0..self.grid.rank()).fold(0u64, |offset, d| {
+                    offset * self.grid.shape()[d] + chunk_index[d] * self.grid.chunk()[d]
+                });
+                let nbytes = offset.saturating_mul(self.info.element_size as u64);
+                Placement::Raw { address: address.saturating_add(nbytes) }
+            }
+            Layout::Chunked { pipeline, unfiltered_partial_chunks, index, .. } => {
+                let Some(record) = index.get(position) else { return Placement::Missing };
+                let unfiltered = pipeline.is_identity(record.filter_mask)
+                    || (*unfiltered_partial_chunks && self.grid.is_partial(chunk_index));
+                // A chunk stored short is left to the pipeline, which reports it.
+                if unfiltered && record.stored_nbytes >= self.chunk_nbytes {
+                    return Placement::Raw { address: record.address };
+                }
+                Placement::Filtered(record)
+            }
+        }
+    }
+
+    /// What reading `slab` would do if nothing were cached.
+    ///
+    /// # Errors
+    /// When the selection does not fit the dataset.
+    pub fn explain(&self, slab: &Hyperslab) -> Result<Explanation, ReadError> {
+        let size = self.info.element_size as u64;
+        let plan = Plan::new(&self.grid, slab)?;
+        let chunked = matches!(self.info.layout, Layout::Chunked { .. });
+        let mut figures = Explanation {
+            chunks: if chunked { plan.len() } else { 0 },
+            missing_chunks: 0,
+            stored_nbytes: 0,
+            decoded_nbytes: 0,
+            selected_nbytes: plan.summary().selected_elements.saturating_mul(size),
+        };
+        for task in plan.tasks() {
+            let (stored, decoded) = match self.placement(task.linear_index(), &task.chunk_index()) {
+                Placement::Missing => {
+                    figures.missing_chunks += u64::from(chunked);
+                    (0, 0)
+                }
+                Placement::Raw { .. } => {
+                    let wanted = task.selected_elements() * size;
+                    (wanted, wanted)
+                }
+                Placement::Filtered(record) => (record.stored_nbytes, self.chunk_nbytes),
+            };
+            figures.stored_nbytes = figures.stored_nbytes.saturating_add(stored);
+            figures.decoded_nbytes = figures.decoded_nbytes.saturating_add(decoded);
+        }
+        Ok(figures)
+    }
+}
+
+impl Drop for Dataset {
+    fn drop(&mut self) {
+        ProcessState::of_this_process().cache.lock().forget(self.number);
+    }
+}
+
+/// The shape of about [`SLAB_NBYTES`] of consecutive elements: whole rows of the inner
+/// dimensions, some of one dimension, one of those outside it.
+fn slab_shape(shape: &[u64], size: u64) -> Dims {
+    let mut slab: Dims = smallvec::smallvec![1; shape.len()];
+    let mut room = (SLAB_NBYTES / size).max(1);
+    for d in (0..shape.len()).rev() {
+        slab[d] = shape[d].clamp(1, room);
+        room /= slab[d];
+        if slab[d] < shape[d] {
+            break;
+        }
+    }
+    slab
+}

@@ -1,0 +1,87 @@
+//! What can go wrong while reading, and where?
+
+use chunkwise_codec::DecodeError;
+use chunkwise_select::{Dims, SelectError};
+use thiserror::Error;
+
+/// Which chunk an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkPlace {
+    /// Element where the chunk begins, slowest dimension first.
+    pub chunk_origin: Dims,
+    /// Where its bytes lie in the file.
+    pub address: u64,
+    /// How many bytes it takes there.
+    pub stored_nbytes: u64,
+}
+
+impl std::fmt::Display for ChunkPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the chunk at element {:?} ({} bytes at address {})",
+            self.chunk_origin.as_slice(),
+            self.stored_nbytes,
+            self.address
+        )
+    }
+}
+
+/// Why a read failed.  Whoever knows the file's and the dataset's name adds them.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// The selection does not fit the dataset.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// The destination has another size than the selection.
+    #[error("the selection takes {selected} bytes, the destination holds {destination}")]
+    Destination {
+        /// Bytes selected.
+        selected: u64,
+        /// Bytes of the destination.
+        destination: u64,
+    },
+    /// A chunk whose bytes do not decode.
+    #[error("{place} cannot be decoded: {source}")]
+    Decode {
+        /// The chunk.
+        place: ChunkPlace,
+        /// What is wrong with its bytes.
+        source: DecodeError,
+    },
+    /// A chunk whose bytes are not all there.
+    #[error(
+        "the file ends at byte {end}, within or before {place}: it is truncated, or shrank while being read"
+    )]
+    TruncatedChunk {
+        /// The chunk.
+        place: ChunkPlace,
+        /// Where the file ends.
+        end: u64,
+    },
+    /// Bytes that are not there.
+    #[error(
+        "the file ends at byte {end}, before the {len} bytes at address {address}: it is truncated, or shrank while being read"
+    )]
+    Truncated {
+        /// Where the bytes should lie.
+        address: u64,
+        /// How many there should be.
+        len: u64,
+        /// Where the file ends.
+        end: u64,
+    },
+    /// The operating system's error.
+    #[error("reading {len} bytes at address {address} failed: {message}")]
+    Io {
+        /// Where the bytes lie.
+        address: u64,
+        /// How many there are.
+        len: u64,
+        /// What the system said.
+        message: String,
+    },
+    /// More memory than the machine gives.
+    #[error("a chunk of {0} bytes does not fit into memory")]
+    Memory(u64),
+}

@@ -1,0 +1,129 @@
+//! How are runs of stored elements read without a system call for each?
+//!
+//! Bytes that are stored as they are (contiguous datasets, unfiltered chunks) are read
+//! by positioned reads.  A long run goes straight into the result; short ones that lie
+//! near each other are read in one call, gaps included, and copied out.
+
+use chunkwise_select::{ChunkTask, Strip};
+
+use crate::scatter::{SharedResult, copy_strip};
+use crate::{ReadError, Storage};
+
+/// A run of at least this many bytes is read straight into the result.
+const DIRECT_NBYTES: u64 = 32 << 10;
+/// A gap of at most this many bytes is read rather than skipped: about what a system
+/// call costs in copying.
+const GAP_NBYTES: u64 = 8 << 10;
+/// The most that one call reads for short runs.
+const GROUP_NBYTES: u64 = 256 << 10;
+
+/// Read the elements of `task` from bytes stored row-major at `address`.
+///
+/// # Safety
+/// No other thread may touch the task's elements of `result` meanwhile.
+pub unsafe fn read_raw(
+    storage: &dyn Storage,
+    address: u64,
+    task: &ChunkTask<'_>,
+    size: usize,
+    result: &SharedResult<'_>,
+    buffer: &mut Vec<u8>,
+) -> Result<(), ReadError> {
+    let mut group =
+        Group { storage, address, size: size as u64, result, buffer, strips: Vec::new() };
+    let mut outcome = Ok(());
+    task.for_each_strip(|strip| {
+        if outcome.is_ok() {
+            // SAFETY: the caller's contract; strips of one task are disjoint.
+            outcome = unsafe { group.add(strip) };
+        }
+    });
+    outcome?;
+    // SAFETY: as above.
+    unsafe { group.flush() }
+}
+
+/// Strips that one call will read.
+struct Group<'a, 'r> {
+    storage: &'a dyn Storage,
+    address: u64,
+    size: u64,
+    result: &'a SharedResult<'r>,
+    buffer: &'a mut Vec<u8>,
+    strips: Vec<Strip>,
+}
+
+impl Group<'_, '_> {
+    /// Read the strip now, or with those that follow.
+    ///
+    /// # Safety
+    /// No other thread may touch the strip's elements of the result meanwhile.
+    unsafe fn add(&mut self, strip: Strip) -> Result<(), ReadError> {
+        let run = strip.len * self.size;
+        let step = strip.src_step * self.size;
+        // How many runs may be read together: one where they are long or far apart.
+        let together = if strip.count == 1 || run >= DIRECT_NBYTES || step - run > GAP_NBYTES {
+            1
+        } else {
+            (GROUP_NBYTES / step).max(1)
+        };
+        let mut done = 0;
+        while done < strip.count {
+            let count = together.min(strip.count - done);
+            let piece = Strip {
+                src: strip.src + done * strip.src_step,
+                dst: strip.dst + done * strip.dst_step,
+                count,
+                ..strip
+            };
+            done += count;
+            // SAFETY: the caller's contract; pieces of a strip are disjoint.
+            unsafe { self.add_piece(piece)? };
+        }
+        Ok(())
+    }
+
+    unsafe fn add_piece(&mut self, piece: Strip) -> Result<(), ReadError> {
+        if piece.count == 1 && piece.len * self.size >= DIRECT_NBYTES {
+            let (begin, len) = (piece.dst * self.size, piece.len * self.size);
+            // SAFETY: the caller's contract.
+            let out = unsafe { self.result.part(begin, len) };
+            let address = self.address.saturating_add(piece.src * self.size);
+            return self.storage.read_at(address, out.unwrap_or_default());
+        }
+        if let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) {
+            let gap = (piece.src - end_of(last)) * self.size;
+            let span = (end_of(&piece) - first.src) * self.size;
+            if gap > GAP_NBYTES || span > GROUP_NBYTES {
+                // SAFETY: the caller's contract.
+                unsafe { self.flush()? };
+            }
+        }
+        self.strips.push(piece);
+        Ok(())
+    }
+
+    unsafe fn flush(&mut self) -> Result<(), ReadError> {
+        let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) else {
+            return Ok(());
+        };
+        let begin = first.src;
+        let nbytes = (end_of(last) - begin) * self.size;
+        self.buffer.resize(nbytes as usize, 0);
+        let address = self.address.saturating_add(begin * self.size);
+        self.storage.read_at(address, self.buffer)?;
+        for strip in self.strips.drain(..) {
+            let moved = Strip { src: strip.src - begin, ..strip };
+            // SAFETY: the caller's contract.
+            let copied =
+                unsafe { copy_strip(self.buffer, self.result, &moved, self.size as usize) };
+            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+        }
+        Ok(())
+    }
+}
+
+/// One past the last element of a strip, in the chunk.
+fn end_of(strip: &Strip) -> u64 {
+    strip.src + (strip.count - 1) * strip.src_step + strip.len
+}

@@ -1,0 +1,106 @@
+//! How long does it take to read an array block by block?
+//!
+//! The timed loop of `chunkwise bench`, without Python inside: the same for the
+//! engine and, in `chunkwise-libhdf5`, for `H5Dread`.
+
+use std::time::{Duration, Instant};
+
+use chunkwise_codec::crc32;
+use chunkwise_select::{BlockWalk, Hyperslab};
+
+use crate::ReadError;
+
+/// When a walk ends, if not with its last block.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkBounds {
+    /// Most operations; at least one is always done.
+    pub max_operations: u64,
+    /// No operation begins after the timed reads have taken this long.
+    pub max_time: Duration,
+}
+
+/// What a walk measured.
+#[derive(Debug, Clone, Default)]
+pub struct WalkRecord {
+    /// Blocks read.
+    pub operations: u64,
+    /// Blocks there are.
+    pub total_operations: u64,
+    /// Seconds in the reads alone.
+    pub elapsed_s: f64,
+    /// Bytes read.
+    pub selected_nbytes: u64,
+    /// Seconds of each read, in order; the first [`MOST_LATENCIES`].
+    pub latencies_s: Vec<f64>,
+    /// CRC-32 of everything read after 1, 2, 4, ... operations and the last.
+    pub checksums: Vec<(u64, u32)>,
+}
+
+/// Latencies beyond this many are not kept.
+pub const MOST_LATENCIES: usize = 100_000;
+
+/// Read an array of `shape` in blocks of `block`, in C order, clipped at the edges.
+///
+/// `read` fills a buffer of exactly the block's size.  One buffer is used for all
+/// blocks, and the first read into it pays for its pages, for every reader alike.
+/// Checksums are taken outside the timed region.
+///
+/// # Errors
+/// What `read` gives, or when a block does not fit into memory.
+pub fn walk_blocks<E: From<ReadError>>(
+    shape: &[u64],
+    block: &[u64],
+    element_size: usize,
+    bounds: WalkBounds,
+    mut read: impl FnMut(&Hyperslab, &mut [u8]) -> Result<(), E>,
+) -> Result<WalkRecord, E> {
+    let walk = BlockWalk::new(shape, block).map_err(ReadError::from)?;
+    let mut record = WalkRecord { total_operations: walk.len(), ..WalkRecord::default() };
+    if walk.is_empty() {
+        return Ok(record);
+    }
+    let nbytes_of = |slab: &Hyperslab| -> Result<usize, ReadError> {
+        let nbytes = slab.len()?.checked_mul(element_size as u64);
+        let nbytes = nbytes.ok_or(ReadError::Memory(u64::MAX))?;
+        usize::try_from(nbytes).map_err(|_| ReadError::Memory(nbytes))
+    };
+    // The first block is the largest: only those at the upper edges are clipped.
+    let mut buffer = zeroed(nbytes_of(&walk.block(0))?)?;
+    let mut elapsed = Duration::ZERO;
+    let mut checksum = 0;
+    let mut next_checkpoint = 1;
+    for number in 0..walk.len().min(bounds.max_operations.max(1)) {
+        if number > 0 && elapsed >= bounds.max_time {
+            break;
+        }
+        let slab = walk.block(number);
+        let nbytes = nbytes_of(&slab)?;
+        let out = &mut buffer[..nbytes];
+        let begun = Instant::now();
+        read(&slab, out)?;
+        let took = begun.elapsed();
+        elapsed += took;
+        if record.latencies_s.len() < MOST_LATENCIES {
+            record.latencies_s.push(took.as_secs_f64());
+        }
+        checksum = crc32(checksum, out);
+        record.operations = number + 1;
+        record.selected_nbytes += nbytes as u64;
+        if record.operations == next_checkpoint {
+            record.checksums.push((record.operations, checksum));
+            next_checkpoint *= 2;
+        }
+    }
+    if record.checksums.last().is_none_or(|last| last.0 != record.operations) {
+        record.checksums.push((record.operations, checksum));
+    }
+    record.elapsed_s = elapsed.as_secs_f64();
+    Ok(record)
+}
+
+/// Zeroed bytes whose pages are not touched yet.
+fn zeroed(nbytes: usize) -> Result<Vec<u8>, ReadError> {
+    // A reservation that fails says so; `vec!` would end the process.
+    Vec::<u8>::new().try_reserve_exact(nbytes).map_err(|_| ReadError::Memory(nbytes as u64))?;
+    Ok(vec![0; nbytes])
+}

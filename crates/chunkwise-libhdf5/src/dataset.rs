@@ -1,0 +1,342 @@
+//! Can the engine read this dataset itself, and with which facts?
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_engine::{Dataset, DatasetInfo, FileStorage, Layout, Storage};
+use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
+
+use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
+use crate::chunks::list_chunks;
+use crate::{BindError, Library};
+
+/// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
+pub type Described = Result<Dataset, Unsuited>;
+
+/// Why the engine does not read a dataset itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsuited {
+    /// Something that only libhdf5 handles; in words that follow "because".
+    Reason(String),
+    /// A call of libhdf5 failed.
+    Failed(BindError),
+}
+
+impl From<BindError> for Unsuited {
+    fn from(error: BindError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl std::fmt::Display for Unsuited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Reason(reason) => f.write_str(reason),
+            Self::Failed(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
+    Err(Unsuited::Reason(reason.into()))
+}
+
+/// Closes a handle when it goes out of scope.
+struct Handle {
+    id: hid_t,
+    close: unsafe extern "C" fn(hid_t) -> c_int,
+}
+
+impl Handle {
+    fn new(
+        api: &Api,
+        call: &'static str,
+        id: hid_t,
+        close: unsafe extern "C" fn(hid_t) -> c_int,
+    ) -> Result<Self, BindError> {
+        Ok(Self { id: api.checked_id(call, id)?, close })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: a live handle with the function that closes its kind; the lock is held
+        // wherever handles are made.
+        unsafe { (self.close)(self.id) };
+    }
+}
+
+/// Find out everything the engine needs to read `dataset`.
+///
+/// `memory_type` is the type in which the caller wants the elements: unless it equals
+/// the stored type, values would have to be converted, which is libhdf5's business.
+/// # Errors
+/// The reason why libhdf5 has to read this dataset.
+///
+/// # Safety
+/// `dataset` and `memory_type` must be live handles of this very library.
+pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let (storage, user_block) = open_storage(api, dataset)?;
+            let file_type =
+                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+            let element_size = check_type(api, file_type.id, memory_type)?;
+            let shape = shape_of(api, dataset)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            let fill = fill_of(api, dcpl.id, memory_type, element_size)?;
+            let layout = match (api.H5Pget_layout)(dcpl.id) {
+                1 => contiguous(api, dataset, dcpl.id)?,
+                2 => {
+                    let conventions = library.conventions();
+                    let (chunk, pipeline, unfiltered_partial_chunks) =
+                        chunking(api, dcpl.id, shape.len())?;
+                    let grid = match ChunkGrid::new(&shape, &chunk) {
+                        Ok(grid) => grid,
+                        Err(error) => return because(error.to_string()),
+                    };
+                    let index = list_chunks(api, conventions, dataset, &grid, user_block)?;
+                    let index = Arc::new(index);
+                    Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
+                }
+                0 => return because("its layout is compact: the data lies in the object header"),
+                3 => return because("its layout is virtual: the data lies in other datasets"),
+                other => return because(format!("its layout class {other} is not known")),
+            };
+            let info = DatasetInfo { shape, element_size, fill, layout };
+            Dataset::new(info, storage).or_else(|error| because(error.to_string()))
+        }
+    })
+}
+
+/// A descriptor of the file that holds the dataset, duplicated from libhdf5's own, and
+/// the size of that file's user block.
+///
+/// The path is never opened again: it may lead elsewhere by now, and closing any other
+/// descriptor of a file drops the process's POSIX locks on it.
+unsafe fn open_storage(api: &Api, dataset: hid_t) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
+    const RDWR: c_uint = 1;
+    const SWMR: c_uint = 0x20 | 0x40;
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        // Not the file through which it was reached: an external link leads elsewhere.
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        let mut intent: c_uint = 0;
+        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
+        if intent & SWMR != 0 {
+            return because("the file is open for SWMR");
+        }
+        if intent & RDWR != 0 {
+            return because(
+                "the file is open for writing: what is in libhdf5's buffers is not on disk",
+            );
+        }
+        let fapl = (api.H5Fget_access_plist)(file.id);
+        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
+        // Only this driver's handle is known to be a descriptor of the file itself.
+        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
+        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
+        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
+            return because("the file is not opened with the sec2 driver (plain local files)");
+        }
+        let mut handle: *mut c_void = std::ptr::null_mut();
+        let status = (api.H5Fget_vfd_handle)(file.id, fapl.id, &raw mut handle);
+        api.checked("H5Fget_vfd_handle", status)?;
+        if handle.is_null() {
+            return because("its driver gives no file descriptor");
+        }
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        let mut user_block: hsize_t = 0;
+        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+        // The sec2 driver's handle points at its descriptor, open as long as the file.
+        let descriptor = BorrowedFd::borrow_raw(*handle.cast::<c_int>());
+        let duplicate: Result<OwnedFd, _> = descriptor.try_clone_to_owned();
+        match duplicate {
+            Ok(descriptor) => Ok((Arc::new(FileStorage::new(descriptor)), user_block)),
+            Err(error) => because(format!("its descriptor could not be duplicated: {error}")),
+        }
+    }
+}
+
+/// The size of an element, if elements can be copied as they are stored.
+unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<usize, Unsuited> {
+    // SAFETY: two live types, by the caller's contract.
+    unsafe {
+        if holds_pointers(api, file_type)? {
+            return because(
+                "its elements are of variable length or references, stored elsewhere in the file",
+            );
+        }
+        if api.checked("H5Tequal", (api.H5Tequal)(file_type, memory_type))? == 0 {
+            return because("its stored type has to be converted for NumPy");
+        }
+        match (api.H5Tget_size)(file_type) {
+            0 => Err(api.failed("H5Tget_size").into()),
+            size => Ok(size),
+        }
+    }
+}
+
+/// Whether a type is, or contains, one whose stored bytes point elsewhere.
+unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, BindError> {
+    const STRING: c_int = 3;
+    const COMPOUND: c_int = 6;
+    const REFERENCE: c_int = 7;
+    const VLEN: c_int = 9;
+    const ARRAY: c_int = 10;
+    // SAFETY: a live type, by the caller's contract; handles are checked.
+    unsafe {
+        match api.checked("H5Tget_class", (api.H5Tget_class)(datatype))? {
+            REFERENCE | VLEN => Ok(true),
+            STRING => {
+                Ok(api.checked("H5Tis_variable_str", (api.H5Tis_variable_str)(datatype))? > 0)
+            }
+            ARRAY => {
+                let base = (api.H5Tget_super)(datatype);
+                let base = Handle::new(api, "H5Tget_super", base, api.H5Tclose)?;
+                holds_pointers(api, base.id)
+            }
+            COMPOUND => {
+                let members = api.checked("H5Tget_nmembers", (api.H5Tget_nmembers)(datatype))?;
+                for member in 0..members.unsigned_abs() {
+                    let member = (api.H5Tget_member_type)(datatype, member);
+                    let member = Handle::new(api, "H5Tget_member_type", member, api.H5Tclose)?;
+                    if holds_pointers(api, member.id)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<Dims, Unsuited> {
+    const SIMPLE: c_int = 1;
+    // SAFETY: a live dataset, by the caller's contract; room for the rank's dimensions.
+    unsafe {
+        let space = (api.H5Dget_space)(dataset);
+        let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+        if (api.H5Sget_simple_extent_type)(space.id) != SIMPLE {
+            return because("its dataspace is scalar or null");
+        }
+        let rank = (api.H5Sget_simple_extent_ndims)(space.id);
+        let rank = api.checked("H5Sget_simple_extent_ndims", rank)?.unsigned_abs() as usize;
+        if rank == 0 || rank > MAX_RANK {
+            return because(format!("it has {rank} dimensions"));
+        }
+        let mut shape: Dims = smallvec::smallvec![0; rank];
+        let found =
+            (api.H5Sget_simple_extent_dims)(space.id, shape.as_mut_ptr(), std::ptr::null_mut());
+        api.checked("H5Sget_simple_extent_dims", found)?;
+        Ok(shape)
+    }
+}
+
+/// What an element that was never written reads as; None when it is left untouched
+/// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
+unsafe fn fill_of(
+    api: &Api,
+    dcpl: hid_t,
+    memory_type: hid_t,
+    size: usize,
+) -> Result<Option<Vec<u8>>, Unsuited> {
+    const UNDEFINED: c_int = 0;
+    const TIME_NEVER: c_int = 1;
+    const TIME_IFSET: c_int = 2;
+    let (mut defined, mut time): (c_int, c_int) = (0, 0);
+    let mut fill = vec![0u8; size];
+    // SAFETY: valid pointers, and room for one element of the memory type, whose size is
+    // the stored type's (they are equal).
+    unsafe {
+        let status = (api.H5Pfill_value_defined)(dcpl, &raw mut defined);
+        api.checked("H5Pfill_value_defined", status)?;
+        api.checked("H5Pget_fill_time", (api.H5Pget_fill_time)(dcpl, &raw mut time))?;
+        if time == TIME_NEVER || (time == TIME_IFSET && defined == UNDEFINED) {
+            return Ok(None);
+        }
+        if defined != UNDEFINED {
+            let status = (api.H5Pget_fill_value)(dcpl, memory_type, fill.as_mut_ptr().cast());
+            api.checked("H5Pget_fill_value", status)?;
+        }
+    }
+    Ok(Some(fill))
+}
+
+unsafe fn contiguous(api: &Api, dataset: hid_t, dcpl: hid_t) -> Result<Layout, Unsuited> {
+    // SAFETY: live handles, by the caller's contract.
+    unsafe {
+        let external = (api.H5Pget_external_count)(dcpl);
+        if api.checked("H5Pget_external_count", external)? > 0 {
+            return because("its data lies in external files");
+        }
+        // Includes the user block in every version.
+        let address = (api.H5Dget_offset)(dataset);
+        // An undefined address is how both "nothing written yet" and failure look.
+        (api.H5Eclear2)(DEFAULT);
+        Ok(Layout::Contiguous { address: (address != HADDR_UNDEF).then_some(address) })
+    }
+}
+
+/// Chunk shape, pipeline, and whether partial chunks go unfiltered.
+unsafe fn chunking(
+    api: &Api,
+    dcpl: hid_t,
+    rank: usize,
+) -> Result<(Dims, Pipeline, bool), Unsuited> {
+    const DONT_FILTER_PARTIAL_CHUNKS: c_uint = 2;
+    let mut chunk: Dims = smallvec::smallvec![0; rank];
+    let mut options: c_uint = 0;
+    // SAFETY: live handles and room for the rank's dimensions.
+    let filters = unsafe {
+        let found = (api.H5Pget_chunk)(dcpl, rank as c_int, chunk.as_mut_ptr().cast::<hsize_t>());
+        if api.checked("H5Pget_chunk", found)?.unsigned_abs() as usize != rank {
+            return because("its chunks have another number of dimensions than the dataset");
+        }
+        api.checked("H5Pget_chunk_opts", (api.H5Pget_chunk_opts)(dcpl, &raw mut options))?;
+        api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?.unsigned_abs()
+    };
+    let mut decoders = Vec::new();
+    for number in 0..filters {
+        let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
+        let mut cd_values = [0 as c_uint; 64];
+        let mut cd_count = cd_values.len();
+        let mut name = [0 as std::ffi::c_char; 64];
+        // SAFETY: pointers to what the function fills, with the sizes that it is told.
+        let id = unsafe {
+            (api.H5Pget_filter2)(
+                dcpl,
+                number,
+                &raw mut flags,
+                &raw mut cd_count,
+                cd_values.as_mut_ptr(),
+                name.len(),
+                name.as_mut_ptr(),
+                &raw mut config,
+            )
+        };
+        let id = api.checked("H5Pget_filter2", id)?;
+        match Filter::from_hdf5(id, &cd_values[..cd_count.min(cd_values.len())]) {
+            Some(filter) => decoders.push(filter),
+            None => {
+                // SAFETY: libhdf5 ends the name with zero within the given length; the
+                // last byte is set here in case it did not.
+                let name = unsafe {
+                    name[name.len() - 1] = 0;
+                    std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+                };
+                let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
+                return because(format!("filter {id}{named} is not decoded natively yet"));
+            }
+        }
+    }
+    Ok((chunk, Pipeline::new(decoders), options & DONT_FILTER_PARTIAL_CHUNKS != 0))
+}

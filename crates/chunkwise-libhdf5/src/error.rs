@@ -1,0 +1,41 @@
+//! What can go wrong when binding or calling libhdf5?
+
+use thiserror::Error;
+
+/// Why libhdf5 could not be bound, or a call of it failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BindError {
+    /// No library at that path, or none of that name loaded.
+    #[error("cannot open {path} as a library: {message}")]
+    Open {
+        /// The path.
+        path: String,
+        /// What the loader said.
+        message: String,
+    },
+    /// A library that lacks a function.
+    #[error("{path} has no {symbol}: it is not libhdf5 1.10.5 or later")]
+    Symbol {
+        /// The path.
+        path: String,
+        /// The function's name.
+        symbol: &'static str,
+    },
+    /// No libhdf5 in this process.
+    #[error("no libhdf5 is loaded in this process")]
+    None,
+    /// More than one.
+    #[error("{} copies of libhdf5 are loaded in this process ({}); say which one by a handle or path", .0.len(), .0.join(", "))]
+    Several(Vec<String>),
+    /// A version before what this crate needs.
+    #[error("libhdf5 {0} is older than 1.10.5, the first that lists chunks")]
+    TooOld(String),
+    /// A call that failed, with libhdf5's own messages.
+    #[error("{call} failed: {message}")]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// The innermost message of libhdf5's error stack.
+        message: String,
+    },
+}

@@ -1,0 +1,296 @@
+//! Which libhdf5 is called, and how is it found?
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::fmt;
+
+use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
+use crate::probe::{ChunkConventions, probe};
+use crate::{BindError, LibraryLock};
+
+/// Major, minor and release number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LibraryVersion(pub u32, pub u32, pub u32);
+
+impl fmt::Display for LibraryVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// The first version that lists chunks (`H5Dget_chunk_info_by_coord`).
+const OLDEST: LibraryVersion = LibraryVersion(1, 10, 5);
+
+/// One libhdf5, bound: its functions, its lock, and what its version does its own way.
+pub struct Library {
+    api: Api,
+    lock: Box<dyn LibraryLock>,
+    path: String,
+    version: LibraryVersion,
+    conventions: ChunkConventions,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Library(HDF5 {} at {})", self.version, self.path)
+    }
+}
+
+impl Library {
+    /// The libhdf5 that the loaded module at `path` depends on (h5py's own extension
+    /// module): handles that the module has made are valid in this library.
+    ///
+    /// # Errors
+    /// When that module is not loaded, or neither it nor what it depends on is libhdf5.
+    pub fn from_handle(path: &str, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
+        // Looking a name up through a handle searches the module and then everything it
+        // depends on, in the order in which the loader resolved them.
+        Self::bind(path, libc::RTLD_NOW | libc::RTLD_NOLOAD, lock)
+    }
+
+    /// Load the libhdf5 at `path`, or use it when it is loaded already.
+    ///
+    /// # Errors
+    /// When there is no library at `path`, or it is not libhdf5 1.10.5 or later.
+    pub fn from_path(path: &str, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
+        Self::bind(path, libc::RTLD_NOW | libc::RTLD_LOCAL, lock)
+    }
+
+    /// The one libhdf5 that this process has loaded.
+    ///
+    /// # Errors
+    /// When there is none, or more than one, as when the wheels of h5py and netCDF4 meet.
+    pub fn from_process(lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
+        let mut paths = loaded_libraries();
+        match (paths.pop(), paths.is_empty()) {
+            (None, _) => Err(BindError::None),
+            (Some(path), true) => Self::bind(&path, libc::RTLD_NOW | libc::RTLD_NOLOAD, lock),
+            (Some(path), false) => {
+                paths.push(path);
+                Err(BindError::Several(paths))
+            }
+        }
+    }
+
+    fn bind(path: &str, flags: c_int, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
+        let open_error = |message: String| BindError::Open { path: path.to_string(), message };
+        let name = CString::new(path).map_err(|error| open_error(error.to_string()))?;
+        // SAFETY: a valid string; loading libhdf5 runs only its own initialisers.  The
+        // handle is never closed, so that the functions stay valid for good: unloading
+        // libhdf5 under its users would be unsound.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };
+        if handle.is_null() {
+            return Err(open_error(loader_message()));
+        }
+        let symbol = |symbol: &'static str| match CString::new(symbol) {
+            // SAFETY: a live handle and a valid string.
+            Ok(symbol) => unsafe { libc::dlsym(handle, symbol.as_ptr()) },
+            Err(_) => std::ptr::null_mut(),
+        };
+        let mut bound = Err(BindError::None);
+        lock.with(&mut || {
+            // SAFETY: the library is never unloaded, and its lock is held.
+            bound = unsafe { Self::start(path, &symbol) };
+        });
+        let (api, version, conventions) = bound?;
+        Ok(Self { api, lock, path: path.to_string(), version, conventions })
+    }
+
+    /// Resolve and probe.
+    ///
+    /// # Safety
+    /// As [`Api::resolve`], with the library's lock held.
+    unsafe fn start(
+        path: &str,
+        symbol: &impl Fn(&'static str) -> *mut c_void,
+    ) -> Result<(Api, LibraryVersion, ChunkConventions), BindError> {
+        // SAFETY: the caller's contract.
+        let api = unsafe { Api::resolve(path, symbol)? };
+        let (mut major, mut minor, mut release): (c_uint, c_uint, c_uint) = (0, 0, 0);
+        // SAFETY: three valid pointers, as the function wants.
+        unsafe { (api.H5get_libversion)(&raw mut major, &raw mut minor, &raw mut release) };
+        let version = LibraryVersion(major, minor, release);
+        if version < OLDEST {
+            return Err(BindError::TooOld(version.to_string()));
+        }
+        let quiet = Quiet::new(&api);
+        // SAFETY: the lock is held by the caller.
+        let conventions = unsafe { probe(&api)? };
+        drop(quiet);
+        Ok((api, version, conventions))
+    }
+
+    /// The version it says it is.
+    pub fn version(&self) -> LibraryVersion {
+        self.version
+    }
+
+    /// Where it, or the module it was found through, lies.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// How this version speaks of chunks.
+    pub fn conventions(&self) -> ChunkConventions {
+        self.conventions
+    }
+
+    /// Call the library while holding its lock, with its own printing of errors off.
+    pub fn locked<T>(&self, work: impl FnOnce(&Api) -> T) -> T {
+        let mut work = Some(work);
+        let outcome = RefCell::new(None);
+        self.lock.with(&mut || {
+            if let Some(work) = work.take() {
+                let _quiet = Quiet::new(&self.api);
+                *outcome.borrow_mut() = Some(work(&self.api));
+            }
+        });
+        match outcome.into_inner() {
+            Some(outcome) => outcome,
+            // A lock that does not run what it is given breaks its contract.
+            None => unreachable!("LibraryLock::with did not run its work"),
+        }
+    }
+}
+
+/// libhdf5 prints its error stack unless told otherwise, a setting that belongs to
+/// whoever else uses the library: it is put back afterwards.
+struct Quiet<'a> {
+    api: &'a Api,
+    function: *const c_void,
+    data: *mut c_void,
+}
+
+impl<'a> Quiet<'a> {
+    fn new(api: &'a Api) -> Self {
+        let (mut function, mut data) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: valid pointers; null turns printing off.  The lock is held.
+        unsafe {
+            (api.H5Eget_auto2)(DEFAULT, &raw mut function, &raw mut data);
+            (api.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
+        }
+        Self { api, function, data }
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        // SAFETY: what H5Eget_auto2 gave, put back under the same hold of the lock.
+        unsafe { (self.api.H5Eset_auto2)(DEFAULT, self.function, self.data) };
+    }
+}
+
+impl Api {
+    /// The innermost message of the error stack, which is then cleared.
+    pub(crate) fn failed(&self, call: &'static str) -> BindError {
+        unsafe extern "C" fn keep(
+            _n: c_uint,
+            error: *const ErrorEntry,
+            data: *mut c_void,
+        ) -> c_int {
+            // SAFETY: libhdf5 passes a live entry, and `data` is the string below.
+            let (error, message) = unsafe { (&*error, &mut *data.cast::<String>()) };
+            if !error.description.is_null() {
+                // SAFETY: a string that ends with zero, alive during this call.
+                let text = unsafe { CStr::from_ptr(error.description) };
+                *message = text.to_string_lossy().into_owned();
+            }
+            0
+        }
+        let mut message = String::new();
+        // SAFETY: the callback and its data fit each other; 0 is H5E_WALK_UPWARD, which
+        // visits the innermost error first, 1 is H5E_WALK_DOWNWARD, which visits it last.
+        unsafe {
+            (self.H5Ewalk2)(DEFAULT, 1, keep, (&raw mut message).cast());
+            (self.H5Eclear2)(DEFAULT);
+        }
+        if message.is_empty() {
+            message = "libhdf5 gave no reason".to_string();
+        }
+        BindError::Call { call, message }
+    }
+
+    /// A handle, or the reason why there is none.
+    pub(crate) fn checked_id(&self, call: &'static str, id: hid_t) -> Result<hid_t, BindError> {
+        if id < 0 { Err(self.failed(call)) } else { Ok(id) }
+    }
+
+    /// Nothing, or the reason why the call failed.
+    pub(crate) fn checked(&self, call: &'static str, status: c_int) -> Result<c_int, BindError> {
+        if status < 0 { Err(self.failed(call)) } else { Ok(status) }
+    }
+}
+
+/// The loader's last message.
+fn loader_message() -> String {
+    // SAFETY: dlerror gives null or a string valid until the next call in this thread.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        // With RTLD_NOLOAD there is no message when the library is just not loaded.
+        return "it is not loaded in this process".to_string();
+    }
+    // SAFETY: as above, not null.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// Paths of the libhdf5 libraries mapped into this process, without the high-level and
+/// Fortran interfaces, each once.
+fn loaded_libraries() -> Vec<String> {
+    unsafe extern "C" fn collect(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes a live record, and `data` is the vector below.
+        let (info, paths) = unsafe { (&*info, &mut *data.cast::<Vec<String>>()) };
+        if !info.dlpi_name.is_null() {
+            // SAFETY: a string that ends with zero, alive during this call.
+            let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
+            if is_libhdf5(&path) && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        0
+    }
+    let mut paths: Vec<String> = Vec::new();
+    // SAFETY: the callback and its data fit each other.
+    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
+    paths
+}
+
+/// Whether a file's name is that of libhdf5 itself: `libhdf5.so.200`,
+/// `libhdf5-9e18f0c6.so.320.0.0` (wheels), `libhdf5_serial.so.103`, `libhdf5_openmpi...`.
+fn is_libhdf5(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some(rest) = name.strip_prefix("libhdf5") else { return false };
+    let stem = rest.split(".so").next().unwrap_or(rest);
+    let other = ["_hl", "_fortran", "hl_fortran", "_cpp", "_f90", "_tools", "_java"];
+    rest.contains(".so") && !other.iter().any(|part| stem.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libhdf5_is_told_from_its_neighbours() {
+        for yes in [
+            "/usr/lib/libhdf5.so.200",
+            "/x/h5py.libs/libhdf5-9e18f0c6.so.320.0.0",
+            "libhdf5_serial.so.103.3.1",
+            "/usr/lib/libhdf5_openmpi.so.103",
+        ] {
+            assert!(is_libhdf5(yes), "{yes}");
+        }
+        for no in [
+            "/x/libhdf5_hl-69da89c9.so.320.0.0",
+            "/usr/lib/libhdf5_serial_hl.so.100",
+            "/usr/lib/libhdf5_serialhl_fortran.so.100",
+            "/x/h5py/h5d.cpython-311-x86_64-linux-gnu.so",
+            "/x/libhdf5.settings",
+            "",
+        ] {
+            assert!(!is_libhdf5(no), "{no}");
+        }
+    }
+}

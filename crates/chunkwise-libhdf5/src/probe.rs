@@ -1,0 +1,165 @@
+//! How does this libhdf5 speak of chunks?
+//!
+//! Versions differ in ways that no version number tells: whether a chunk's address
+//! includes the user block, whether `H5Dchunk_iter` passes the chunk's first element or
+//! its place in the grid.  So a small file in memory is written and asked about when
+//! the library is bound.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+use crate::BindError;
+use crate::api::{Api, DEFAULT, haddr_t, hid_t, hsize_t};
+
+/// What the probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkConventions {
+    /// Chunk addresses count from the start of the file, user block included (2.0);
+    /// otherwise the user block has to be added (1.10).
+    pub address_includes_user_block: bool,
+    /// `H5Dchunk_iter` exists.
+    pub has_chunk_iter: bool,
+    /// `H5Dchunk_iter` passes the chunk's place in the grid and a size of 32 bits, as its
+    /// first versions did, rather than the chunk's first element and 64 bits.
+    pub chunk_iter_is_scaled: bool,
+}
+
+const USER_BLOCK: hsize_t = 512;
+/// Two chunks of this many bytes each.
+const CHUNK: hsize_t = 64;
+const PATTERN: &[u8; 16] = b"chunkwise probes";
+
+/// Closes handles in the reverse order of opening, whatever happens.
+struct Handles<'a> {
+    api: &'a Api,
+    open: Vec<(hid_t, unsafe extern "C" fn(hid_t) -> c_int)>,
+}
+
+impl Handles<'_> {
+    fn keep(
+        &mut self,
+        call: &'static str,
+        id: hid_t,
+        close: unsafe extern "C" fn(hid_t) -> c_int,
+    ) -> Result<hid_t, BindError> {
+        let id = self.api.checked_id(call, id)?;
+        self.open.push((id, close));
+        Ok(id)
+    }
+}
+
+impl Drop for Handles<'_> {
+    fn drop(&mut self) {
+        for (id, close) in self.open.drain(..).rev() {
+            // SAFETY: each is a live handle with the function that closes its kind.
+            unsafe { close(id) };
+        }
+    }
+}
+
+/// Write a file in memory and find out.
+///
+/// # Safety
+/// The library's lock must be held.
+pub unsafe fn probe(api: &Api) -> Result<ChunkConventions, BindError> {
+    let mut handles = Handles { api, open: Vec::new() };
+    // SAFETY: handles are checked, pointers live through each call.
+    unsafe {
+        let fapl = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let fapl = handles.keep("H5Pcreate", fapl, api.H5Pclose)?;
+        // In memory, and never written to disk.
+        api.checked("H5Pset_fapl_core", (api.H5Pset_fapl_core)(fapl, 4096, 0))?;
+        let fcpl = (api.H5Pcreate)(api.H5P_CLS_FILE_CREATE_ID_g);
+        let fcpl = handles.keep("H5Pcreate", fcpl, api.H5Pclose)?;
+        api.checked("H5Pset_userblock", (api.H5Pset_userblock)(fcpl, USER_BLOCK))?;
+        let truncate: c_uint = 2;
+        let file = (api.H5Fcreate)(c"chunkwise-probe.h5".as_ptr(), truncate, fcpl, fapl);
+        let file = handles.keep("H5Fcreate", file, api.H5Fclose)?;
+        let dims = [2 * CHUNK];
+        let space = (api.H5Screate_simple)(1, dims.as_ptr(), std::ptr::null());
+        let space = handles.keep("H5Screate_simple", space, api.H5Sclose)?;
+        let dcpl = (api.H5Pcreate)(api.H5P_CLS_DATASET_CREATE_ID_g);
+        let dcpl = handles.keep("H5Pcreate", dcpl, api.H5Pclose)?;
+        api.checked("H5Pset_chunk", (api.H5Pset_chunk)(dcpl, 1, [CHUNK].as_ptr()))?;
+        let byte = api.H5T_NATIVE_UCHAR_g;
+        let name = c"probe".as_ptr();
+        let dataset = (api.H5Dcreate2)(file, name, byte, space, DEFAULT, dcpl, DEFAULT);
+        let dataset = handles.keep("H5Dcreate2", dataset, api.H5Dclose)?;
+        let mut data = [0u8; 2 * CHUNK as usize];
+        data[CHUNK as usize..][..PATTERN.len()].copy_from_slice(PATTERN);
+        let written =
+            (api.H5Dwrite)(dataset, byte, DEFAULT, DEFAULT, DEFAULT, data.as_ptr().cast());
+        api.checked("H5Dwrite", written)?;
+        let everywhere: c_int = 1;
+        api.checked("H5Fflush", (api.H5Fflush)(file, everywhere))?;
+
+        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, 0, 0);
+        let status = (api.H5Dget_chunk_info_by_coord)(
+            dataset,
+            [CHUNK].as_ptr(),
+            &raw mut mask,
+            &raw mut address,
+            &raw mut size,
+        );
+        api.checked("H5Dget_chunk_info_by_coord", status)?;
+        let found = find_pattern(api, file, fapl)?;
+        let address_includes_user_block = if address == found {
+            true
+        } else if address.checked_add(USER_BLOCK) == Some(found) {
+            false
+        } else {
+            return Err(BindError::Call {
+                call: "H5Dget_chunk_info_by_coord",
+                message: format!("a chunk at byte {found} is said to lie at {address}"),
+            });
+        };
+        let mut last_offset: hsize_t = 0;
+        if let Some(chunk_iter) = api.H5Dchunk_iter {
+            let data = (&raw mut last_offset).cast();
+            api.checked("H5Dchunk_iter", chunk_iter(dataset, DEFAULT, keep_largest, data))?;
+        }
+        Ok(ChunkConventions {
+            address_includes_user_block,
+            has_chunk_iter: api.H5Dchunk_iter.is_some(),
+            chunk_iter_is_scaled: last_offset == 1,
+        })
+    }
+}
+
+unsafe extern "C" fn keep_largest(
+    offset: *const hsize_t,
+    _mask: c_uint,
+    _address: haddr_t,
+    _size: hsize_t,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: libhdf5 passes at least one offset (the dataset has one dimension), and
+    // `data` is the probe's variable.
+    unsafe {
+        let largest = data.cast::<hsize_t>();
+        *largest = (*largest).max(*offset);
+    }
+    0
+}
+
+/// Where the pattern lies in the file's image, which the core driver hands out.
+///
+/// # Safety
+/// `file` must be a flushed file of the core driver; the lock must be held.
+unsafe fn find_pattern(api: &Api, file: hid_t, fapl: hid_t) -> Result<u64, BindError> {
+    let mut handle: *mut c_void = null_mut();
+    let mut nbytes: hsize_t = 0;
+    // SAFETY: the core driver gives a pointer to its pointer to the image, of the file's
+    // size; nothing changes the file meanwhile.
+    let image = unsafe {
+        let status = (api.H5Fget_vfd_handle)(file, fapl, &raw mut handle);
+        api.checked("H5Fget_vfd_handle", status)?;
+        api.checked("H5Fget_filesize", (api.H5Fget_filesize)(file, &raw mut nbytes))?;
+        std::slice::from_raw_parts(*handle.cast::<*const u8>(), nbytes as usize)
+    };
+    let found = image.windows(PATTERN.len()).position(|window| window == PATTERN);
+    found.map(|at| at as u64).ok_or(BindError::Call {
+        call: "H5Fflush",
+        message: "the data written is not in the file's image".to_string(),
+    })
+}

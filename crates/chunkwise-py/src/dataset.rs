@@ -1,0 +1,191 @@
+//! An open dataset as Python sees it: read by the engine, or a reason why not.
+
+use std::sync::Arc;
+
+use chunkwise_engine::{Dataset, walk_blocks};
+use chunkwise_libhdf5::Unsuited;
+use chunkwise_select::{Hyperslab, resolve_index};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arrays::{bytes_mut, new_array};
+use crate::errors::{bind_error, read_error, select_error};
+use crate::index::items_of;
+use crate::library::PyLibrary;
+use crate::walk::{bounds, record_to_dict};
+
+#[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
+pub struct PyDataset {
+    engine: Result<Arc<Dataset>, String>,
+    dtype: Py<PyArrayDescr>,
+    label: String,
+}
+
+#[pymethods]
+impl PyDataset {
+    /// Describe an open dataset.  The handles must be of this library.
+    #[new]
+    fn new(
+        library: &PyLibrary,
+        dataset_id: i64,
+        memory_type_id: i64,
+        dtype: Bound<'_, PyArrayDescr>,
+        label: String,
+    ) -> PyResult<Self> {
+        let py = dtype.py();
+        // Pointers to Python objects must never be overwritten with file bytes.
+        let engine = if dtype.has_object() {
+            Err("its elements are of variable length or references".to_string())
+        } else {
+            // SAFETY: live handles of this library, by the contract above.
+            match unsafe {
+                chunkwise_libhdf5::describe(&library.library, dataset_id, memory_type_id)
+            } {
+                Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(Arc::new(dataset)),
+                Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
+                Err(Unsuited::Reason(reason)) => Err(reason),
+                Err(Unsuited::Failed(error)) => return Err(bind_error(py, &error)),
+            }
+        };
+        Ok(Self { engine, dtype: dtype.unbind(), label })
+    }
+
+    /// Why libhdf5 has to read this dataset, or None.
+    #[getter]
+    fn reason(&self) -> Option<&str> {
+        self.engine.as_ref().err().map(String::as_str)
+    }
+
+    /// `d[index]`, or NotImplemented where h5py understands more.
+    fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let not_implemented = || Ok(py.NotImplemented().into_bound(py));
+        let Ok(engine) = &self.engine else { return not_implemented() };
+        let Some(items) = items_of(index) else { return not_implemented() };
+        let indexed = resolve_index(engine.shape(), &items)
+            .map_err(|error| select_error(py, &self.label, &error))?;
+        let dtype = self.dtype.bind(py);
+        let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())?;
+        self.fill(py, engine, &indexed.slab, &array)?;
+        if indexed.scalar {
+            return array.get_item(PyTuple::empty(py));
+        }
+        Ok(array.into_any())
+    }
+
+    /// Read a hyperslab, into `out` or a new array; the engine must be able to.
+    #[pyo3(signature = (start, stride, count, block, out = None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        start: Vec<u64>,
+        stride: Vec<u64>,
+        count: Vec<u64>,
+        block: Vec<u64>,
+        out: Option<Bound<'py, PyUntypedArray>>,
+    ) -> PyResult<Bound<'py, PyUntypedArray>> {
+        let engine = self.native()?;
+        let slab = self.slab(py, engine, &start, &stride, &count, &block)?;
+        let array = match out {
+            Some(array) => array,
+            None => {
+                let zeroed = engine.leaves_missing_untouched();
+                new_array(py, self.dtype.bind(py), &slab.shape(), zeroed)?
+            }
+        };
+        self.fill(py, engine, &slab, &array)?;
+        Ok(array)
+    }
+
+    /// What reading a hyperslab would do, in figures.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        start: Vec<u64>,
+        stride: Vec<u64>,
+        count: Vec<u64>,
+        block: Vec<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let engine = self.native()?;
+        let slab = self.slab(py, engine, &start, &stride, &count, &block)?;
+        let figures = py
+            .detach(|| engine.explain(&slab))
+            .map_err(|error| read_error(py, &self.label, &error))?;
+        let dict = PyDict::new(py);
+        dict.set_item("chunks", figures.chunks)?;
+        dict.set_item("missing_chunks", figures.missing_chunks)?;
+        dict.set_item("stored_nbytes", figures.stored_nbytes)?;
+        dict.set_item("decoded_nbytes", figures.decoded_nbytes)?;
+        dict.set_item("selected_nbytes", figures.selected_nbytes)?;
+        Ok(dict)
+    }
+
+    /// Read block by block through the engine, timed, without Python in the loop.
+    fn walk<'py>(
+        &self,
+        py: Python<'py>,
+        block: Vec<u64>,
+        max_operations: u64,
+        max_seconds: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let engine = self.native()?;
+        let bounds = bounds(max_operations, max_seconds);
+        let record = py.detach(|| {
+            walk_blocks(engine.shape(), &block, engine.element_size(), bounds, |slab, out| {
+                engine.read(slab, out)
+            })
+        });
+        let record = record.map_err(|error| read_error(py, &self.label, &error))?;
+        record_to_dict(py, &record)
+    }
+}
+
+impl PyDataset {
+    fn native(&self) -> PyResult<&Arc<Dataset>> {
+        self.engine.as_ref().map_err(|reason| {
+            PyValueError::new_err(format!("{} is read through libhdf5: {reason}", self.label))
+        })
+    }
+
+    fn slab(
+        &self,
+        py: Python<'_>,
+        engine: &Dataset,
+        start: &[u64],
+        stride: &[u64],
+        count: &[u64],
+        block: &[u64],
+    ) -> PyResult<Hyperslab> {
+        Hyperslab::new(engine.shape(), start, stride, count, block)
+            .map_err(|error| select_error(py, &self.label, &error))
+    }
+
+    /// Read into an array, without the GIL.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        engine: &Arc<Dataset>,
+        slab: &Hyperslab,
+        array: &Bound<'_, PyUntypedArray>,
+    ) -> PyResult<()> {
+        if !array.dtype().is_equiv_to(&self.base_dtype(py)) || array.dtype().has_object() {
+            return Err(PyValueError::new_err(format!(
+                "{}: the array's dtype is {}, the dataset's {}",
+                self.label,
+                array.dtype(),
+                self.dtype.bind(py)
+            )));
+        }
+        // SAFETY: the array is either new, or the caller's, who must not touch it while
+        // it is filled, as for every `out=` of NumPy.
+        let out = unsafe { bytes_mut(array)? };
+        py.detach(|| engine.read(slab, out)).map_err(|error| read_error(py, &self.label, &error))
+    }
+
+    /// The dtype of an array's elements: without the shape that an HDF5 array type adds.
+    fn base_dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        self.dtype.bind(py).base()
+    }
+}

@@ -1,0 +1,52 @@
+//! Which Python exception does an error become, and what does it advise?
+
+use chunkwise_codec::DecodeError;
+use chunkwise_engine::ReadError;
+use chunkwise_libhdf5::BindError;
+use chunkwise_select::SelectError;
+use pyo3::prelude::*;
+
+/// An exception of `chunkwise.errors` with this message.
+pub fn raise(py: Python<'_>, class: &str, message: String) -> PyErr {
+    let made = py
+        .import("chunkwise.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| class.call1((message,)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}
+
+/// A selection that does not fit; `label` names dataset and file.
+pub fn select_error(py: Python<'_>, label: &str, error: &SelectError) -> PyErr {
+    raise(py, "SelectionError", format!("{label}: {error}"))
+}
+
+/// A read that failed; `label` names dataset and file.
+pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
+    let (class, remedy) = match error {
+        ReadError::Select(error) => return select_error(py, label, error),
+        ReadError::Destination { .. } => {
+            ("SelectionError", "pass an array of the selection's shape")
+        }
+        ReadError::Decode { source: DecodeError::TooLong { .. }, .. } => {
+            ("OversizedChunkError", "read it through h5py")
+        }
+        ReadError::Decode { .. } => (
+            "CorruptDataError",
+            "the file is damaged: fetch it again or restore it; other chunks can still be read",
+        ),
+        ReadError::Truncated { .. } | ReadError::TruncatedChunk { .. } => {
+            ("CorruptDataError", "fetch or copy the file again, whole")
+        }
+        ReadError::Io { .. } => ("CorruptDataError", "check the disk or the network mount"),
+        ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
+    };
+    raise(py, class, format!("{label}: {error}; {remedy}"))
+}
+
+/// A libhdf5 that cannot be used.
+pub fn bind_error(py: Python<'_>, error: &BindError) -> PyErr {
+    raise(py, "LibraryError", error.to_string())
+}

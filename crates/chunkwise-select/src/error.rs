@@ -1,0 +1,71 @@
+//! What can be wrong with a selection or a shape?
+
+use thiserror::Error;
+
+/// A selection or shape that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectError {
+    /// A selection with another number of dimensions than the dataset.
+    #[error("the selection has {selection} dimensions, the dataset has {dataset}")]
+    Rank {
+        /// Dimensions of the selection.
+        selection: usize,
+        /// Dimensions of the dataset.
+        dataset: usize,
+    },
+    /// More dimensions than HDF5 allows.
+    #[error("{0} dimensions are more than HDF5's limit of 32")]
+    TooManyDimensions(usize),
+    /// More indices than the dataset has dimensions.
+    #[error("{indices} indices for a dataset of {dataset} dimensions")]
+    TooManyIndices {
+        /// Indices given, Ellipsis not counted.
+        indices: usize,
+        /// Dimensions of the dataset.
+        dataset: usize,
+    },
+    /// More than one Ellipsis in an index.
+    #[error("an index may hold only one Ellipsis (...)")]
+    TwoEllipses,
+    /// An integer index outside the dataset.
+    #[error("index {index} is out of range for dimension {dimension} of size {size}")]
+    OutOfRange {
+        /// The index as given, possibly negative.
+        index: i64,
+        /// Dimension, slowest first.
+        dimension: usize,
+        /// Size of that dimension.
+        size: u64,
+    },
+    /// A slice with a step below one.
+    #[error("a slice's step must be at least 1, not {0}")]
+    Step(i64),
+    /// A hyperslab that reaches beyond the dataset.
+    #[error("the hyperslab ends at {end} in dimension {dimension}, which has only {size} elements")]
+    BeyondShape {
+        /// One past the last element selected.
+        end: u64,
+        /// Dimension, slowest first.
+        dimension: usize,
+        /// Size of that dimension.
+        size: u64,
+    },
+    /// A stride smaller than its block, so that blocks would overlap.
+    #[error(
+        "in dimension {dimension}, stride {stride} is smaller than block {block}: blocks would overlap"
+    )]
+    Overlap {
+        /// Dimension, slowest first.
+        dimension: usize,
+        /// Stride given.
+        stride: u64,
+        /// Block given.
+        block: u64,
+    },
+    /// A chunk or block with a size of zero.
+    #[error("a size of zero in dimension {0}")]
+    ZeroSize(usize),
+    /// A number of elements or chunks beyond 64 bits.
+    #[error("the number of {0} does not fit into 64 bits")]
+    Overflow(&'static str),
+}

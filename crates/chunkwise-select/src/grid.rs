@@ -1,0 +1,145 @@
+//! How is a dataset cut into chunks?
+
+use crate::{Dims, MAX_RANK, SelectError};
+
+/// The grid of chunks over a dataset; chunks at the upper edges reach beyond it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkGrid {
+    shape: Dims,
+    chunk: Dims,
+    counts: Dims,
+}
+
+impl ChunkGrid {
+    /// The grid over `shape` (elements a dimension) with chunks of shape `chunk`.
+    ///
+    /// # Errors
+    /// When the ranks differ, a chunk has no extent, or there are more chunks, or
+    /// elements in a chunk, than 64 bits can count.
+    pub fn new(shape: &[u64], chunk: &[u64]) -> Result<Self, SelectError> {
+        if shape.len() > MAX_RANK {
+            return Err(SelectError::TooManyDimensions(shape.len()));
+        }
+        if shape.len() != chunk.len() {
+            return Err(SelectError::Rank { selection: chunk.len(), dataset: shape.len() });
+        }
+        if let Some(dimension) = chunk.iter().position(|&c| c == 0) {
+            return Err(SelectError::ZeroSize(dimension));
+        }
+        let counts: Dims = shape.iter().zip(chunk).map(|(&n, &c)| n.div_ceil(c)).collect();
+        let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+        // A zero anywhere makes the product zero, whatever the other dimensions are.
+        if !counts.contains(&0) && product(&counts).is_none() {
+            return Err(SelectError::Overflow("chunks"));
+        }
+        if product(chunk).is_none() {
+            return Err(SelectError::Overflow("elements in a chunk"));
+        }
+        Ok(Self { shape: shape.into(), chunk: chunk.into(), counts })
+    }
+
+    /// Shape of the dataset.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Shape of a chunk.
+    pub fn chunk(&self) -> &[u64] {
+        &self.chunk
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of chunks along each dimension.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Number of chunks in the grid, written or not.
+    pub fn len(&self) -> u64 {
+        if self.counts.contains(&0) { 0 } else { self.counts.iter().product() }
+    }
+
+    /// Whether the dataset has no elements, and so no chunks.
+    pub fn is_empty(&self) -> bool {
+        self.counts.contains(&0)
+    }
+
+    /// Elements in a chunk, those beyond the dataset's edge included.
+    pub fn chunk_len(&self) -> u64 {
+        self.chunk.iter().product()
+    }
+
+    /// Position in row-major order of the chunk at grid coordinates `chunk_index`,
+    /// or None when it lies outside the grid.
+    pub fn linear_index(&self, chunk_index: &[u64]) -> Option<u64> {
+        if chunk_index.len() != self.rank() {
+            return None;
+        }
+        chunk_index
+            .iter()
+            .zip(&self.counts)
+            .try_fold(0u64, |linear, (&i, &n)| (i < n).then(|| linear * n + i))
+    }
+
+    /// As [`linear_index`](Self::linear_index), from the element where a chunk begins;
+    /// None also when no chunk begins there.
+    pub fn linear_index_of_origin(&self, chunk_origin: &[u64]) -> Option<u64> {
+        if chunk_origin.len() != self.rank() {
+            return None;
+        }
+        (0..self.rank()).try_fold(0u64, |linear, d| {
+            let (i, rest) = (chunk_origin[d] / self.chunk[d], chunk_origin[d] % self.chunk[d]);
+            (rest == 0 && i < self.counts[d]).then(|| linear * self.counts[d] + i)
+        })
+    }
+
+    /// Grid coordinates of the chunk at position `linear` in row-major order.
+    pub fn chunk_index(&self, mut linear: u64) -> Dims {
+        let mut index: Dims = smallvec::smallvec![0; self.rank()];
+        for d in (0..self.rank()).rev() {
+            index[d] = linear % self.counts[d];
+            linear /= self.counts[d];
+        }
+        index
+    }
+
+    /// Whether the chunk at `chunk_index` reaches beyond the dataset's edge.
+    pub fn is_partial(&self, chunk_index: &[u64]) -> bool {
+        (0..self.rank()).any(|d| (chunk_index[d] + 1) * self.chunk[d] > self.shape[d])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_index_round_trips() {
+        let grid = ChunkGrid::new(&[5, 7, 3], &[2, 3, 3]).unwrap();
+        assert_eq!(grid.counts(), &[3, 3, 1]);
+        for linear in 0..grid.len() {
+            let index = grid.chunk_index(linear);
+            assert_eq!(grid.linear_index(&index), Some(linear));
+            let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
+            assert_eq!(grid.linear_index_of_origin(&origin), Some(linear));
+        }
+        assert_eq!(grid.linear_index(&[3, 0, 0]), None);
+        assert_eq!(grid.linear_index_of_origin(&[1, 0, 0]), None);
+        assert!(grid.is_partial(&[2, 0, 0]) && !grid.is_partial(&[1, 1, 0]));
+    }
+
+    #[test]
+    fn impossible_grids_are_refused() {
+        assert!(matches!(ChunkGrid::new(&[4], &[0]), Err(SelectError::ZeroSize(0))));
+        assert!(matches!(
+            ChunkGrid::new(&[u64::MAX, u64::MAX], &[1, 1]),
+            Err(SelectError::Overflow("chunks"))
+        ));
+        assert!(matches!(ChunkGrid::new(&[4, 4], &[2]), Err(SelectError::Rank { .. })));
+        assert!(ChunkGrid::new(&[0, u64::MAX, u64::MAX], &[1, 1, 1]).unwrap().is_empty());
+    }
+}
