@@ -69,7 +69,7 @@ impl PyDataset {
         let dtype = self.dtype.bind(py);
         let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())?;
         self.fill(py, engine, &indexed.slab, &array)?;
-        if indexed.scalar {
+        if indexed.is_scalar() {
             return array.get_item(PyTuple::empty(py));
         }
         Ok(array.into_any())

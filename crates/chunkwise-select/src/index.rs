@@ -29,9 +29,14 @@ pub struct Indexed {
     pub slab: Hyperslab,
     /// Shape of the result, without the dimensions that were indexed by integers.
     pub result_shape: Dims,
-    /// Whether every dimension was indexed by an integer and no Ellipsis was
-    /// written, so that the result is a scalar rather than an array.
-    pub scalar: bool,
+}
+
+impl Indexed {
+    /// Whether every dimension was indexed by an integer, so that the result is a scalar
+    /// rather than an array; in h5py an Ellipsis beside the integers changes nothing.
+    pub fn is_scalar(&self) -> bool {
+        self.result_shape.is_empty()
+    }
 }
 
 /// Resolve an index as h5py does (`h5py.Dataset.__getitem__`): slices are clipped,
@@ -76,8 +81,7 @@ pub fn resolve_index(shape: &[u64], items: &[IndexItem]) -> Result<Indexed, Sele
     if ellipses == 0 {
         take_whole(missing, &mut axes, &mut result_shape);
     }
-    let scalar = result_shape.is_empty() && ellipses == 0;
-    Ok(Indexed { slab: Hyperslab::from_axes(axes), result_shape, scalar })
+    Ok(Indexed { slab: Hyperslab::from_axes(axes), result_shape })
 }
 
 fn resolve_integer(index: i64, dimension: usize, size: u64) -> Result<u64, SelectError> {
@@ -129,10 +133,10 @@ mod tests {
             resolve_index(&[4, 5, 6], &[IndexItem::Integer(-1), IndexItem::Ellipsis]).unwrap();
         assert_eq!(got.result_shape.as_slice(), &[5, 6]);
         assert_eq!(got.slab.axes()[0], Axis::range(3, 1));
-        assert!(!got.scalar);
-        assert!(resolve_index(&[4], &[IndexItem::Integer(2)]).unwrap().scalar);
-        let kept = resolve_index(&[4], &[IndexItem::Integer(2), IndexItem::Ellipsis]).unwrap();
-        assert!(kept.result_shape.is_empty() && !kept.scalar);
+        assert!(!got.is_scalar());
+        assert!(resolve_index(&[4], &[IndexItem::Integer(2)]).unwrap().is_scalar());
+        let beside = resolve_index(&[4], &[IndexItem::Integer(2), IndexItem::Ellipsis]).unwrap();
+        assert!(beside.is_scalar());
     }
 
     #[test]

@@ -1,0 +1,23 @@
+"""How fast does a program's access pattern read this file, and why?
+
+`run` measures; its `Results` give `records` (one flat row a trial), `summary()`
+(one row for each pattern, driver and cache) and `mismatches`; `explain` says why.
+"""
+
+from chunkwise.bench.access import Access
+from chunkwise.bench.explain import Advice, explain
+from chunkwise.bench.results import Results
+from chunkwise.bench.run import run
+from chunkwise.bench.target import Target
+from chunkwise.bench.trial import Measurement, Trial
+
+__all__ = [
+    "Access",
+    "Advice",
+    "Measurement",
+    "Results",
+    "Target",
+    "Trial",
+    "explain",
+    "run",
+]

@@ -1,0 +1,144 @@
+"""Who does the reading, and what exactly is timed?
+
+A driver walks blocks over an open dataset and times each read, and nothing else.
+``libhdf5`` and ``chunkwise`` loop in Rust around the C call and around this
+project's engine: compare these two with each other.  ``h5py`` and
+``chunkwise-py`` loop in Python around ``d[...]``, as a user's program does:
+compare these two with each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+import chunkwise
+from chunkwise import _lib, _native
+from chunkwise.bench import access
+from chunkwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from chunkwise._native import WalkResult
+
+Reader = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
+Driver = Callable[[h5py.Dataset, tuple[int, ...], float], "WalkResult"]
+
+# Latencies kept for each trial; the contract of `_native.WalkResult`.
+KEPT_LATENCIES = 100_000
+# A loop in Python always does so many, because the first read pays for chunks that
+# the next may find cached, unless they take this many times what was allowed.
+FEWEST_OPERATIONS = 3
+PATIENCE = 4.0
+
+
+def libhdf5(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+    """Time H5Dread alone, called in a loop in Rust through the libhdf5 that h5py uses."""
+    datatype = dataset.id.get_type()
+    return _native.walk_libhdf5(
+        _lib.library(),
+        dataset.id.id,
+        datatype.id,
+        datatype.get_size(),
+        block,
+        access.count(dataset.shape, block),
+        max_seconds,
+    )
+
+
+def rust_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+    """Time chunkwise's engine, called in a loop in Rust."""
+    operations = access.count(dataset.shape, block)
+    result: WalkResult = chunkwise.wrap(dataset).walk(block, operations, max_seconds)
+    return result
+
+
+def h5py_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+    """Time ``d[slices]`` of h5py, called in a loop in Python."""
+    return walk_in_python(dataset.__getitem__, dataset.shape, block, max_seconds)
+
+
+def python_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+    """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
+    wrapped = chunkwise.wrap(dataset)
+    return walk_in_python(wrapped.__getitem__, dataset.shape, block, max_seconds)
+
+
+DRIVERS: dict[str, Driver] = {
+    "libhdf5": libhdf5,
+    "h5py": h5py_loop,
+    "chunkwise": rust_loop,
+    "chunkwise-py": python_loop,
+}
+# The drivers that libhdf5's chunk cache concerns.
+WITH_LIBRARY_CACHE = frozenset({"libhdf5", "h5py"})
+# The drivers whose loop is compiled, with no Python inside the timed region.
+COMPILED = frozenset({"libhdf5", "chunkwise"})
+
+
+def check_driver(name: str) -> str:
+    """Return the driver's name, or raise UsageError with the names there are."""
+    if name not in DRIVERS:
+        raise UsageError(f"unknown driver '{name}': choose from {', '.join(DRIVERS)}")
+    return name
+
+
+def walk_in_python(
+    read: Reader,
+    shape: tuple[int, ...],
+    block: tuple[int, ...],
+    max_seconds: float,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> WalkResult:
+    """Read an array block by block from Python, timing each read alone.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a tuple of slices, returns the array.
+    shape, block : tuple of int
+        The walk, in elements.
+    max_seconds : float
+        Stop when the timed reads reach this, or the loop as a whole three times
+        this: slicing and checksums, which are not timed, must end as well.
+    clock : callable
+        Nanoseconds since some moment.
+
+    Returns
+    -------
+    WalkResult
+        As a walk in Rust gives it.
+    """
+    latencies: list[float] = []
+    checksums: dict[int, int] = {}
+    crc = nbytes = spent_ns = operations = 0
+    limit_ns = int(max_seconds * 1e9)
+    begun_ns = clock()
+    for selection in access.blocks(shape, block):
+        start = clock()
+        array = read(selection)
+        lap = clock() - start
+        spent_ns += lap
+        operations += 1
+        if len(latencies) < KEPT_LATENCIES:
+            latencies.append(lap / 1e9)
+        nbytes += array.nbytes
+        crc = _native.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), crc)
+        if operations & (operations - 1) == 0:
+            checksums[operations] = crc
+        over = spent_ns >= limit_ns or clock() - begun_ns >= 3 * limit_ns
+        if over and (operations >= FEWEST_OPERATIONS or spent_ns >= PATIENCE * limit_ns):
+            break
+    checksums[operations] = crc
+    return {
+        "operations": operations,
+        "total_operations": access.count(shape, block),
+        "elapsed_s": spent_ns / 1e9,
+        "selected_nbytes": nbytes,
+        "latencies_s": latencies,
+        "checksums": checksums,
+    }

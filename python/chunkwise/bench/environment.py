@@ -1,0 +1,84 @@
+"""On what machine, and with which libraries, was this measured?"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from chunkwise import _native
+
+
+def describe() -> dict[str, str | int]:
+    """Return the machine and the versions of everything loaded in this process."""
+    return {
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpu_count": usable_cpus(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "h5py": h5py.version.version,
+        "hdf5": h5py.version.hdf5_version,
+        "numpy": np.__version__,
+        "chunkwise": _native.__version__,
+        "zlib": _zlib_version(),
+    }
+
+
+def usable_cpus() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def available_memory_nbytes() -> int:
+    """Return the bytes that can be used without swapping; 1 GiB if nobody tells."""
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 1 << 30
+
+
+def peak_rss_nbytes() -> int | None:
+    """Return this process's peak resident memory.
+
+    ``ru_maxrss`` would do, but on Linux it survives `exec`, so that a worker
+    would report its parent's peak.
+    """
+    for line in _lines("/proc/self/status"):
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _cpu_model() -> str:
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _zlib_version() -> str:
+    """Ask the zlib that h5py's libhdf5 has loaded: zlib-ng and zlib differ in speed."""
+    for line in _lines("/proc/self/maps"):
+        path = line.rpartition(" ")[2]
+        if "libz" in Path(path).name and ".so" in path:
+            try:
+                version = ctypes.CDLL(path).zlibVersion
+            except (OSError, AttributeError):
+                continue
+            version.restype = ctypes.c_char_p
+            return str(version().decode())
+    return "unknown"
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

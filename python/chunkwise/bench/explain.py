@@ -1,0 +1,322 @@
+"""Why did it take so long, in one sentence, and which line or command helps?
+
+Everything is derived from this run: the measured times say which pattern is
+slow, the shapes and the cache in force say how often its chunks are decoded, and
+the remedy follows from which of the two is out of proportion.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
+from chunkwise.bench.environment import available_memory_nbytes
+from chunkwise.bench.geometry import Walk
+from chunkwise.bench.layout import balanced_chunks, line_axis, repack_command
+from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.target import Target
+from chunkwise.bench.words import format_ratio, format_seconds
+from chunkwise.grammar import format_shape, format_size
+
+# A pattern is slow if the same data takes so many times as long as in the best one.
+SLOW = 2.0
+# Less than this between two programs is not worth a change.
+WORTH_IT = 1.2
+# A read that needs so many chunks, and decodes so many times what it asks for, is
+# not helped by a cache: already the first one is slow.
+MANY_CHUNKS = 8
+MUCH_DECODED = 16
+# A read that takes less than this is made of call overhead.
+CALL_S = 2e-4
+# Call overhead that sums up to less is not worth a word.
+NOTICED_S = 1.0
+LARGEST_CACHE_NBYTES = 1 << 30
+# What was measured to gain so much comes before a remedy that was only computed.
+MUCH_FASTER = 5.0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer that a run gives.
+
+    Attributes
+    ----------
+    why : str
+        One sentence.
+    fix : str or None
+        A line of Python or a shell command; None if nothing needs to be done.
+    effect : str or None
+        What the fix changes, and whether that was measured or computed.
+    """
+
+    why: str
+    fix: str | None = None
+    effect: str | None = None
+
+
+def explain(results: Results) -> Advice | None:
+    """Find the run's worst pattern, its cause and its remedy.
+
+    Returns
+    -------
+    Advice or None
+        None if no driver that uses libhdf5 gave figures: there is nothing to
+        explain.
+    """
+    cells = [c for c in results.cells if c.driver in WITH_LIBRARY_CACHE and c.total_s]
+    if not cells:
+        return _unfinished(results)
+    worst = max(cells, key=_total)
+    alike = [c for c in cells if (c.driver, c.cache_nbytes) == (worst.driver, worst.cache_nbytes)]
+    best = min(alike, key=_total)
+    if _total(worst) >= SLOW * _total(best):
+        reason = _slow_pattern(results, worst, best)
+        if reason is not None:
+            return reason
+    return _no_slow_pattern(results, worst)
+
+
+def _total(cell: Cell) -> float:
+    return cell.total_s or 0.0
+
+
+def _unfinished(results: Results) -> Advice | None:
+    """Explain a run in which not one read through libhdf5 came back in time."""
+    target = results.target
+    for cell in results.cells:
+        late = cell.problem is not None and cell.problem.status == "timeout"
+        if late and cell.driver in WITH_LIBRARY_CACHE and target.chunks is not None:
+            walk = _walk(target, cell)
+            if _goes_through_many(target, cell, walk):
+                return _layout(target, cell, walk)
+    return None
+
+
+def _walk(target: Target, cell: Cell) -> Walk:
+    assert target.chunks is not None
+    return Walk(target.shape, cell.access.block, target.chunks)
+
+
+def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
+    """Whether already one single read is out of proportion."""
+    asked = math.prod(cell.access.block) * target.itemsize
+    decoded = walk.chunks_per_operation * target.chunk_nbytes
+    return walk.chunks_per_operation >= MANY_CHUNKS and decoded >= MUCH_DECODED * asked
+
+
+def _slow_pattern(results: Results, worst: Cell, best: Cell) -> Advice | None:
+    """Explain a pattern that takes much longer than another over the same data."""
+    target = results.target
+    cache_nbytes = worst.succeeded[0].actual_cache_nbytes or 0
+    # From a chunk that is neither filtered nor fits its cache, libhdf5 reads just the
+    # elements it needs, as from contiguous storage.
+    piecemeal = target.filters == "none" and target.chunk_nbytes > cache_nbytes
+    if target.chunks is not None and not piecemeal:
+        walk = _walk(target, worst)
+        decodes = walk.decodes_per_chunk(cache_nbytes // target.chunk_nbytes)
+        if decodes >= SLOW:
+            affordable = min(LARGEST_CACHE_NBYTES, available_memory_nbytes() // 4)
+            too_much = walk.chunks_to_cache() * target.chunk_nbytes > affordable
+            if too_much or _goes_through_many(target, worst, walk):
+                return _instead(_layout(target, worst, walk), results, worst)
+            advice = _cache(target, worst, walk, cache_nbytes, decodes)
+            return _beside(advice, results, worst)
+    each = worst.spread(lambda m: m.mean_s)
+    if each is not None and each.median <= CALL_S:
+        return _calls(results, worst, best, each.median)
+    return _scattered(target, worst, best) if piecemeal or target.chunks is None else None
+
+
+def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
+    """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
+    said = _measured(results, worst)
+    if said is None:
+        return advice
+    if _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None:
+        return replace(advice, fix=_open(results.target), effect=f"measured: {said}")
+    return _beside(advice, results, worst)
+
+
+def _beside(advice: Advice, results: Results, worst: Cell) -> Advice:
+    """Add to a remedy what chunkwise was measured to gain without it."""
+    said = _measured(results, worst)
+    if said is None:
+        return advice
+    return replace(advice, effect=f"{advice.effect}; by chunkwise.open, measured: {said}")
+
+
+def _measured(results: Results, worst: Cell) -> str | None:
+    """Say how much faster chunkwise reads a pattern; None if it is not much."""
+    gain = _gain_at(results, worst)
+    if gain < SLOW:
+        return None
+    cell = next(c for c in results.cells if _gain(c, [worst]) == gain)
+    said = f"all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
+    first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
+    if first and first_here and first_here.median:
+        said += f", the first one {format_ratio(first.median / first_here.median)}"
+    return said
+
+
+def _gain_at(results: Results, base: Cell) -> float:
+    """Return how much faster chunkwise is than one cell; 0 if that was not measured."""
+    return max((_gain(c, [base]) or 0.0 for c in results.cells), default=0.0)
+
+
+def _open(target: Target) -> str:
+    return f"chunkwise.open({_quoted(target.file)})[{_quoted(target.dataset)}]"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _cache(target: Target, worst: Cell, walk: Walk, cache_nbytes: int, decodes: float) -> Advice:
+    """A cache that holds what the walk comes back to makes it decode once."""
+    chunk = format_size(target.chunk_nbytes)
+    cache = format_size(cache_nbytes)
+    times = f"{decodes:,.0f} times"
+    if target.chunk_nbytes > cache_nbytes:
+        held = f"A chunk ({chunk}) does not fit into the chunk cache ({cache})"
+    else:
+        between = walk.chunks_to_cache()
+        held = (
+            f"Between two reads of a chunk ({chunk}) this walk needs {between:,} chunks, "
+            f"more than the chunk cache ({cache}) holds"
+        )
+    verb = "fetches" if target.filters == "none" else "decodes"
+    why = f"{held}, so that reading '{worst.access.name}' {verb} each chunk about {times}."
+    nbytes = _round_up(walk.chunks_to_cache() * target.chunk_nbytes, 1 << 20)
+    arguments = f"rdcc_nbytes={_in_mib(nbytes)}"
+    # libhdf5 keeps one chunk for each slot of its hash table.
+    slots = worst.succeeded[0].actual_cache_nslots or 0
+    if walk.chunks_to_cache() * 10 > slots:
+        arguments += f", rdcc_nslots={walk.chunks_to_cache() * 10 + 1}"
+    return Advice(
+        why,
+        f"h5py.File({_quoted(target.file)}, {arguments})",
+        f"each chunk is then needed once instead of {times} (computed, not measured)",
+    )
+
+
+def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
+    """Only other chunks make a single read cheap."""
+    assert target.chunks is not None
+    block = worst.access.block
+    asked = math.prod(block) * target.itemsize
+    decoded = walk.chunks_per_operation * target.chunk_nbytes
+    why = (
+        f"One read of '{worst.access.name}' asks for {format_size(asked)} and goes through "
+        f"{walk.chunks_per_operation:,} chunks of {format_shape(target.chunks)}, "
+        f"{format_size(decoded)} in all: {format_ratio(decoded / asked)} what it asks for."
+    )
+    axis = line_axis(target.shape, block)
+    chunks = balanced_chunks(target.shape, target.itemsize, axis)
+    after = Walk(target.shape, block, chunks)
+    if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
+        return Advice(why)
+    across = tuple(1 if i == axis else n for i, n in enumerate(target.shape))
+    plane_before = Walk(target.shape, across, target.chunks).chunks_per_operation
+    plane_after = Walk(target.shape, across, chunks).chunks_per_operation
+    size = math.prod(chunks) * target.itemsize
+    return Advice(
+        why,
+        repack_command(target.file, target.dataset, chunks),
+        f"such a read then needs {format_size(after.chunks_per_operation * size)} instead of "
+        f"{format_size(decoded)}, and one of {format_shape(across)} "
+        f"{format_size(plane_after * size)} instead of "
+        f"{format_size(plane_before * target.chunk_nbytes)} (computed, not measured)",
+    )
+
+
+def _scattered(target: Target, worst: Cell, best: Cell) -> Advice:
+    """Without filters or a cache, what is not adjacent is fetched piece by piece."""
+    stored = "contiguous" if target.chunks is None else "not compressed, its chunks not cached"
+    why = (
+        f"The dataset is {stored}, and one read of '{worst.access.name}' "
+        f"({format_shape(worst.access.block)}) gathers pieces from all over it: the same data "
+        f"takes {format_ratio(_total(worst) / _total(best))} as long as by '{best.access.name}'."
+    )
+    chunks = balanced_chunks(
+        target.shape, target.itemsize, line_axis(target.shape, worst.access.block)
+    )
+    return Advice(
+        why,
+        repack_command(target.file, target.dataset, chunks),
+        f"each read then fetches whole chunks of {format_shape(chunks)} (computed, not measured)",
+    )
+
+
+def _calls(results: Results, worst: Cell, best: Cell, each_s: float) -> Advice:
+    """Small reads are made of calls."""
+    target = results.target
+    asked = math.prod(worst.access.block) * target.itemsize
+    once = "" if target.chunks is None else "No chunk is decoded twice; "
+    why = (
+        f"{once}{'one' if once else 'One'} read of '{worst.access.name}' asks for "
+        f"{format_size(asked)} only, and each of the {worst.total_operations or 0:,} calls "
+        f"costs {format_seconds(each_s)} by itself."
+    )
+    if _total(worst) < NOTICED_S:
+        return _with_gain(Advice(why), results, worst)
+    effect = (
+        f"measured: all of the data in {format_seconds(_total(best))} by '{best.access.name}', "
+        f"instead of {format_seconds(_total(worst))}"
+    )
+    if target.nbytes > available_memory_nbytes() // 4:
+        return Advice(why, effect=f"read larger blocks; {effect}")
+    return Advice(why, "array = dataset[...]  # once; then index the array", effect)
+
+
+def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
+    """No pattern stands out: what is left is decoding, or copying."""
+    target = results.target
+    if target.chunks is None:
+        why = "The dataset is contiguous and not compressed: reading it is copying it."
+    elif target.filters == "none":
+        why = "The chunks suit these patterns and are not compressed: reading is copying."
+    else:
+        why = (
+            f"The chunks suit these patterns; what is left is decoding {target.filters}, "
+            "which libhdf5 does in one thread, one chunk after the other."
+        )
+    return _with_gain(Advice(why), results, worst)
+
+
+def _with_gain(advice: Advice, results: Results, worst: Cell) -> Advice:
+    """Say what chunkwise gains at the pattern that takes longest, or that it gains nothing."""
+    gain = _gain_at(results, worst)
+    if not gain:
+        return advice
+    measured = f"measured: all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
+    if gain < 1 / WORTH_IT:
+        effect = f"nothing needs a change; chunkwise is slower here ({measured})"
+    elif gain < WORTH_IT:
+        effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
+    else:
+        return replace(advice, fix=_open(results.target), effect=measured)
+    return replace(advice, effect=effect)
+
+
+def _gain(cell: Cell, cells: Sequence[Cell]) -> float | None:
+    """Return how much faster chunkwise is than libhdf5 at the same pattern.
+
+    Only where both are called from the same language.
+    """
+    if cell.driver in WITH_LIBRARY_CACHE or not cell.total_s:
+        return None
+    compiled = cell.driver in COMPILED
+    alike = (c for c in cells if c.access == cell.access and (c.driver in COMPILED) == compiled)
+    base = next(alike, None)
+    return None if base is None else _total(base) / cell.total_s
+
+
+def _round_up(nbytes: int, unit: int) -> int:
+    return -(-nbytes // unit) * unit
+
+
+def _in_mib(nbytes: int) -> str:
+    return f"{nbytes >> 20} * 2**20"

@@ -1,0 +1,64 @@
+"""What would the whole walk take, when only its first operations were done?
+
+Multiplying by the count is wrong in both directions: the first read of a walk
+pays for decoding chunks that the next ones find in a cache, if there is one.  So
+the operations are told apart by their chunks (`geometry.Census`), each kind's
+mean is measured, and the whole is made up of the counts of each.  What the cache
+does, the measured means say; nothing is assumed about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.bench.geometry import Walk
+
+
+def total_seconds(
+    latencies_s: Sequence[float],
+    operations: int,
+    elapsed_s: float,
+    total_operations: int,
+    walk: Walk | None,
+) -> float:
+    """Estimate the seconds of all `total_operations` reads from the first ones.
+
+    Parameters
+    ----------
+    latencies_s : sequence of float
+        Seconds of each operation done, in order; may stop short of `operations`.
+    operations : int
+        How many operations were done, at least 1.
+    elapsed_s : float
+        Seconds that they took.
+    total_operations : int
+        How many there are.
+    walk : Walk or None
+        The walk over the chunks; None for a dataset that is not chunked, where
+        every operation counts alike.
+
+    Returns
+    -------
+    float
+        `elapsed_s` itself if all operations were done.  A kind of operation that
+        was never reached counts as the next dearer one, so that the estimate
+        errs towards too long.
+    """
+    if operations >= total_operations:
+        return elapsed_s
+    if walk is None or len(latencies_s) < operations:
+        return elapsed_s * total_operations / operations
+    latencies = np.asarray(latencies_s, dtype=np.float64)
+    fresh, same = walk.kinds(len(latencies))
+    census = walk.census()
+    fresh_s = _mean(latencies[fresh], 0.0)
+    back_s = _mean(latencies[~fresh & ~same], fresh_s)
+    same_s = _mean(latencies[same & ~fresh], back_s)
+    return fresh_s * census.fresh + back_s * census.back + same_s * census.same
+
+
+def _mean(values: npt.NDArray[np.float64], otherwise: float) -> float:
+    return float(values.mean()) if values.size else otherwise

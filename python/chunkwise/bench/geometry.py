@@ -1,0 +1,198 @@
+"""How often does a walk over an array touch each of its chunks?
+
+Pure arithmetic on shapes: nothing is read.  In C order every dimension can be
+looked at on its own, so an array of any size costs a few sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension: `extent` elements, walked in steps of `block`, stored by `chunk`."""
+
+    extent: int
+    block: int
+    chunk: int
+
+    @property
+    def positions(self) -> int:
+        """How many blocks the walk has along this dimension."""
+        return -(-self.extent // self.block)
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks lie along this dimension."""
+        return -(-self.extent // self.chunk)
+
+    @property
+    def touches(self) -> int:
+        """Sum over the positions of the chunks that each one touches.
+
+        One per position, and one more for each chunk boundary inside a block.
+        """
+        shared = (self.extent - 1) // math.lcm(self.block, self.chunk)
+        return self.positions + (self.chunks - 1) - shared
+
+    @cached_property
+    def repeats(self) -> int:
+        """How many positions touch exactly the chunks that the one before touched.
+
+        Only a block that lies in one chunk, next to another in the same, does.
+        How blocks fall into chunks repeats every `period` chunks.
+        """
+        if self.chunk <= self.block:
+            return 0
+        period = self.block // math.gcd(self.block, self.chunk)
+        periods, rest = divmod(self.chunks - 1, period)
+        total = sum(self._repeats_in(k) for k in range(rest)) + self._repeats_in(self.chunks - 1)
+        if periods:
+            total += periods * sum(self._repeats_in(k) for k in range(period))
+        return total
+
+    def _repeats_in(self, chunk_index: int) -> int:
+        """Count the repeats inside one chunk: its whole blocks, but for the first."""
+        first = chunk_index * self.chunk
+        last = min(first + self.chunk, self.extent)
+        end = self.positions if last == self.extent else last // self.block
+        return max(0, end - -(-first // self.block) - 1)
+
+    @property
+    def distinct(self) -> int:
+        """How many different sets of chunks the positions touch."""
+        return self.positions - self.repeats
+
+    @property
+    def nested(self) -> bool:
+        """Whether no block straddles a chunk boundary that its neighbour also meets."""
+        return self.positions == 1 or self.block % self.chunk == 0 or self.chunk % self.block == 0
+
+    @property
+    def widest(self) -> int:
+        """The most chunks that one position touches."""
+        aligned = -(-self.block // self.chunk)
+        if self.nested:
+            return min(self.chunks, aligned)
+        return min(self.chunks, -(-(self.block - 1) // self.chunk) + 1)
+
+    def set_numbers(self, positions: int) -> npt.NDArray[np.int64]:
+        """Number the chunk sets of the first `positions` positions: equal sets, equal numbers."""
+        index = np.arange(positions, dtype=np.int64)
+        low = index * self.block // self.chunk
+        high = (np.minimum((index + 1) * self.block, self.extent) - 1) // self.chunk
+        changed = np.zeros(positions, dtype=np.int64)
+        changed[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        return np.cumsum(changed)
+
+
+@dataclass(frozen=True)
+class Census:
+    """The walk's operations by what a cache could know of their chunks.
+
+    Attributes
+    ----------
+    fresh : int
+        Operations on a set of chunks that no earlier one touched.
+    back : int
+        Operations on a set that an earlier one touched, but not the last one.
+    same : int
+        Operations on the very set that the one before them touched.
+    """
+
+    fresh: int
+    back: int
+    same: int
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A walk of `block` over `shape` in C order, stored in `chunks` (all in elements)."""
+
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+    chunks: tuple[int, ...]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The dimensions, each on its own."""
+        triples = zip(self.shape, self.block, self.chunks, strict=True)
+        return tuple(Axis(*triple) for triple in triples)
+
+    @property
+    def operations(self) -> int:
+        """How many blocks the walk reads."""
+        return math.prod(axis.positions for axis in self.axes)
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks the array's grid has."""
+        return math.prod(axis.chunks for axis in self.axes)
+
+    @property
+    def chunks_per_operation(self) -> int:
+        """The most chunks that one operation touches."""
+        return math.prod(axis.widest for axis in self.axes)
+
+    def census(self) -> Census:
+        """Count the operations of the whole walk by kind."""
+        fresh = math.prod(axis.distinct for axis in self.axes)
+        same = 0
+        for i, axis in enumerate(self.axes):
+            # A step along this axis lets the faster ones start over: the set stays
+            # the same only where those never leave theirs.
+            if all(later.distinct == 1 for later in self.axes[i + 1 :]):
+                same += math.prod(a.positions for a in self.axes[:i]) * axis.repeats
+        return Census(fresh, self.operations - fresh - same, same)
+
+    def kinds(self, operations: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Tell for each of the first operations whether it is fresh, and whether it is same."""
+        grid = tuple(axis.positions for axis in self.axes)
+        where = np.unravel_index(np.arange(operations, dtype=np.int64), grid)
+        key: npt.NDArray[np.int64] = np.zeros(operations, dtype=np.int64)
+        for axis, index in zip(self.axes, where, strict=True):
+            numbers = axis.set_numbers(int(index.max()) + 1)
+            key = key * axis.distinct + numbers[index]
+        fresh = np.zeros(operations, dtype=np.bool_)
+        fresh[np.unique(key, return_index=True)[1]] = True
+        same = np.zeros(operations, dtype=np.bool_)
+        same[1:] = key[1:] == key[:-1]
+        return fresh, same
+
+    def decodes_per_chunk(self, cached_chunks: int) -> float:
+        """How often the walk decodes each chunk, with a cache of so many chunks.
+
+        A dimension's repeated visits cost nothing where the cache holds all chunks
+        that the walk touches between two of them: those of a full sweep over the
+        faster dimensions.  1.0 means that no chunk is decoded twice.
+        """
+        decodes = 1.0
+        for axis, held in zip(self.axes, self.footprints(), strict=True):
+            if held > cached_chunks:
+                decodes *= axis.touches / axis.chunks
+        return decodes
+
+    def footprints(self) -> tuple[int, ...]:
+        """Chunks touched between two visits along each dimension."""
+        held = []
+        for i in range(len(self.axes)):
+            # Neighbours that straddle a boundary share one chunk and differ in the rest.
+            spare = 1 if self.axes[i].nested else 2
+            slower = math.prod(axis.widest for axis in self.axes[: i + 1]) * spare
+            faster = math.prod(axis.chunks for axis in self.axes[i + 1 :])
+            held.append(slower * faster)
+        return tuple(held)
+
+    def chunks_to_cache(self) -> int:
+        """The fewest chunks that a cache must hold so that none is decoded twice."""
+        needed = [1]
+        for axis, held in zip(self.axes, self.footprints(), strict=True):
+            if axis.touches > axis.chunks:
+                needed.append(held)
+        return max(needed)

@@ -1,0 +1,211 @@
+"""How is a run shown on a terminal of 80 columns, or as JSON?"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
+from chunkwise.bench.explain import Advice, explain
+from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.words import format_seconds, three_digits
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.walk import printable
+
+JSON_VERSION = 1
+WIDTH = 80
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """Return the run as one JSON object; docs/bench.md describes it."""
+    advice = explain(results)
+    return {
+        "format": "chunkwise-bench",
+        "version": JSON_VERSION,
+        "target": asdict(results.target),
+        "seconds": results.seconds,
+        "elapsed_s": results.elapsed_s,
+        "bytes_equal": not results.mismatches if results.compared else None,
+        "mismatches": [str(mismatch) for mismatch in results.mismatches],
+        "advice": asdict(advice) if advice else None,
+        "summary": results.summary(),
+        "records": results.records,
+    }
+
+
+def show(results: Results, console: Console) -> None:
+    """Print the table, what has to be said about it, and the advice."""
+    for line in _heading(results):
+        console.print(line, highlight=False, markup=False)
+    console.print()
+    console.print(_table(results), highlight=False)
+    console.print()
+    for line in _footnotes(results):
+        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
+            console.print(part, highlight=False, markup=False)
+    for mismatch in results.mismatches:
+        console.print(Text(f"DIFFERENT BYTES: {mismatch}", style="bold red"))
+    advice = explain(results)
+    if advice is not None:
+        console.print()
+        _show_advice(advice, console)
+
+
+def _heading(results: Results) -> list[str]:
+    target = results.target
+    stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
+    if target.chunks is None:
+        layout = "contiguous"
+    else:
+        layout = f"chunks {format_shape(target.chunks)} ({format_size(target.chunk_nbytes)})"
+    return [
+        f"{printable(target.file)}: {printable(target.dataset)}",
+        f"{format_shape(target.shape)} {target.dtype} ({format_size(target.nbytes)}), {layout}",
+        stored,
+    ]
+
+
+def _table(results: Results) -> Table:
+    caches = len({c.cache_nbytes for c in results.cells if c.driver in WITH_LIBRARY_CACHE}) > 1
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
+    table.add_column("pattern", overflow="fold")
+    table.add_column("reads", justify="right")
+    table.add_column("driver")
+    if caches:
+        table.add_column("cache", justify="right")
+    for title in ("first", "mean", "all reads", "spread", "speed"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for group in results.patterns():
+        total = next((c.total_operations for c in group if c.total_operations), None)
+        labels = [group[0].access.name]
+        if group[0].access.name != format_shape(group[0].access.block):
+            labels.append(format_shape(group[0].access.block))
+        if len(group) == 1:
+            labels = ["\n".join(labels)]
+        for i, cell in enumerate(group):
+            row: list[Text | str] = [
+                Text(labels[i] if i < len(labels) else ""),
+                f"{total:,}" if total is not None and i == 0 else "",
+                label(results, cell.driver),
+            ]
+            if caches:
+                row.append(_cache(cell))
+            table.add_row(*row, *_figures(results, cell), end_section=cell is group[-1])
+    return table
+
+
+def label(results: Results, driver: str) -> str:
+    """Name a driver: the one from Python is simply chunkwise where it is the only one."""
+    alone = all(cell.driver != "chunkwise" for cell in results.cells)
+    return "chunkwise" if driver == "chunkwise-py" and alone else driver
+
+
+def _cache(cell: Cell) -> str:
+    if cell.driver not in WITH_LIBRARY_CACHE:
+        return "own"
+    return "default" if cell.cache_nbytes is None else format_size(cell.cache_nbytes)
+
+
+def _figures(results: Results, cell: Cell) -> list[str]:
+    problem = cell.problem
+    if problem is not None:
+        if problem.status == "timeout":
+            return [f">{problem.trial.timeout_s:.0f} s", "-", "-", "-", "-"]
+        return ["failed", "-", "-", "-", "-"]
+    first = cell.spread(lambda m: m.first_s)
+    each = cell.spread(lambda m: m.mean_s)
+    total = cell.spread(lambda m: m.total_s)
+    assert first is not None
+    assert each is not None
+    assert total is not None
+    mark = "~" if cell.extrapolated else ""
+    repeats = len(cell.succeeded)
+    width = (total.highest - total.lowest) / total.median if total.median else 0.0
+    speed = results.speed(cell)
+    return [
+        format_seconds(first.median),
+        mark + format_seconds(each.median),
+        mark + format_seconds(total.median),
+        f"{width:.0%}" if repeats > 1 else "-",
+        "-" if speed is None else f"{mark}{three_digits(speed)}x",
+    ]
+
+
+def _footnotes(results: Results) -> list[str]:
+    lines = []
+    bounded = [cell for cell in results.cells if cell.extrapolated]
+    if bounded:
+        fewest = min(bounded, key=lambda cell: cell.operations)
+        lines.append(
+            f"~ estimated: not every read was done ('{fewest.access.name}' by "
+            f"{label(results, fewest.driver)}: {fewest.operations:,} of "
+            f"{fewest.total_operations or 0:,}). Reads that enter new chunks, come back to "
+            "some, or stay in theirs are averaged apart and counted out."
+        )
+    for cell in results.cells:
+        problem = cell.problem
+        if problem is not None:
+            who = f"'{cell.access.name}' by {label(results, cell.driver)}"
+            lines.append(
+                f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
+            )
+    lines += [_timing(results), _bytes(results), _versions(results)]
+    return [line for line in lines if line]
+
+
+def _timing(results: Results) -> str:
+    """Say what is timed, how often, and from where."""
+    used = list(dict.fromkeys(cell.driver for cell in results.cells))
+    loops = []
+    for language, names in (("Rust", COMPILED), ("Python", frozenset(used) - COMPILED)):
+        inside = [label(results, name) for name in used if name in names]
+        if inside:
+            loops.append(f"{' and '.join(inside)} called from {language}")
+    times = [len(cell.measurements) for cell in results.cells]
+    often = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
+    page_cache = results.cells[0].measurements[0].page_cache
+    return (
+        f"Timed: the reads alone, {'; '.join(loops)}; page cache {page_cache}. Median of "
+        f"{often}, in turns, each in a fresh process; spread: (highest - lowest) / median. "
+        "The first read finds no chunk cached and loads the chunk index."
+    )
+
+
+def _bytes(results: Results) -> str:
+    if results.mismatches:
+        return ""
+    if not results.target.comparable:
+        return "Bytes not compared: the elements hold padding."
+    if not results.compared:
+        return "Bytes not compared: no two runs of one pattern gave figures."
+    return f"Bytes equal in all {results.compared} runs that can be compared."
+
+
+def _versions(results: Results) -> str:
+    found = next((m.environment for c in results.cells for m in c.succeeded), None)
+    if not found:
+        return ""
+    cache = format_size(results.target.cache_nbytes)
+    return (
+        f"h5py {found['h5py']}, HDF5 {found['hdf5']} (chunk cache by default {cache}), zlib "
+        f"{found['zlib']}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
+        f"{found['machine']}."
+    )
+
+
+def _show_advice(advice: Advice, console: Console) -> None:
+    for part in textwrap.wrap(f"Why: {advice.why}", WIDTH):
+        console.print(part, highlight=False, markup=False, style="bold")
+    if advice.fix is not None:
+        # Never wrapped: it is there to be copied.
+        console.print("What helps:", highlight=False)
+        console.print(Text(f"  {advice.fix}"), soft_wrap=True)
+    if advice.effect is not None:
+        effect = advice.effect[0].upper() + advice.effect[1:]
+        for part in textwrap.wrap(f"{effect}.", WIDTH):
+            console.print(part, highlight=False, markup=False)

@@ -1,0 +1,274 @@
+"""In which order are trials run, for how long, and what if one does not come back?
+
+Trials that are to be compared alternate (A B A B), so that a machine that slows
+down slows both.  Each runs in a worker process.  The first round measures every
+combination once; further rounds repeat a pattern, with all of its drivers, while
+the budget lasts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chunkwise.bench import access, environment
+from chunkwise.bench.access import Access
+from chunkwise.bench.drivers import WITH_LIBRARY_CACHE, check_driver
+from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.target import Target, look
+from chunkwise.bench.trial import Measurement, Trial, from_worker
+from chunkwise.errors import UsageError
+
+WORKER = (sys.executable, "-m", "chunkwise.bench.worker")
+DEFAULT_SECONDS = 30.0
+DEFAULT_REPEAT = 3
+# What a worker takes besides its timed reads: the interpreter, imports, the file.
+OVERHEAD_S = 0.6
+SHORTEST_TIMEOUT_S = 3.0
+
+Progress = Callable[[str], None]
+
+
+def run(
+    file: str | os.PathLike[str],
+    dataset: str | None = None,
+    patterns: Sequence[Access | str] | None = None,
+    drivers: Sequence[str] = ("h5py", "chunkwise-py"),
+    caches: Sequence[int | None] = (None,),
+    repeat: int = DEFAULT_REPEAT,
+    seconds: float = DEFAULT_SECONDS,
+    progress: Progress | None = None,
+    worker: Sequence[str] = WORKER,
+) -> Results:
+    """Time access patterns on a dataset, each trial in a process of its own.
+
+    Parameters
+    ----------
+    file : str or path
+        An HDF5 or netCDF-4 file.
+    dataset : str, optional
+        The dataset's path; None takes the largest chunked dataset.
+    patterns : sequence of Access or str, optional
+        Access patterns (`chunkwise.bench.access.parse` reads strings); None
+        takes one step, one line, and everything.
+    drivers : sequence of str
+        Names of `chunkwise.bench.drivers.DRIVERS`; the first is the one that the
+        others are compared with.
+    caches : sequence of int or None
+        libhdf5's chunk cache in bytes; None for the library's default.  Drivers
+        that do not use libhdf5's cache run once for each pattern.
+    repeat : int
+        How often each combination is measured at most, as far as `seconds` lasts.
+    seconds : float
+        The budget for the run as a whole.  Every combination is measured at least
+        once, so that very many of them may take longer.
+    progress : callable, optional
+        Called with one line before each trial.
+    worker : sequence of str
+        The command that measures one trial.
+
+    Returns
+    -------
+    Results
+        All measurements.  A trial that failed is one of them, never an exception.
+
+    Raises
+    ------
+    ChunkwiseError
+        If the file, dataset, patterns, drivers or caches make no sense; nothing
+        has been measured then.
+    """
+    begun = time.monotonic()
+    target = look(file, dataset)
+    plan = _plan(target, patterns, drivers, caches, repeat, seconds)
+    page_cache = warm(target.storage)
+    schedule = _Schedule(plan, repeat, begun + seconds, progress, tuple(worker), page_cache)
+    cells = schedule.execute()
+    return Results(target, cells, seconds, time.monotonic() - begun)
+
+
+def _plan(
+    target: Target,
+    patterns: Sequence[Access | str] | None,
+    names: Sequence[str],
+    caches: Sequence[int | None],
+    repeat: int,
+    seconds: float,
+) -> list[tuple[Access, Trial]]:
+    """Spell out the combinations, pattern by pattern."""
+    if repeat < 1:
+        raise UsageError(f"repeat is {repeat}: measure at least once")
+    if not seconds > 0:
+        raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
+    if not names or not caches:
+        raise UsageError("name at least one driver and one cache size")
+    for name in names:
+        check_driver(name)
+    for nbytes in caches:
+        check_cache(nbytes)
+    accesses = _accesses(target, patterns)
+    combinations = [
+        (one, name, nbytes)
+        for one in accesses
+        for name in dict.fromkeys(names)
+        for nbytes in (dict.fromkeys(caches) if name in WITH_LIBRARY_CACHE else (None,))
+    ]
+    share = 0.7 * seconds / (len(combinations) * repeat) - OVERHEAD_S
+    return [
+        (
+            one,
+            Trial(
+                file=target.file,
+                dataset=target.dataset,
+                access=one.name,
+                block=one.block,
+                driver=name,
+                cache_nbytes=nbytes,
+                comparable=target.comparable,
+                max_seconds=max(0.2, share),
+            ),
+        )
+        for one, name, nbytes in combinations
+    ]
+
+
+def _accesses(target: Target, patterns: Sequence[Access | str] | None) -> list[Access]:
+    if not patterns:
+        return access.defaults(target.shape, target.itemsize)
+    parsed = [
+        access.parse(p, target.shape, target.itemsize, target.where) if isinstance(p, str) else p
+        for p in patterns
+    ]
+    return list(dict.fromkeys(parsed))
+
+
+def check_cache(nbytes: int | None) -> None:
+    """Raise UsageError for a chunk cache that would be none."""
+    if nbytes is not None and nbytes < 1:
+        raise UsageError(
+            f"a chunk cache of {nbytes} bytes is none: every read would decode its chunks "
+            "again; give a size such as 1MiB, or default"
+        )
+
+
+def warm(path: str) -> str:
+    """Read a file's bytes once, so that every trial finds them in the page cache.
+
+    Returns
+    -------
+    str
+        ``warm``, or ``uncontrolled`` for a file larger than half of the memory
+        that is available, whose beginning would be gone when its end is read.
+    """
+    if Path(path).stat().st_size > environment.available_memory_nbytes() // 2:
+        return "uncontrolled"
+    with Path(path).open("rb", buffering=0) as stream:
+        buffer = bytearray(4 << 20)
+        while stream.readinto(buffer):
+            pass
+    return "warm"
+
+
+class _Schedule:
+    """The rounds of one run, within its deadline."""
+
+    def __init__(
+        self,
+        plan: list[tuple[Access, Trial]],
+        repeat: int,
+        deadline: float,
+        progress: Progress | None,
+        worker: tuple[str, ...],
+        page_cache: str,
+    ) -> None:
+        self.plan = plan
+        self.repeat = repeat
+        self.deadline = deadline
+        self.progress = progress
+        self.worker = worker
+        self.page_cache = page_cache
+        self.done: list[list[Measurement]] = [[] for _ in plan]
+        self.took_s = [0.0 for _ in plan]
+
+    def execute(self) -> tuple[Cell, ...]:
+        """Run all rounds and return the cells in the order of the plan."""
+        for index in range(len(self.plan)):
+            left = len(self.plan) - index
+            spare = self.deadline - time.monotonic() - (left - 1) * (OVERHEAD_S + 0.4)
+            # Half of what is left, but for the last: one slow read must not starve
+            # the others of their only trial.
+            self._measure(index, max(SHORTEST_TIMEOUT_S, spare if left == 1 else spare / 2))
+        for _ in range(1, self.repeat):
+            for group in self._groups():
+                expected = 1.2 * sum(self.took_s[i] for i in group)
+                if time.monotonic() + expected < self.deadline:
+                    for index in group:
+                        self._measure(index, max(SHORTEST_TIMEOUT_S, 3 * self.took_s[index]))
+        return tuple(
+            Cell(one, trial.driver, trial.cache_nbytes, tuple(measurements))
+            for (one, trial), measurements in zip(self.plan, self.done, strict=True)
+        )
+
+    def _groups(self) -> list[list[int]]:
+        """Return the positions in the plan that are worth repeating, by pattern."""
+        groups: dict[Access, list[int]] = {}
+        for index, (one, _) in enumerate(self.plan):
+            if self.done[index][-1].status == "ok":
+                groups.setdefault(one, []).append(index)
+        return list(groups.values())
+
+    def _measure(self, index: int, timeout_s: float) -> None:
+        trial = replace(self.plan[index][1], timeout_s=round(timeout_s, 1))
+        repeat = len(self.done[index])
+        if self.progress:
+            self.progress(f"{trial.access}: {trial.driver}, {repeat + 1} of {self.repeat}")
+        begun = time.monotonic()
+        measurement = measure_in_worker(trial, self.worker)
+        self.took_s[index] = time.monotonic() - begun
+        self.done[index].append(replace(measurement, repeat=repeat, page_cache=self.page_cache))
+
+
+def measure_in_worker(trial: Trial, worker: Sequence[str] = WORKER) -> Measurement:
+    """Measure one trial in a process of its own; whatever happens to it is the result.
+
+    The process is ended when this function is left, also by Ctrl-C.
+    """
+    process = subprocess.Popen(
+        worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        out, err = process.communicate(json.dumps(trial.to_json()).encode(), trial.timeout_s)
+    except subprocess.TimeoutExpired:
+        return Measurement(
+            trial, "timeout", f"no figures within {trial.timeout_s:g} s; stopped there"
+        )
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    if process.returncode != 0:
+        return Measurement(trial, "failed", _last_words(process.returncode, err))
+    try:
+        return from_worker(trial, json.loads(out))
+    except (ValueError, TypeError, AttributeError) as wrong:
+        return Measurement(trial, "failed", f"the worker's answer makes no sense: {wrong}")
+
+
+def _last_words(returncode: int, stderr: bytes) -> str:
+    """Say in one line how a worker ended."""
+    if returncode < 0:
+        try:
+            name = signal.Signals(-returncode).name
+        except ValueError:
+            name = f"signal {-returncode}"
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"the worker was ended by {name}{hint}"
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    return f"the worker ended with code {returncode}: {lines[-1] if lines else 'no message'}"

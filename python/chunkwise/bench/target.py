@@ -1,0 +1,197 @@
+"""What is measured: which dataset, of what shape, stored how?
+
+Everything that can make a measurement pointless is found here, before any
+worker is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5p, h5z
+
+from chunkwise import grammar
+from chunkwise.errors import UsageError
+from chunkwise.files import find_dataset, has_variable_length, largest_chunked, open_h5
+from chunkwise.walk import HDF5_ERRORS, printable
+
+
+@dataclass(frozen=True)
+class Target:
+    """Facts about the dataset under test.
+
+    Attributes
+    ----------
+    file : str
+        The file as the user named it.
+    storage : str
+        The file that holds the dataset (an external link leads to another).
+    dataset : str
+        The dataset's path.
+    shape : tuple of int
+        In elements.
+    dtype : str
+        NumPy's name of the type that h5py gives.
+    itemsize : int
+        Bytes per element in memory.
+    comparable : bool
+        False where elements hold padding, whose bytes mean nothing and differ.
+    chunks : tuple of int or None
+        Chunk shape in elements; None if the dataset is not chunked.
+    filters : str
+        The pipeline in chunkwise's grammar, such as ``shuffle+deflate:4``.
+    stored_nbytes : int
+        Bytes allocated in the file.
+    cache_nslots, cache_nbytes, cache_w0 : int, int, float
+        The chunk cache that the installed h5py gives this dataset by default.
+    """
+
+    file: str
+    storage: str
+    dataset: str
+    shape: tuple[int, ...]
+    dtype: str
+    itemsize: int
+    comparable: bool
+    chunks: tuple[int, ...] | None
+    filters: str
+    stored_nbytes: int
+    cache_nslots: int
+    cache_nbytes: int
+    cache_w0: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array in memory."""
+        return math.prod(self.shape) * self.itemsize
+
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of one decoded chunk; 0 if the dataset is not chunked."""
+        return 0 if self.chunks is None else math.prod(self.chunks) * self.itemsize
+
+    @property
+    def where(self) -> str:
+        """File and dataset, for messages."""
+        return f"'{printable(self.dataset)}' in {printable(self.file)}"
+
+
+def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
+    """Open a file, choose the dataset and learn what decides its speed.
+
+    Parameters
+    ----------
+    path : str or path
+        An HDF5 or netCDF-4 file.
+    dataset : str, optional
+        The dataset's path; None takes the largest chunked dataset.
+
+    Raises
+    ------
+    FileFormatError, DatasetNotFoundError, NotADatasetError
+        From opening and finding (`chunkwise.files`).
+    UsageError
+        If there is nothing to time: a scalar, null or zero-sized dataset; one
+        of variable length; one whose filter is not installed.
+    """
+    with open_h5(path) as file:
+        found = largest_chunked(file) if dataset is None else find_dataset(file, dataset)
+        name = dataset if dataset is not None else str(found.name)
+        where = f"'{printable(name)}' in {printable(os.fspath(path))}"
+        _refuse_what_cannot_be_timed(found, where)
+        properties = found.id.get_create_plist()
+        nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
+        return Target(
+            file=os.fspath(path),
+            storage=str(found.file.filename),
+            dataset=name,
+            shape=tuple(int(n) for n in found.shape),
+            dtype=_type_name(found),
+            itemsize=int(found.dtype.itemsize),
+            comparable=_value_nbytes(found.dtype) == found.dtype.itemsize,
+            chunks=tuple(int(n) for n in found.chunks) if found.chunks else None,
+            filters=str(grammar.Pipeline.from_dcpl(properties)),
+            stored_nbytes=int(found.id.get_storage_size()),
+            cache_nslots=int(nslots),
+            cache_nbytes=int(nbytes),
+            cache_w0=float(w0),
+        )
+
+
+def _refuse_what_cannot_be_timed(dataset: h5py.Dataset, where: str) -> None:
+    if dataset.shape is None:
+        raise UsageError(f"{where} has a null dataspace: there is nothing to read")
+    if dataset.shape == ():
+        raise UsageError(f"{where} is a scalar: one value takes one read; name an array")
+    if 0 in dataset.shape:
+        shape = grammar.format_shape(dataset.shape)
+        raise UsageError(f"{where} has no elements (shape {shape}): there is nothing to read")
+    if has_variable_length(dataset.id.get_type()):
+        raise UsageError(
+            f"{where} is of variable length, stored apart from its chunks: "
+            "name a dataset of fixed-size elements"
+        )
+    try:
+        has_objects = dataset.dtype.hasobject
+    except HDF5_ERRORS:
+        raise UsageError(f"{where} has a type that NumPy lacks: name another dataset") from None
+    if has_objects:
+        raise UsageError(f"{where} holds references, not numbers: name another dataset")
+    missing = missing_filter(dataset.id.get_create_plist())
+    if missing is not None and not _can_read(dataset):
+        raise UsageError(
+            f"{where} needs {missing}, which is not installed: "
+            "pip install hdf5plugin, or set HDF5_PLUGIN_PATH to its folder"
+        )
+
+
+def _can_read(dataset: h5py.Dataset) -> bool:
+    """Whether the first element can be read: an optional filter may not have been used."""
+    try:
+        dataset[(0,) * dataset.ndim]
+    except HDF5_ERRORS:
+        return False
+    return True
+
+
+def missing_filter(properties: h5p.PropDCID) -> str | None:
+    """Make a dataset's filters available and name the first that is not, or None.
+
+    Filters that the library lacks are looked for in hdf5plugin, as a program that
+    reads such a file would.
+    """
+    for i in range(properties.get_nfilters()):
+        code, _, _, name = properties.get_filter(i)
+        if not h5z.filter_avail(code):
+            with contextlib.suppress(ImportError):
+                importlib.import_module("hdf5plugin")
+        if not h5z.filter_avail(code):
+            label = printable(name.decode("utf-8", "replace"))
+            return f"filter {code} ({label})" if label else f"filter {code}"
+    return None
+
+
+def _type_name(dataset: h5py.Dataset) -> str:
+    dtype = dataset.dtype
+    return "compound" if dtype.names else str(dtype.str if dtype.kind in "iufcS" else dtype)
+
+
+def _value_nbytes(dtype: np.dtype[Any]) -> int:
+    """Bytes of an element that belong to a value; the rest is padding."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return _value_nbytes(base) * math.prod(shape)
+    if dtype.names is not None:
+        return sum(_value_nbytes(dtype[name]) for name in dtype.names)
+    if dtype.char == "g":
+        return min(dtype.itemsize, 10)  # x86's long double: 10 bytes of 16
+    if dtype.char == "G":
+        return min(dtype.itemsize, 20)
+    return dtype.itemsize

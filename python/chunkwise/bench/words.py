@@ -1,0 +1,35 @@
+"""How are times and ratios written, so that a tired reader cannot misread them?"""
+
+from __future__ import annotations
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration with three digits and the unit that suits it.
+
+    >>> format_seconds(0.0096), format_seconds(3.5), format_seconds(7200)
+    ('9.60 ms', '3.50 s', '2.00 h')
+    """
+    for limit, unit, scale in (
+        (1e-3, "µs", 1e6),
+        (1.0, "ms", 1e3),
+        (180.0, "s", 1.0),
+        (7200.0, "min", 1 / 60),
+        (172800.0, "h", 1 / 3600),
+    ):
+        if seconds < limit:
+            return f"{three_digits(seconds * scale)} {unit}"
+    return f"{three_digits(seconds / 86400)} d"
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a ratio: ``4.3 times``, ``1,080 times``."""
+    return f"{three_digits(ratio) if ratio < 10 else f'{ratio:,.0f}'} times"
+
+
+def three_digits(value: float) -> str:
+    """Write a number with three significant digits, and no exponent."""
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    if value >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}"

@@ -1,0 +1,105 @@
+"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
+
+Run as ``python -m chunkwise.bench.worker``.  A process of its own gives every
+trial a clean chunk cache and its own peak memory, and keeps a crash away from
+the other trials.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import statistics
+import sys
+from typing import Any
+
+import h5py
+from h5py import h5d, h5p
+
+from chunkwise.bench import drivers, environment
+from chunkwise.bench.extrapolate import total_seconds
+from chunkwise.bench.geometry import Walk
+from chunkwise.bench.target import missing_filter
+from chunkwise.bench.trial import Trial
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files import open_h5
+from chunkwise.walk import encode_name, hdf5_reason
+
+
+def open_with_cache(file: h5py.File, trial: Trial) -> h5py.Dataset:
+    """Open the trial's dataset with exactly the chunk cache that it asks for.
+
+    HDF5 gives all handles of an object the cache of the first, so the dataset
+    must not be open already.
+    """
+    properties = h5p.create(h5p.DATASET_ACCESS)
+    asked = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
+    if any(value is not None for value in asked):
+        defaults = file.id.get_access_plist().get_cache()[1:]
+        nslots, nbytes, w0 = (
+            default if value is None else value
+            for value, default in zip(asked, defaults, strict=True)
+        )
+        properties.set_chunk_cache(nslots, nbytes, w0)
+    return h5py.Dataset(h5d.open(file.id, encode_name(trial.dataset), properties))
+
+
+def measure(trial: Trial) -> dict[str, Any]:
+    """Run the trial's driver over its dataset and return the figures as JSON values.
+
+    Raises
+    ------
+    ChunkwiseError, OSError
+        If the file cannot be opened, or a read fails.
+    """
+    drive = drivers.DRIVERS[drivers.check_driver(trial.driver)]
+    with open_h5(trial.file) as file:
+        dataset = open_with_cache(file, trial)
+        missing_filter(dataset.id.get_create_plist())  # loads plugins; the target was checked
+        nslots, nbytes, w0 = dataset.id.get_access_plist().get_chunk_cache()
+        result = drive(dataset, trial.block, trial.max_seconds)
+        walk = Walk(dataset.shape, trial.block, dataset.chunks) if dataset.chunks else None
+    latencies = sorted(result["latencies_s"])
+    elapsed_s, operations = result["elapsed_s"], result["operations"]
+    return {
+        "status": "ok",
+        "operations": operations,
+        "total_operations": result["total_operations"],
+        "elapsed_s": elapsed_s,
+        "extrapolated": operations < result["total_operations"],
+        "total_s": total_seconds(
+            result["latencies_s"], operations, elapsed_s, result["total_operations"], walk
+        ),
+        "selected_nbytes": result["selected_nbytes"],
+        "mb_per_s": result["selected_nbytes"] / 1e6 / elapsed_s if elapsed_s else None,
+        "first_s": result["latencies_s"][0],
+        "median_s": statistics.median(latencies),
+        "p95_s": latencies[math.ceil(0.95 * len(latencies)) - 1],
+        "peak_rss_nbytes": environment.peak_rss_nbytes(),
+        "actual_cache_nslots": nslots,
+        "actual_cache_nbytes": nbytes,
+        "actual_cache_w0": w0,
+        "checksums": result["checksums"] if trial.comparable else {},
+        "environment": environment.describe(),
+    }
+
+
+def main() -> None:
+    """Serve one trial."""
+    trial = Trial.from_json(json.load(sys.stdin))
+    # Should the parent be gone, nobody else ends a read that takes hours.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, trial.timeout_s + 5.0)
+    try:
+        values = measure(trial)
+    except ChunkwiseError as wrong:
+        values = {"status": "failed", "error": str(wrong)}
+    except (OSError, MemoryError, KeyError, RuntimeError) as wrong:
+        where = f"{trial.file}, {trial.dataset}"
+        values = {"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"}
+    json.dump(values, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Time access patterns on a file, from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+from rich.console import Console
+
+from chunkwise import bench
+from chunkwise.bench import render
+from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
+from chunkwise.grammar import parse_size
+
+EXAMPLES = """\b
+Examples:
+  chunkwise bench data.nc
+  chunkwise bench data.h5 /group/name --access line=365x1x1 --access all
+  chunkwise bench data.h5 name --access row=1x1x717 --cache default,16MiB
+  chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path())
+@click.argument("dataset", required=False)
+@click.option(
+    "--access",
+    "patterns",
+    multiple=True,
+    metavar="NAME=SHAPE",
+    help="Read blocks of this shape, one after the other in C order; or 'all'. May be repeated."
+    "  [default: one step, one line along the slowest dimension, all]",
+)
+@click.option(
+    "--cache",
+    "caches",
+    default="default",
+    metavar="SIZE,...",
+    help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own.",
+)
+@click.option(
+    "--driver",
+    "drivers",
+    default="h5py,chunkwise-py",
+    metavar="NAME,...",
+    help="libhdf5 and chunkwise are called from Rust, h5py and chunkwise-py from Python."
+    "  [default: h5py,chunkwise-py]",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=DEFAULT_REPEAT,
+    show_default=True,
+    help="Measure each combination so often, as far as the seconds last.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_SECONDS,
+    show_default=True,
+    help="Time for the whole run; what would take longer is estimated and marked ~.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print every measurement as JSON.")
+def command(
+    file: str,
+    dataset: str | None,
+    patterns: tuple[str, ...],
+    caches: str,
+    drivers: str,
+    repeat: int,
+    seconds: float,
+    as_json: bool,
+) -> int:
+    """Time access patterns on FILE, and say why they cost what they cost.
+
+    With nothing else said: three patterns on the largest chunked dataset, read
+    by h5py and by chunkwise at their defaults, within 30 seconds.
+    """
+    sizes = [None if text == "default" else parse_size(text) for text in _listed(caches)]
+    progress = Console(stderr=True)
+    with progress.status("warming the page cache") as status:
+        results = bench.run(
+            file,
+            dataset,
+            patterns or None,
+            _listed(drivers),
+            sizes,
+            repeat,
+            seconds,
+            progress=status.update if progress.is_terminal else None,
+        )
+    if as_json:
+        click.echo(json.dumps(render.as_json(results), indent=1))
+    else:
+        render.show(results, Console(width=None if sys.stdout.isatty() else render.WIDTH))
+    for mismatch in results.mismatches:
+        click.echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
+    nothing = all(cell.problem is not None for cell in results.cells)
+    return 1 if results.mismatches or nothing else 0
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,324 @@
+"""How is a filter pipeline written, and what is it in HDF5 and to other tools?"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+import h5py
+
+from chunkwise.errors import UsageError
+from chunkwise.grammar.codecs import (
+    ALIASES,
+    CODECS,
+    CODECS_BY_ID,
+    CdValues,
+    Codec,
+    Options,
+    user_defined,
+)
+
+_NUMBERED: Final = re.compile(r"filter-([0-9]{1,5})", re.ASCII)
+_LARGEST_ID: Final = 65535  # H5Z_FILTER_MAX
+_MOST_FILTERS: Final = 32  # H5Z_MAX_NFILTERS
+_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One filter of a pipeline, with its options in full.
+
+    Making one checks it and completes it: ``Filter("gzip")`` is
+    ``Filter("deflate", (4,))``.
+
+    Attributes
+    ----------
+    name
+        ``deflate`` and its like, or ``filter-32123`` for a filter that has no
+        name here.
+    options
+        As written after the name: ``("nn", 32)``.  For a filter without a name,
+        its cd_values, as given to ``H5Pset_filter``.
+
+    Raises
+    ------
+    UsageError
+        If the name is not known or its options make no sense.
+    """
+
+    name: str
+    options: Options = ()
+
+    def __post_init__(self) -> None:
+        name, options = _checked(self.name, self.options)
+        # A frozen dataclass is completed this way; nothing changes it afterwards.
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "options", options)
+
+    @classmethod
+    def parse(cls, text: str) -> Filter:
+        """Parse one filter, such as ``szip:nn:32``; see `Pipeline.parse`."""
+        name, *written = (part.strip().lower() for part in text.split(":"))
+        if _NUMBERED.fullmatch(name) and len(written) == 1:
+            written = [part.strip() for part in written[0].split(",")]
+        return cls(name, tuple(int(w) if _NUMBER.fullmatch(w) else w for w in written))
+
+    @classmethod
+    def from_cd(cls, filter_id: int, cd_values: CdValues) -> Filter:
+        """Make a filter from what a file stores.
+
+        Parameters
+        ----------
+        filter_id
+            HDF5's number of the filter.
+        cd_values
+            Its client data values, from ``H5Pget_filter2`` on the creation
+            property list of a dataset that exists.
+
+        Returns
+        -------
+        Filter
+            A named one where the values can be said in its options, else
+            ``filter-ID`` with the values as they are.
+        """
+        codec = CODECS_BY_ID.get(filter_id)
+        options = codec.from_cd(cd_values) if codec else None
+        if codec is None or options is None:
+            return cls(f"filter-{filter_id}", cd_values)
+        return cls(codec.name, options)
+
+    @property
+    def filter_id(self) -> int:
+        """HDF5's number for the filter (``H5Z_filter_t``)."""
+        codec = CODECS.get(self.name)
+        return codec.filter_id if codec else int(self.name.partition("-")[2])
+
+    @property
+    def cd_values(self) -> CdValues:
+        """Client data values to give to ``H5Pset_filter``."""
+        codec = CODECS.get(self.name)
+        return codec.to_cd(self.options) if codec else tuple(map(int, self.options))
+
+    def __str__(self) -> str:
+        if self.name in CODECS:
+            return ":".join((self.name, *map(str, self.options)))
+        return ":".join(filter(None, (self.name, ",".join(map(str, self.options)))))
+
+
+def _checked(name: str, options: Options) -> tuple[str, Options]:
+    """A name and its options in full, or a UsageError that says how to write them."""
+    name = ALIASES.get(name, name)
+    codec = CODECS.get(name)
+    if codec is not None:
+        full = codec.canonical(options)
+        if full is None:
+            written = ":".join((name, *map(str, options)))
+            raise UsageError(f"filter {written!r} is not understood: write {codec.usage}")
+        return name, full
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is None:
+        known = [*CODECS, *ALIASES]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are none, {', '.join(known)}"
+        raise UsageError(f"unknown filter {name!r}: {hint}")
+    if not 1 <= int(numbered[1]) <= _LARGEST_ID:
+        raise UsageError(f"{name!r}: filters are numbered from 1 to {_LARGEST_ID}")
+    if not all(isinstance(value, int) and 0 <= value < 2**32 for value in options):
+        raise UsageError(
+            f"{name!r}: its values are whole numbers from 0 to 2**32 - 1, as in {name}:1,2,3"
+        )
+    return f"filter-{int(numbered[1])}", options
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The filters that a chunk passes when it is written, in that order.
+
+    Attributes
+    ----------
+    filters
+        The filters; none for data stored as they are.  HDF5 allows 32.
+
+    Raises
+    ------
+    UsageError
+        If there are more than 32.
+    """
+
+    filters: tuple[Filter, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.filters) > _MOST_FILTERS:
+            raise UsageError(f"{len(self.filters)} filters: HDF5 allows {_MOST_FILTERS}")
+
+    @classmethod
+    def parse(cls, text: str) -> Pipeline:
+        """Parse a pipeline.
+
+        Parameters
+        ----------
+        text
+            ``none``, or filters in the order in which a chunk passes them when
+            written, joined by ``+``: ``shuffle+deflate:4+fletcher32``.  Options
+            follow their filter after ``:``; those left out are h5py's or
+            hdf5plugin's defaults, and are printed.  ``gzip`` means ``deflate``.
+            A filter without a name is its number and its cd_values:
+            ``filter-32123:1,2,3``.  Case does not matter.
+
+        Returns
+        -------
+        Pipeline
+            Its text, ``str(pipeline)``, parses to an equal one.
+
+        Raises
+        ------
+        UsageError
+            If a filter or an option is unknown, missing or out of range.
+        """
+        if text.strip().lower() == "none":
+            return cls()
+        parts = [part.strip() for part in text.split("+")]
+        if "" in parts:
+            raise UsageError(
+                f"filters {text!r}: a name is missing; write none, deflate:6 or shuffle+deflate:4"
+            )
+        if "none" in (part.lower() for part in parts):
+            raise UsageError(f"filters {text!r}: none stands alone")
+        return cls(tuple(Filter.parse(part) for part in parts))
+
+    @classmethod
+    def from_dcpl(cls, dcpl: h5py.h5p.PropDCID) -> Pipeline:
+        """Read the pipeline that a dataset has.
+
+        Parameters
+        ----------
+        dcpl
+            The dataset's creation property list, ``dset.id.get_create_plist()``.
+            (Some filters complete their cd_values only when a dataset is made,
+            so that a list to which `apply` was just called reads differently.)
+
+        Returns
+        -------
+        Pipeline
+            Without what a filter stores for itself, such as shuffle's element size.
+        """
+        stored = (dcpl.get_filter(position) for position in range(dcpl.get_nfilters()))
+        return cls(tuple(Filter.from_cd(code, tuple(values)) for code, _, values, _ in stored))
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.filters)) or "none"
+
+    def apply(self, dcpl: h5py.h5p.PropDCID) -> None:
+        """Append the filters to a property list from which a dataset will be made.
+
+        Parameters
+        ----------
+        dcpl
+            A dataset creation property list; HDF5 needs it chunked by the time
+            a dataset is made from it.
+
+        Raises
+        ------
+        UsageError
+            If libhdf5 cannot encode one of the filters, not even after
+            importing hdf5plugin, which is tried first.
+        """
+        for one in self.filters:
+            _require_encoder(one)
+            if one.name == "szip":
+                # H5Pset_szip adds the bits of the mask that H5Pset_filter does not know.
+                dcpl.set_szip(*one.cd_values)
+            else:
+                codec = CODECS.get(one.name)
+                dcpl.set_filter(one.filter_id, _flag(codec), one.cd_values)
+
+    def h5repack(self, dataset: str = "") -> str | None:
+        """Give the arguments that make h5repack write this pipeline.
+
+        Parameters
+        ----------
+        dataset
+            The dataset's path; empty for all datasets of the file.
+
+        Returns
+        -------
+        str or None
+            ``-f SHUF -f GZIP=4``, quoted for a shell; ``-f NONE`` for no
+            filters.  None where h5repack has no word: for ``lzf``, and for a
+            path with a colon or comma.  Plugins are written ``UD=``; h5repack
+            finds them through ``HDF5_PLUGIN_PATH``.
+        """
+        if ":" in dataset or "," in dataset:
+            return None
+        words = [_h5repack_word(one) for one in self.filters] or ["NONE"]
+        prefix = f"{dataset}:" if dataset else ""
+        arguments: list[str] = []
+        for word in words:
+            if word is None:
+                return None
+            arguments += ["-f", prefix + word]
+        return shlex.join(arguments)
+
+    def nccopy(self) -> str | None:
+        """Give the arguments that make nccopy write this pipeline to every variable.
+
+        Returns
+        -------
+        str or None
+            ``-d 4 -s``; None for all but ``none``, ``deflate`` and
+            ``shuffle+deflate``.  A variable's fletcher32 stays, except with
+            ``none``.
+        """
+        if not self.filters:
+            return "-F none"
+        last = self.filters[-1]
+        # To nccopy level 0 means no filter at all.
+        if last.name != "deflate" or last.options == (0,):
+            return None
+        before = [one.name for one in self.filters[:-1]]
+        if before not in ([], ["shuffle"]):
+            return None
+        return f"-d {last.options[0]}{' -s' if before else ''}"
+
+
+def _flag(codec: Codec | None) -> int:
+    """H5Z_FLAG_OPTIONAL, as h5py gives to unknown filters too, unless the codec says otherwise."""
+    optional = codec is None or codec.optional
+    return int(h5py.h5z.FLAG_OPTIONAL if optional else h5py.h5z.FLAG_MANDATORY)
+
+
+def _h5repack_word(one: Filter) -> str | None:
+    """What h5repack calls a filter with its options."""
+    codec = CODECS.get(one.name)
+    return codec.h5repack(one.options) if codec else user_defined(one.filter_id, one.cd_values)
+
+
+def _can_encode(filter_id: int) -> bool:
+    """Whether h5py's libhdf5 has the filter, and not for decoding only."""
+    if not h5py.h5z.filter_avail(filter_id):
+        return False
+    return bool(h5py.h5z.get_filter_info(filter_id) & h5py.h5z.FILTER_CONFIG_ENCODE_ENABLED)
+
+
+def _require_encoder(one: Filter) -> None:
+    """Raise UsageError if libhdf5 cannot encode the filter, with or without hdf5plugin."""
+    if _can_encode(one.filter_id):
+        return
+    installed = False
+    with contextlib.suppress(ImportError):
+        importlib.import_module("hdf5plugin")  # registers its filters with h5py's libhdf5
+        installed = True
+    if _can_encode(one.filter_id):
+        return
+    if one.name in CODECS and not installed:
+        remedy = "pip install hdf5plugin"
+    else:
+        remedy = "put the folder of its plugin in HDF5_PLUGIN_PATH"
+    raise UsageError(
+        f"filter {one.name} (number {one.filter_id}) is not available to libhdf5: {remedy}"
+    )

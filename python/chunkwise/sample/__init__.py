@@ -1,0 +1,14 @@
+"""Which datasets can be made without downloading any, and how?
+
+`SAMPLES` lists them, `write` writes one.  Each stands for a paper's data, or for
+a common kind of file, and is generated: the project carries no foreign data.
+The same name, seed and shape always give the same values, on any machine and in
+whatever chunks or with whatever filters they are stored.
+"""
+
+from chunkwise.sample.registry import SAMPLES, find
+from chunkwise.sample.spec import Sample
+from chunkwise.sample.target import CannotWriteError
+from chunkwise.sample.writing import Written, write
+
+__all__ = ["SAMPLES", "CannotWriteError", "Sample", "Written", "find", "write"]

@@ -1,0 +1,34 @@
+"""Which samples are there?"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.sample.counting import COUNTING
+from chunkwise.sample.counts import COUNTS
+from chunkwise.sample.cris import CRIS
+from chunkwise.sample.cube import CUBE
+from chunkwise.sample.occam import OCCAM, OCCAM_SMOOTH
+from chunkwise.sample.radar import RADAR
+from chunkwise.sample.spec import Sample
+
+SAMPLES: Final[dict[str, Sample]] = {
+    sample.name: sample for sample in (CRIS, OCCAM, OCCAM_SMOOTH, RADAR, CUBE, COUNTING, COUNTS)
+}
+
+
+def find(name: str) -> Sample:
+    """Return the sample of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the message offers a near one.
+    """
+    if name in SAMPLES:
+        return SAMPLES[name]
+    near = difflib.get_close_matches(name, SAMPLES, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SAMPLES)}"
+    raise UsageError(f"no sample is called {name!r}: {hint}")

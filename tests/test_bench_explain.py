@@ -1,0 +1,270 @@
+"""Does the advice follow from the figures, and say so when there is nothing to fix?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.bench import Results, Target, explain
+from chunkwise.bench.access import Access, count
+from chunkwise.bench.explain import Advice
+from chunkwise.bench.layout import balanced_chunks, line_axis, repack_command
+from chunkwise.bench.results import Cell
+from chunkwise.bench.trial import Measurement, Trial
+from chunkwise.bench.words import format_ratio, format_seconds
+
+CUBE = Target(
+    file="cube.h5",
+    storage="cube.h5",
+    dataset="/t",
+    shape=(365, 600, 600),
+    dtype="<f4",
+    itemsize=4,
+    comparable=True,
+    chunks=(1, 600, 600),
+    filters="shuffle+deflate:4",
+    stored_nbytes=240_000_000,
+    cache_nslots=8191,
+    cache_nbytes=8 << 20,
+    cache_w0=0.75,
+)
+CRIS = replace(CUBE, file="cris.h5", dataset="/ES", shape=(60, 30, 9, 717), chunks=(4, 30, 9, 717))
+STEP, LINE, ALL = (
+    Access("step", (1, 600, 600)),
+    Access("line", (365, 1, 1)),
+    Access("all", (365, 600, 600)),
+)
+ROW, WHOLE = Access("row", (1, 1, 1, 717)), Access("all", (60, 30, 9, 717))
+
+
+def cell(
+    target: Target,
+    access: Access,
+    total_s: float,
+    driver: str = "h5py",
+    cache_nbytes: int = 8 << 20,
+    first_s: float = 0.01,
+) -> Cell:
+    trial = Trial(target.file, target.dataset, access.name, access.block, driver)
+    measurement = Measurement(
+        trial,
+        "ok",
+        operations=1,
+        total_operations=count(target.shape, access.block),
+        total_s=total_s,
+        first_s=first_s,
+        actual_cache_nslots=8191,
+        actual_cache_nbytes=cache_nbytes,
+    )
+    return Cell(access, driver, None, (measurement,))
+
+
+def advise(target: Target, *cells: Cell) -> Advice:
+    advice = explain(Results(target, cells, 30.0, 1.0))
+    assert advice is not None
+    return advice
+
+
+def test_a_chunk_larger_than_the_cache() -> None:
+    one = 1 << 20
+    advice = advise(
+        CRIS, cell(CRIS, ROW, 345.0, cache_nbytes=one), cell(CRIS, WHOLE, 0.36, cache_nbytes=one)
+    )
+    assert "3.0 MiB" in advice.why
+    assert "1.0 MiB" in advice.why
+    assert "1,080 times" in advice.why  # paper 004, "Adjust Chunk Cache Size"
+    assert advice.fix == 'h5py.File("cris.h5", rdcc_nbytes=3 * 2**20)'
+
+
+def test_a_walk_that_comes_back_too_late() -> None:
+    target = replace(CUBE, chunks=(10, 20, 600))
+    access = Access("step", (1, 600, 600))
+    advice = advise(
+        target,
+        cell(target, access, 30.0, cache_nbytes=1 << 20),
+        cell(target, ALL, 3.0, cache_nbytes=1 << 20),
+    )
+    assert "30 chunks" in advice.why
+    assert "10 times" in advice.why
+    # 30 chunks of 10x20x600 f4: 13.7 MiB.
+    assert advice.fix == 'h5py.File("cube.h5", rdcc_nbytes=14 * 2**20)'
+
+
+def test_lines_through_thin_chunks_need_another_layout() -> None:
+    advice = advise(CUBE, cell(CUBE, STEP, 3.5), cell(CUBE, LINE, 1.2e6), cell(CUBE, ALL, 3.5))
+    assert "365 chunks of 1x600x600" in advice.why
+    assert "360,000 times" in advice.why
+    assert advice.fix is not None
+    assert advice.fix.startswith("h5repack -l /t:CHUNK=")
+    assert "computed, not measured" in (advice.effect or "")
+
+
+def test_what_was_measured_to_help_comes_first() -> None:
+    advice = advise(
+        CUBE,
+        cell(CUBE, LINE, 1000.0, first_s=3.0),
+        cell(CUBE, LINE, 1.0, "chunkwise-py", first_s=1.0),
+        cell(CUBE, ALL, 3.5),
+    )
+    assert advice.fix == 'chunkwise.open("cube.h5")["/t"]'
+    assert "1,000 times" in (advice.effect or "")
+    assert "the first one 3.00 times" in (advice.effect or "")
+
+
+def test_small_reads_are_made_of_calls() -> None:
+    target = replace(CUBE, shape=(2_000_000,), chunks=(100_000,))
+    one, everything = Access("step", (1,)), Access("all", (2_000_000,))
+    advice = advise(target, cell(target, one, 50.0), cell(target, everything, 0.03))
+    assert "2,000,000 calls" in advice.why
+    assert "25.0 µs" in advice.why
+    assert "dataset[...]" in (advice.fix or "")
+
+
+def test_small_reads_that_sum_up_to_little_need_no_change() -> None:
+    target = replace(CUBE, shape=(400, 36), chunks=(400, 36))
+    row, everything = Access("step", (1, 36)), Access("all", (400, 36))
+    cells = (cell(target, row, 0.012), cell(target, everything, 0.0004))
+    assert advise(target, *cells).fix is None
+    faster = advise(target, *cells, cell(target, row, 0.004, "chunkwise-py"))
+    assert "400 calls" in faster.why
+    assert "3.00 times" in (faster.effect or "")
+
+
+def test_chunks_without_filters_that_are_not_cached_are_read_in_pieces() -> None:
+    target = replace(CRIS, filters="none")
+    access = Access("line", (60, 1, 1, 1))
+    advice = advise(
+        target,
+        cell(target, access, 900.0, cache_nbytes=1 << 20),
+        cell(target, WHOLE, 0.02, cache_nbytes=1 << 20),
+    )
+    assert "not cached" in advice.why
+    assert "CHUNK=" in (advice.fix or "")
+
+
+def test_patterns_are_compared_at_the_same_cache() -> None:
+    slow = replace(cell(CRIS, ROW, 345.0, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    fast = cell(CRIS, ROW, 0.4)
+    whole = replace(cell(CRIS, WHOLE, 0.36, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    advice = advise(CRIS, fast, slow, whole)
+    assert "1,080 times" in advice.why
+
+
+def test_a_larger_cache_is_offered_beside_what_chunkwise_gains() -> None:
+    advice = advise(
+        CRIS,
+        cell(CRIS, ROW, 345.0, cache_nbytes=1 << 20),
+        cell(CRIS, ROW, 0.345, "chunkwise-py"),
+        cell(CRIS, WHOLE, 0.36, cache_nbytes=1 << 20),
+    )
+    assert (advice.fix or "").startswith("h5py.File(")
+    assert "1,000 times" in (advice.effect or "")
+
+
+def test_a_good_layout_leaves_decoding() -> None:
+    advice = advise(
+        CUBE,
+        cell(CUBE, STEP, 3.5),
+        cell(CUBE, STEP, 0.8, "chunkwise-py"),
+        cell(CUBE, ALL, 3.4),
+        cell(CUBE, ALL, 0.8, "chunkwise-py"),
+    )
+    assert "decoding shuffle+deflate:4" in advice.why
+    assert advice.fix == 'chunkwise.open("cube.h5")["/t"]'
+    assert "4.38 times" in (advice.effect or "")
+
+
+def test_it_says_where_chunkwise_is_slower() -> None:
+    advice = advise(CUBE, cell(CUBE, ALL, 1.0), cell(CUBE, ALL, 2.0, "chunkwise-py"))
+    assert advice.fix is None
+    assert "slower" in (advice.effect or "")
+    assert "0.50 times as fast" in (advice.effect or "")
+
+
+def test_a_loop_in_rust_is_not_compared_with_one_in_python() -> None:
+    advice = advise(CUBE, cell(CUBE, ALL, 1.0), cell(CUBE, ALL, 0.1, "chunkwise"))
+    assert advice.fix is None
+    assert advice.effect is None
+
+
+def test_contiguous() -> None:
+    target = replace(CUBE, chunks=None, filters="none")
+    advice = advise(target, cell(target, LINE, 400.0), cell(target, ALL, 0.2))
+    assert "contiguous" in advice.why
+    assert "CHUNK=" in (advice.fix or "")
+    quiet = advise(target, cell(target, ALL, 0.2))
+    assert "contiguous" in quiet.why
+    assert quiet.fix is None
+
+
+def test_nothing_measured_nothing_said() -> None:
+    assert explain(Results(CUBE, (cell(CUBE, ALL, 1.0, "chunkwise"),), 30.0, 1.0)) is None
+
+
+def test_a_read_that_never_came_back_is_explained_too() -> None:
+    late = cell(CUBE, LINE, 0.0)
+    measurement = replace(late.measurements[0], status="timeout", total_s=None)
+    advice = advise(CUBE, replace(late, measurements=(measurement,)))
+    assert "365 chunks" in advice.why
+
+
+@given(
+    st.lists(st.integers(1, 5000), min_size=1, max_size=4),
+    st.integers(1, 16),
+    st.integers(16, 1 << 20),
+    st.data(),
+)
+def test_balanced_chunks(shape: list[int], itemsize: int, limit: int, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    chunks = balanced_chunks(shape, itemsize, axis, limit)
+    assert all(1 <= c <= n for c, n in zip(chunks, shape, strict=True))
+    assert math.prod(chunks) * itemsize <= limit
+    touched = [-(-n // c) for c, n in zip(chunks, shape, strict=True)]
+    line, plane = touched[axis], math.prod(touched) // touched[axis]
+    if chunks[axis] > 1 and any(c > 1 for i, c in enumerate(chunks) if i != axis):
+        assert line <= 4 * plane
+        assert plane <= 4 * line
+
+
+def test_line_axis() -> None:
+    assert line_axis((365, 600, 600), (365, 1, 1)) == 0
+    assert line_axis((365, 600, 600), (1, 600, 1)) == 1
+    assert line_axis((1, 50), (1, 10)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "dataset", "expected"),
+    [
+        ("a.h5", "g/t", "h5repack -l /g/t:CHUNK=2x3 a.h5 a_rechunked.h5"),
+        ("a.nc", "t", "nccopy -c t:2,3 a.nc a_rechunked.nc"),
+        ("a.nc", "/g/t", "h5repack -l /g/t:CHUNK=2x3 a.nc a_rechunked.nc"),
+        ("my file.h5", "t", "h5repack -l /t:CHUNK=2x3 'my file.h5' 'my file_rechunked.h5'"),
+    ],
+)
+def test_repack_command(file: str, dataset: str, expected: str) -> None:
+    assert repack_command(file, dataset, (2, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (2.5e-5, "25.0 µs"),
+        (0.0096, "9.60 ms"),
+        (3.5, "3.50 s"),
+        (99.96, "100 s"),
+        (345, "5.75 min"),
+        (7200, "2.00 h"),
+        (1.2e6, "13.9 d"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+def test_ratios() -> None:
+    assert format_ratio(4.345) == "4.34 times"
+    assert format_ratio(1080.4) == "1,080 times"

@@ -1,0 +1,324 @@
+"""Do trials that go wrong become rows, and are differing bytes found?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise import bench
+from chunkwise.bench.run import WORKER, measure_in_worker, warm
+from chunkwise.bench.trial import Measurement, Trial, from_worker
+from chunkwise.errors import SelectionError, UsageError
+
+# Stand-ins for the worker: each reads the trial and ends in its own way.
+READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
+ANSWER = (
+    "print(json.dumps({'status': 'ok', 'operations': n, 'total_operations': 12,"
+    " 'elapsed_s': 1.0, 'total_s': 1.0, 'first_s': 0.1, 'extrapolated': n < 12,"
+    " 'checksums': checksums, 'environment': {}}))"
+)
+
+
+def stand_in(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", READ + code)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.h5"
+    data = np.arange(12 * 10 * 8, dtype=">f4").reshape(12, 10, 8)
+    with h5py.File(path, "w") as f:
+        f.create_dataset("g/cube", data=data, chunks=(4, 10, 8), compression=4, shuffle=True)
+        f.create_dataset("plain", data=data)
+        f.create_dataset("scalar", data=1.0)
+        f.create_dataset("empty", shape=(0, 3), maxshape=(None, 3), dtype="f4")
+        f.create_dataset("words", data=["a", "b"], dtype=h5py.string_dtype())
+        f["null"] = h5py.Empty("f4")
+        padded = np.dtype({"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [0, 8]})
+        f.create_dataset("padded", data=np.zeros((4, 4), padded), chunks=(2, 4))
+    return path
+
+
+@pytest.fixture
+def trial(file: Path) -> Trial:
+    return Trial(str(file), "g/cube", "step", (1, 10, 8), "h5py", timeout_s=60.0)
+
+
+def test_a_trial_survives_json(trial: Trial) -> None:
+    assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+
+
+def test_a_real_worker_measures(trial: Trial) -> None:
+    measurement = measure_in_worker(trial)
+    assert measurement.status == "ok", measurement.error
+    assert measurement.operations == measurement.total_operations == 12
+    assert not measurement.extrapolated
+    assert measurement.total_s == measurement.elapsed_s
+    assert measurement.selected_nbytes == 12 * 10 * 8 * 4
+    assert sorted(measurement.checksums) == [1, 2, 4, 8, 12]
+    assert measurement.environment["hdf5"] == h5py.version.hdf5_version
+    record = json.loads(json.dumps(measurement.to_record()))
+    assert record["driver"] == "h5py"
+    assert record["block"] == [1, 10, 8]
+    assert record["checksums"]["12"] == measurement.checksums[12]
+
+
+@pytest.mark.parametrize("driver", ["libhdf5", "h5py", "chunkwise", "chunkwise-py"])
+@pytest.mark.parametrize("dataset", ["g/cube", "plain"])
+def test_every_driver_reads_the_same_bytes(file: Path, driver: str, dataset: str) -> None:
+    with h5py.File(file) as f:
+        raw = f[dataset][...].tobytes()
+    measurement = measure_in_worker(
+        Trial(str(file), dataset, "part", (5, 10, 8), driver, max_seconds=60, timeout_s=60)
+    )
+    assert measurement.status == "ok", measurement.error
+    # Blocks of whole leading indexes follow one another as the array's bytes do.
+    assert measurement.checksums[3] == zlib.crc32(raw)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "nslots", "w0"), [(None, None, None), (1 << 20, None, None), (123_456, 77, 0.5)]
+)
+def test_the_cache_asked_for_is_the_cache_in_force(
+    file: Path, nbytes: int | None, nslots: int | None, w0: float | None
+) -> None:
+    with h5py.File(file) as f:
+        defaults = f["g/cube"].id.get_access_plist().get_chunk_cache()
+    measurement = measure_in_worker(
+        Trial(str(file), "g/cube", "all", (12, 10, 8), "h5py", nbytes, nslots, w0, timeout_s=60)
+    )
+    actual = (
+        measurement.actual_cache_nslots,
+        measurement.actual_cache_nbytes,
+        measurement.actual_cache_w0,
+    )
+    asked = (nslots, nbytes, w0)
+    assert actual == tuple(d if a is None else a for a, d in zip(asked, defaults, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"),
+    [
+        ("os.abort()", "failed", "ended by SIGABRT"),
+        ("os.kill(os.getpid(), 9)", "failed", "out of memory"),
+        ("sys.exit('no luck')", "failed", "code 1: no luck"),
+        ("1 / 0", "failed", "ZeroDivisionError"),
+        ("print('hello')", "failed", "makes no sense"),
+        ("print('[]')", "failed", "makes no sense"),
+        ("print(json.dumps({'status': 'ok', 'surprise': 1}))", "failed", "makes no sense"),
+    ],
+)
+def test_a_worker_that_dies_is_a_row(trial: Trial, code: str, status: str, said: str) -> None:
+    measurement = measure_in_worker(trial, stand_in(code))
+    assert measurement.status == status
+    assert measurement.error is not None
+    assert said in measurement.error
+    assert json.dumps(measurement.to_record())
+
+
+def test_a_worker_that_hangs_is_stopped(tmp_path: Path) -> None:
+    trial = Trial("f", "d", "step", (1,), "h5py", timeout_s=1.0)
+    mark = tmp_path / "pid"
+    code = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    measurement = measure_in_worker(trial, stand_in(code))
+    assert measurement.status == "timeout"
+    if mark.exists():  # it may have been stopped while still starting
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(mark.read_text()), 0)
+
+
+def test_errors_inside_the_worker_are_told(file: Path) -> None:
+    measurement = measure_in_worker(Trial(str(file), "gone", "step", (1,), "h5py"))
+    assert measurement.status == "failed"
+    assert measurement.error is not None
+    assert "Traceback" not in measurement.error
+
+
+def test_differing_bytes_are_found(file: Path) -> None:
+    code = "n = 12; checksums = {'1': 5, '12': 7 if trial['driver'] == 'h5py' else 8}; " + ANSWER
+    results = bench.run(
+        file, "g/cube", ["step=1x10x8"], ["h5py", "libhdf5"], repeat=1, worker=stand_in(code)
+    )
+    (mismatch,) = results.mismatches
+    assert (mismatch.first, mismatch.second, mismatch.operations) == ("h5py", "libhdf5", 12)
+    assert "different bytes" in str(mismatch)
+
+
+def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> None:
+    code = (
+        "n, checksums = (12, {'1': 1, '2': 2, '4': 4, '8': 8, '12': 12})"
+        " if trial['driver'] == 'h5py' else (5, {'1': 1, '2': 2, '4': LAST, '5': 99}); "
+    ) + ANSWER
+    for last, found in (("4", 0), ("3", 1)):
+        results = bench.run(
+            file,
+            "g/cube",
+            ["step=1x10x8"],
+            ["h5py", "libhdf5"],
+            repeat=1,
+            worker=stand_in(code.replace("LAST", last)),
+        )
+        assert [m.operations for m in results.mismatches] == [4] * found
+
+
+def test_a_failing_driver_leaves_the_others_their_figures(file: Path) -> None:
+    code = "trial['driver'] == 'libhdf5' and os.abort(); n = 12; checksums = {'12': 1}; " + ANSWER
+    results = bench.run(
+        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, worker=stand_in(code)
+    )
+    good, bad = results.cells
+    assert len(good.succeeded) == 2
+    assert bad.problem is not None
+    assert len(bad.measurements) == 1  # what failed is not repeated
+    assert [row["status"] for row in results.summary()] == ["ok", "failed"]
+    assert not results.mismatches
+
+
+def test_trials_alternate(file: Path) -> None:
+    seen: list[str] = []
+    code = "n = 12; checksums = {'12': 1}; " + ANSWER
+    bench.run(
+        file,
+        "g/cube",
+        ["all", "step=1x10x8"],
+        ["h5py", "libhdf5"],
+        repeat=2,
+        progress=seen.append,
+        worker=stand_in(code),
+    )
+    assert [line.partition(",")[0] for line in seen] == [
+        "all: h5py",
+        "all: libhdf5",
+        "step: h5py",
+        "step: libhdf5",
+    ] * 2
+
+
+def test_the_cache_concerns_only_those_who_use_it(file: Path) -> None:
+    code = "n = 12; checksums = {'12': 1}; " + ANSWER
+    results = bench.run(
+        file,
+        "g/cube",
+        ["all"],
+        ["libhdf5", "h5py", "chunkwise"],
+        caches=[None, 1 << 20],
+        repeat=1,
+        worker=stand_in(code),
+    )
+    assert [(c.driver, c.cache_nbytes) for c in results.cells] == [
+        ("libhdf5", None),
+        ("libhdf5", 1 << 20),
+        ("h5py", None),
+        ("h5py", 1 << 20),
+        ("chunkwise", None),
+    ]
+
+
+def test_a_walk_that_is_cut_short_is_marked(file: Path) -> None:
+    trial = Trial(str(file), "g/cube", "element", (1, 1, 1), "h5py", max_seconds=1e-9)
+    measurement = measure_in_worker(trial)
+    assert measurement.status == "ok", measurement.error
+    assert measurement.extrapolated
+    assert measurement.operations is not None
+    assert measurement.elapsed_s is not None
+    assert measurement.total_s is not None
+    assert measurement.operations < 960 == measurement.total_operations
+    assert measurement.total_s > measurement.elapsed_s
+
+
+def test_the_largest_chunked_dataset_is_taken(file: Path) -> None:
+    code = "n = 12; checksums = {'12': 1}; " + ANSWER
+    results = bench.run(file, repeat=1, worker=stand_in(code))
+    assert results.target.dataset == "/g/cube"
+    assert [c.access.name for c in results.cells] == ["step", "step", "line", "line", "all", "all"]
+
+
+def test_padding_is_not_compared(file: Path) -> None:
+    results = bench.run(file, "padded", ["all"], ["h5py"], repeat=2)
+    assert not results.target.comparable
+    assert results.cells[0].succeeded
+    assert results.compared == 0
+
+
+@pytest.mark.parametrize("name", ["scalar", "empty", "null", "words"])
+def test_what_cannot_be_timed_is_refused(file: Path, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        bench.run(file, name)
+    assert f"'{name}' in {file}" in str(caught.value)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
+    path = tmp_path / "odd.h5"
+    with h5py.File(path, "w") as f:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((4,))
+        properties.set_filter(33333, h5py.h5z.FLAG_OPTIONAL, ())
+        space = h5py.h5s.create_simple((4,))
+        dataset = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, properties)
+        dataset.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
+    if used:
+        with pytest.raises(UsageError, match="needs filter 33333"):
+            bench.run(path, "x", repeat=1)
+    else:
+        results = bench.run(path, "x", ["all"], ["h5py"], repeat=1)
+        assert results.cells[0].problem is None
+
+
+def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
+    never = stand_in("os.abort()")
+    with pytest.raises(UsageError, match="unknown driver 'netcdf'"):
+        bench.run(file, drivers=["netcdf"], worker=never)
+    with pytest.raises(UsageError, match="cache of 0 bytes"):
+        bench.run(file, caches=[0], worker=never)
+    with pytest.raises(SelectionError, match="has 3"):
+        bench.run(file, patterns=["1x1"], worker=never)
+    with pytest.raises(UsageError, match="repeat"):
+        bench.run(file, repeat=0, worker=never)
+    with pytest.raises(UsageError, match="seconds"):
+        bench.run(file, seconds=float("nan"), worker=never)
+
+
+def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert warm(str(file)) == "warm"
+    monkeypatch.setattr("chunkwise.bench.environment.available_memory_nbytes", lambda: 100)
+    assert warm(str(file)) == "uncontrolled"
+
+
+def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of a trial leaves no process behind."""
+    mark = tmp_path / "pid"
+    child = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    parent = (
+        "from chunkwise.bench.run import measure_in_worker\n"
+        "from chunkwise.bench.trial import Trial\n"
+        f"measure_in_worker(Trial('f', 'd', 'a', (1,), 'h5py', timeout_s=600),"
+        f" {stand_in(child)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", parent], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (mark.exists() and mark.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(2)
+    process.wait(60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
+def test_the_default_worker_is_this_python() -> None:
+    assert WORKER[0] == sys.executable
+
+
+def test_checksum_counts_become_numbers_again(trial: Trial) -> None:
+    measurement: Measurement = from_worker(trial, {"status": "ok", "checksums": {"8": 3}})
+    assert measurement.checksums == {8: 3}

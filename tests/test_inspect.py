@@ -1,0 +1,331 @@
+"""Are the facts about a file those that h5py was asked for, and are they shown legibly?"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from h5py import h5t
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.cli.main import cli
+from chunkwise.inspect import DatasetFacts, FileFacts, dataset_facts, inspect
+from chunkwise.inspect.datatypes import byte_order, describe
+from inspect_files import MISSING_FILTER, make_file
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = tmp_path_factory.mktemp("inspect") / "all.h5"
+    make_file(result)
+    return result
+
+
+@pytest.fixture(scope="module")
+def facts(path: Path) -> FileFacts:
+    return inspect(path)
+
+
+def of(facts: FileFacts, name: str) -> DatasetFacts:
+    (dataset,) = [entry.dataset for entry in facts.objects if entry.path == f"/{name}"]
+    assert dataset is not None
+    return dataset
+
+
+# --- facts -----------------------------------------------------------------------------
+
+
+def test_file(path: Path, facts: FileFacts) -> None:
+    assert facts.path == str(path)
+    assert facts.nbytes == path.stat().st_size
+    assert facts.userblock_nbytes == 512
+    assert facts.hdf5_version == h5py.version.hdf5_version
+    root = facts.objects[0]
+    assert (root.path, root.kind, root.attributes) == ("/", "group", 1)
+
+
+def test_chunked(facts: FileFacts) -> None:
+    found = of(facts, "chunked")
+    with h5py.File(facts.path) as file:
+        stored = file["chunked"].id.get_storage_size()
+    assert found == DatasetFacts(
+        shape=(50, 70),
+        maxshape=(None, 100),
+        dtype="int32",
+        byte_order="big",
+        itemsize=4,
+        variable_length=False,
+        layout="chunked",
+        sources=None,
+        chunks=(20, 30),
+        chunk_nbytes=2400,
+        grid_chunks=9,
+        allocated_chunks=9,
+        filters="shuffle+deflate:6+fletcher32",
+        unavailable_filters=(),
+        logical_nbytes=14000,
+        stored_nbytes=stored,
+        ratio=14000 / stored,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("contiguous", {"layout": "contiguous", "chunks": None, "stored_nbytes": 48, "ratio": 1}),
+        ("unwritten", {"layout": "contiguous", "stored_nbytes": 0, "ratio": None}),
+        ("sparse", {"grid_chunks": 100, "allocated_chunks": 4, "stored_nbytes": 800}),
+        ("sparse", {"filters": "none", "logical_nbytes": 20000, "ratio": 25}),
+        ("empty", {"shape": (0, 5), "grid_chunks": 0, "allocated_chunks": 0, "ratio": None}),
+        ("virtual", {"layout": "virtual", "sources": 2, "stored_nbytes": None, "ratio": None}),
+        ("external", {"layout": "external", "sources": 1, "logical_nbytes": 400}),
+        ("compact", {"layout": "compact", "stored_nbytes": 20, "byte_order": "big"}),
+        ("unknown_filter", {"unavailable_filters": (MISSING_FILTER,), "grid_chunks": 2}),
+        ("unknown_filter", {"filters": f"filter-{MISSING_FILTER}:1,2"}),
+    ],
+)
+def test_layouts(facts: FileFacts, name: str, expected: dict[str, object]) -> None:
+    found = of(facts, name)
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "byte_order"),
+    [
+        ("scalar", "float64", "little"),
+        ("null", "float32", "little"),
+        ("vlen_string", "string of variable length", None),
+        ("vlen", "variable-length int32", "big"),
+        ("string", "string(3)", None),
+        ("compound", "compound{a: int32, b: float64, c: string(5)}", "mixed"),
+        ("compound_vlen", "compound{a: int32, s: string of variable length}", "little"),
+        ("references", "object reference", None),
+        ("regions", "region reference", None),
+        ("enum", "enum int16 of 3 names", "little"),
+        ("bool", "bool", None),
+        ("opaque", "opaque(10)", None),
+        ("complex", "complex64", "big"),
+        ("half", "float16", "big"),
+        ("array", "compound{m: array(3x2) of float32}", "little"),
+        ("byte", "int8", None),
+        ("packed", "uint16 (12 bits used)", "little"),
+        ("bitfield", "bitfield8", None),
+    ],
+)
+def test_types(facts: FileFacts, name: str, dtype: str, byte_order: str | None) -> None:
+    found = of(facts, f"types/{name}")
+    assert (found.dtype, found.byte_order) == (dtype, byte_order)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "name", "order"),
+    [
+        (h5t.UNIX_D32BE, "time32", None),
+        (h5t.STD_B16BE, "bitfield16", "big"),
+        (h5t.vlen_create(h5t.STD_I64BE), "variable-length int64", "big"),
+        (h5t.NATIVE_LDOUBLE, None, sys.byteorder),
+        (getattr(h5t, "COMPLEX_IEEE_F64BE", h5t.IEEE_F64BE), None, "big"),
+    ],
+)
+def test_types_that_numpy_lacks(datatype: Any, name: str | None, order: str | None) -> None:
+    size = 8 * datatype.get_size()
+    names = [name] if name else [f"complex{size}", f"float{size}"]
+    # A long double is 80 bits of 128 on one machine, and IEEE on another.
+    assert describe(datatype).partition(" (")[0] in names
+    assert byte_order(datatype) == order
+
+
+def test_dataspaces(facts: FileFacts) -> None:
+    scalar, null = of(facts, "types/scalar"), of(facts, "types/null")
+    assert (scalar.shape, scalar.maxshape, scalar.logical_nbytes) == ((), (), 8)
+    assert (null.shape, null.maxshape, null.logical_nbytes) == (None, None, 0)
+
+
+@pytest.mark.parametrize("name", ["vlen", "vlen_string", "compound_vlen"])
+def test_variable_length_has_no_ratio(facts: FileFacts, name: str) -> None:
+    found = of(facts, f"types/{name}")
+    assert found.variable_length
+    assert (found.logical_nbytes, found.ratio) == (None, None)
+
+
+def test_links_are_named_and_not_followed(facts: FileFacts) -> None:
+    entries = {entry.path: entry for entry in facts.objects}
+    assert (entries["/links/same"].kind, entries["/links/same"].target) == (
+        "hard_link",
+        "/chunked",
+    )
+    assert (entries["/links/up"].kind, entries["/links/up"].target) == ("hard_link", "/")
+    assert (entries["/links/soft"].kind, entries["/links/soft"].target) == (
+        "soft_link",
+        "/nowhere",
+    )
+    assert entries["/links/far"].kind == "external_link"
+    assert entries["/links/far"].target == "gone.h5:/x"
+    assert entries["/named"].kind == "named_type"
+
+
+def test_one_dataset(path: Path) -> None:
+    found = inspect(path, "links/same")
+    assert [(entry.path, entry.attributes) for entry in found.objects] == [("/links/same", 1)]
+    assert of(found, "links/same").chunks == (20, 30)
+
+
+def test_dataset_that_cannot_be_opened(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        file["bad"], file["good"] = 1, 2
+        address = h5py.h5o.get_info(file["bad"].id).addr
+    with path.open("r+b") as stream:
+        stream.seek(address)
+        stream.write(b"\xee")
+    kinds = {entry.path: entry.kind for entry in inspect(path).objects}
+    assert kinds == {"/": "group", "/bad": "unreadable", "/good": "dataset"}
+    assert "bad  cannot be opened: " in run(path)
+
+
+def test_no_data_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(1000), chunks=(100,), compression="gzip")
+        chunk = file["x"].id.get_chunk_info(0)
+    with path.open("r+b") as stream:
+        stream.seek(chunk.byte_offset)
+        stream.write(bytes(chunk.size))
+    with h5py.File(path) as file, pytest.raises(OSError, match="filter"):
+        file["x"][...]
+    assert of(inspect(path), "x").allocated_chunks == 10
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))
+def test_grid_is_what_a_full_write_allocates(axes: list[tuple[int, int]]) -> None:
+    shape, chunks = tuple(extent for extent, _ in axes), tuple(chunk for _, chunk in axes)
+    with h5py.File.in_memory() as file:
+        dataset = file.create_dataset(
+            "x", shape, "u2", chunks=chunks, maxshape=(None,) * len(shape)
+        )
+        dataset[...] = 1
+        file.flush()
+        found = dataset_facts(dataset.id)
+    assert found.grid_chunks == found.allocated_chunks
+    assert found.stored_nbytes == (found.grid_chunks or 0) * (found.chunk_nbytes or 0)
+    assert found.logical_nbytes == 2 * int(np.prod(shape))
+
+
+# --- at the command line ---------------------------------------------------------------
+
+
+def run(path: Path, *arguments: str, columns: int = 80) -> str:
+    result = CliRunner().invoke(
+        cli, ["inspect", str(path), *arguments], env={"COLUMNS": str(columns)}
+    )
+    assert result.exception is None
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_tree_says_what_matters(path: Path) -> None:
+    output = run(path)
+    for words in (
+        "chunked  50x70 (axis 0 unlimited, axis 1 up to 100)  int32 big-endian",
+        "9 chunks of 20x30, 2.3 KiB each, shuffle+deflate:6+fletcher32",
+        "4 of 100 chunks of 10x10, 200 B each, no filter",
+        "ratio 25 (absent chunks included)",
+        "80 B of data, none of it written",
+        "virtual, 2 mappings",
+        "external, in 1 raw file",
+        f"HDF5 lacks filter {MISSING_FILTER}",
+        "null  null dataspace  float32",
+        "scalar  scalar  float64",
+        "same  same object as /chunked",
+        "up  same object as /",
+        "soft  soft link to /nowhere",
+        "far  external link to gone.h5:/x",
+        "named  named datatype",
+        "no elements",
+        "user block of 512 B",
+    ):
+        assert words in output
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_fits_the_console(path: Path, columns: int) -> None:
+    lines = run(path, columns=columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_one_dataset_is_shown_in_full(path: Path) -> None:
+    output = run(path, "types/compound")
+    assert "type        compound{a: int32, b: float64, c: string(5)} mixed byte order" in output
+    assert "dataset     /types/compound" in output
+    assert "chunked" not in output
+
+
+def test_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "odd.h5"
+    with h5py.File(path, "w") as file:
+        file["\x1b[31mred\nline [bold]b"] = 1
+        file[b"caf\xe9"] = 2
+        group = file
+        for _ in range(40):
+            group = group.create_group("deep")
+        group["bottom"] = 1
+    output = run(path)
+    assert "\x1b" not in output
+    assert r"\x1b[31mred\nline [bold]b  scalar" in output
+    assert r"caf\udce9  scalar" in output
+    # However deep, the last name is legible: its whole path is printed.
+    last = "".join(output.rpartition("└── ")[2].split())
+    assert last.startswith("/deep" * 40 + "/bottom")
+    paths = [entry["path"] for entry in json.loads(run(path, "--json"))["objects"]]
+    assert "/caf\udce9" in paths
+
+
+def test_json_is_the_documented_dictionary(path: Path) -> None:
+    given = json.loads(run(path, "--json"))
+    assert (given["format"], given["version"]) == ("chunkwise-inspect", 1)
+    documented = (Path(__file__).parents[1] / "docs" / "inspect.md").read_text()
+    keys = set(re.findall(r"^\| `(\w+)` \|", documented, re.MULTILINE))
+    datasets = [entry["dataset"] for entry in given["objects"] if entry["dataset"]]
+    used = {*given, *given["objects"][0], *datasets[0]}
+    assert keys == used
+    (chunked,) = [entry for entry in given["objects"] if entry["path"] == "/chunked"]
+    assert chunked["dataset"]["maxshape"] == [None, 100]
+    assert chunked["dataset"]["filters"] == "shuffle+deflate:6+fletcher32"
+
+
+def test_json_of_one_dataset(path: Path) -> None:
+    (only,) = json.loads(run(path, "sparse", "--json"))["objects"]
+    assert only["path"] == "/sparse"
+    assert only["dataset"]["allocated_chunks"] == 4
+
+
+def test_help_has_examples() -> None:
+    output = CliRunner().invoke(cli, ["inspect", "--help"]).output
+    assert "chunkwise inspect model.nc temperature" in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
+def test_reader_that_leaves_early(tmp_path: Path) -> None:
+    path = tmp_path / "many.h5"
+    with h5py.File(path, "w") as file:
+        for i in range(1500):
+            file[f"a_rather_long_name_for_a_dataset_{i}"] = i
+    chunkwise = Path(sys.executable).with_name("chunkwise")
+    with subprocess.Popen(
+        [chunkwise, "inspect", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()

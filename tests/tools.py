@@ -1,0 +1,25 @@
+"""Which outside programs do tests compare with, and what if one is missing?"""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+_PACKAGES = {
+    "h5diff": "hdf5-tools",
+    "h5dump": "hdf5-tools",
+    "h5ls": "hdf5-tools",
+    "h5repack": "hdf5-tools",
+    "nccopy": "netcdf-bin",
+    "ncdump": "netcdf-bin",
+}
+
+
+def require_tool(name: str) -> str:
+    """Give the path of a program, or skip the test with one line that says so."""
+    path = shutil.which(name)
+    if path is None:
+        package = _PACKAGES.get(name, name)
+        pytest.skip(f"{name} is not installed (Debian package {package}; `make tools`)")
+    return path
