@@ -1,1 +1,99 @@
-VENV ?= .venv
+# chunkwise: everything a fresh machine needs, from two commands.
+#
+#   make demo      run the main job on generated files (builds first)
+#   make test      every check and every test
+#
+#   make install   .venv with the release build and all that the library needs
+#   make tools     the HDF5 and netCDF command-line tools that tests compare with
+#   make check     formats, lints, types (part of `make test`)
+#   make wheel     an abi3 manylinux wheel in dist/
+#   make readme    fill the figures in README.md from runs on this machine
+#   make lock      renew constraints.txt
+#   make clean     remove everything made here
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# maturin and the linters are found by name; a virtual environment is never activated.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
+PACKAGE := pyproject.toml constraints.txt
+
+.PHONY: demo test install tools check wheel readme lock clean dev rust-test python-test
+
+demo: install
+	$(BIN)/python examples/demo.py
+
+test: tools check rust-test python-test
+	@echo "make test: every check and test has passed"
+
+install: $(VENV)/.installed
+
+$(VENV)/.created:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it from rustup.rs"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "$(PYTHON) is older than 3.10: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# Editable: Python sources are used in place, Rust sources rebuild this.
+$(VENV)/.installed: $(VENV)/.created $(PACKAGE) $(RUST)
+	$(PIP) maturin
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+dev: $(VENV)/.dev
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) --no-build-isolation --editable '.[dev,wheel]'
+	touch $@
+
+# Where packages may not be installed, the tests that need the tools are skipped and say so.
+tools:
+	@missing=; for tool in h5dump h5diff h5ls h5repack nccopy ncdump; do \
+	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+	    echo "make tools: no apt-get; install yourself:$$missing"; exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif sudo -n true 2>/dev/null; then sudo="sudo -n"; \
+	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
+	$$sudo apt-get update -qq && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq hdf5-tools netcdf-bin >/dev/null
+
+check: dev
+	cargo fmt --check
+	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/mypy
+
+rust-test: dev
+	cargo test --locked --quiet --workspace --exclude chunkwise-py
+
+python-test: dev wheel
+	$(BIN)/pytest
+
+wheel: dist/.built
+
+# Against an old glibc, through zig's linker, so that the wheel runs on clusters too; in
+# a target folder of its own, as another C compiler would rebuild everything each time.
+dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -name '*.py*' -not -name '*.pyc')
+	rm -rf dist && mkdir -p dist
+	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
+	    --compatibility manylinux2014 --out dist
+	touch $@
+
+readme: dev
+	$(BIN)/python scripts/readme.py
+
+lock: dev
+	$(PIP) uv
+	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --no-header --no-annotate \
+	    --all-extras --python-version 3.10 pyproject.toml --output-file constraints.txt
+
+clean:
+	rm -rf $(VENV) target dist demo-files
+	find . -name __pycache__ -prune -exec rm -rf {} +

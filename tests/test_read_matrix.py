@@ -234,10 +234,11 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         layout[0] = h5py.VirtualSource(path, "source", (6, 10))
         layout[1] = h5py.VirtualSource(path, "lzf", (6, 10))
         f.create_virtual_dataset("virtual", layout)
-        odd = h5t.STD_I32LE.copy()
-        odd.set_precision(24)
-        odd.set_size(3)
-        h5py.Dataset(h5d.create(f.id, b"24 bits", odd, h5s.create_simple((6, 10))))[...] = data
+        ending = h5t.C_S1.copy()
+        ending.set_size(7)
+        space = h5s.create_simple((3,))
+        names = np.array([b"a", b"bc", b"def"], "S7")
+        h5py.Dataset(h5d.create(f.id, b"null-terminated", ending, space))[...] = names
     reasons = {
         "variable-length strings": "variable length",
         "variable-length": "variable length",
@@ -248,7 +249,7 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         "compact": "compact",
         "external": "external",
         "virtual": "virtual",
-        "24 bits": "converted",
+        "null-terminated": "converted",
     }
     with h5py.File(path) as f:
         for name, reason in reasons.items():

@@ -1,0 +1,60 @@
+"""The wheel installs and reads where there is neither Rust nor a compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import venv
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+READ = """
+import sys, h5py, numpy, chunkwise
+with chunkwise.open(sys.argv[1]) as f:
+    d = f["x"]
+    assert d.explain()["path"] == "chunked", d.explain()
+    assert numpy.array_equal(d[...], numpy.arange(10000).reshape(100, 100))
+print(chunkwise.__file__)
+"""
+
+
+def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
+    wheels = sorted((ROOT / "dist").glob("chunkwise-*.whl"))
+    if not wheels:
+        pytest.skip("no wheel in dist/ (`make wheel`)")
+    assert "abi3" in wheels[-1].name
+    assert "manylinux" in wheels[-1].name
+    with h5py.File(tmp_path / "x.h5", "w") as f:
+        data = np.arange(10000).reshape(100, 100)
+        f.create_dataset("x", data=data, chunks=(30, 30), compression=4, shuffle=True)
+    venv.create(tmp_path / "venv", with_pip=True)
+    # A path with nothing on it: neither cargo nor cc can be found.
+    (tmp_path / "empty").mkdir()
+    kept = ("PIP_", "SSL_", "HTTP", "http", "LANG", "HOME", "TMPDIR")
+    env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+    env["PATH"] = str(tmp_path / "empty")
+
+    def run(*args: str) -> str:
+        done = subprocess.run(
+            [str(tmp_path / "venv/bin/python"), *args],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    constraints = str(ROOT / "constraints.txt")
+    run("-m", "pip", "install", "-q", "-c", constraints, "--only-binary=:all:", str(wheels[-1]))
+    assert run("-c", READ, str(tmp_path / "x.h5")).startswith(str(tmp_path / "venv"))
+    version = run("-m", "pip", "show", "chunkwise")
+    assert "Version: 0.1.0" in version
+    script = tmp_path / "venv/bin/chunkwise"
+    assert "shuffle+deflate:4" in run(str(script), "inspect", str(tmp_path / "x.h5"))
