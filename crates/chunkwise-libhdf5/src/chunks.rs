@@ -78,10 +78,13 @@ pub unsafe fn list_chunks(
     user_block: u64,
 ) -> Result<ChunkIndex, Unsuited> {
     let mut count: hsize_t = 0;
-    // SAFETY: the caller's contract; H5S_ALL counts the chunks of the whole dataset.
+    // SAFETY: the caller's contract.  1.10 does not take H5S_ALL here.
     unsafe {
-        let status = (api.H5Dget_num_chunks)(dataset, DEFAULT, &raw mut count);
-        api.checked("H5Dget_num_chunks", status)?;
+        let space = api.checked_id("H5Dget_space", (api.H5Dget_space)(dataset))?;
+        let status = (api.H5Dget_num_chunks)(dataset, space, &raw mut count);
+        let counted = api.checked("H5Dget_num_chunks", status);
+        (api.H5Sclose)(space);
+        counted?;
     }
     let mut listing = Listing {
         grid,

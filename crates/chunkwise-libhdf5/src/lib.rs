@@ -16,6 +16,8 @@ mod file;
 mod library;
 mod lock;
 mod probe;
+#[cfg(test)]
+mod tests;
 mod timed;
 
 pub use api::{Api, hid_t};

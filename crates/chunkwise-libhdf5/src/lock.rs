@@ -11,13 +11,17 @@ pub trait LibraryLock: Send + Sync {
     fn with(&self, work: &mut dyn FnMut());
 }
 
-/// A plain lock, for a library that nobody else in the process calls.
-#[derive(Debug, Default)]
-pub struct MutexLock(ReentrantMutex<()>);
+/// One plain lock for the whole process, for libraries that only this crate calls.
+///
+/// All its values are the same lock, so that binding one library twice is safe.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct MutexLock;
+
+static PROCESS: ReentrantMutex<()> = ReentrantMutex::new(());
 
 impl LibraryLock for MutexLock {
     fn with(&self, work: &mut dyn FnMut()) {
-        let _held = self.0.lock();
+        let _held = PROCESS.lock();
         work();
     }
 }

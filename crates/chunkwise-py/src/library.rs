@@ -47,12 +47,12 @@ impl PyLibrary {
 
     #[staticmethod]
     fn from_path(py: Python<'_>, path: &str) -> PyResult<Self> {
-        Self::bound(py, Library::from_path(path, Box::new(MutexLock::default())))
+        Self::bound(py, Library::from_path(path, Box::new(MutexLock)))
     }
 
     #[staticmethod]
     fn from_process(py: Python<'_>) -> PyResult<Self> {
-        Self::bound(py, Library::from_process(Box::new(MutexLock::default())))
+        Self::bound(py, Library::from_process(Box::new(MutexLock)))
     }
 
     #[getter]

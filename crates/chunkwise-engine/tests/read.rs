@@ -1,0 +1,261 @@
+//! Whatever the layout and the selection, a read gives what a plain model gives.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use chunkwise_codec::{DecodeError, Filter, Pipeline};
+use chunkwise_engine::{
+    ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
+};
+use chunkwise_select::{ChunkGrid, Hyperslab};
+use proptest::prelude::*;
+
+const FILL: u8 = 0xEE;
+
+/// A dataset in memory and the array it stands for.
+struct Model {
+    shape: Vec<u64>,
+    size: usize,
+    /// Row-major elements of the whole array.
+    array: Vec<u8>,
+    dataset: Dataset,
+}
+
+/// Every element's bytes, distinct for neighbours.
+fn element(number: u64, size: usize) -> Vec<u8> {
+    (0..size).map(|byte| (number * 31 + byte as u64 * 7 + number / 251) as u8).collect()
+}
+
+fn row_major(index: &[u64], shape: &[u64]) -> u64 {
+    index.iter().zip(shape).fold(0, |at, (i, n)| at * n + i)
+}
+
+fn shuffled(size: usize, raw: &[u8]) -> Vec<u8> {
+    let elements = raw.len() / size;
+    (0..size).flat_map(|j| (0..elements).map(move |i| raw[i * size + j])).collect()
+}
+
+/// Chunks are written where `written` says, shuffled where the mask allows.
+fn chunked(shape: &[u64], chunk: &[u64], size: usize, written: &[bool], unfiltered: bool) -> Model {
+    let grid = ChunkGrid::new(shape, chunk).unwrap();
+    let total: u64 = shape.iter().product();
+    let mut array = vec![FILL; total as usize * size];
+    let mut storage = vec![0xAA; 100];
+    let mut builder = ChunkIndexBuilder::default();
+    for position in 0..grid.len() {
+        if !written[position as usize % written.len()] {
+            continue;
+        }
+        let at = grid.chunk_index(position);
+        let mut raw = vec![0x55; grid.chunk_len() as usize * size];
+        for inside in 0..grid.chunk_len() {
+            let mut rest = inside;
+            let mut index = vec![0; shape.len()];
+            for d in (0..shape.len()).rev() {
+                index[d] = at[d] * chunk[d] + rest % chunk[d];
+                rest /= chunk[d];
+            }
+            if index.iter().zip(shape).all(|(i, n)| i < n) {
+                let number = row_major(&index, shape);
+                let bytes = element(number, size);
+                raw[inside as usize * size..][..size].copy_from_slice(&bytes);
+                array[number as usize * size..][..size].copy_from_slice(&bytes);
+            }
+        }
+        let partial = unfiltered && grid.is_partial(&at);
+        let filter_mask = u32::from(position % 3 == 1);
+        let stored = if partial || filter_mask == 1 { raw } else { shuffled(size, &raw) };
+        let filter_mask = if partial { 0 } else { filter_mask };
+        let address = storage.len() as u64;
+        storage.extend(&stored);
+        storage.extend([0xBB; 3]);
+        let stored_nbytes = stored.len() as u64;
+        builder.push(position, ChunkRecord { address, stored_nbytes, filter_mask });
+    }
+    let layout = Layout::Chunked {
+        chunk: chunk.into(),
+        pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: size }]),
+        unfiltered_partial_chunks: unfiltered,
+        index: Arc::new(builder.finish(grid.len()).unwrap()),
+    };
+    let fill = Some(vec![FILL; size]);
+    let info = DatasetInfo { shape: shape.into(), element_size: size, fill, layout };
+    let dataset = Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap();
+    Model { shape: shape.to_vec(), size, array, dataset }
+}
+
+fn contiguous(shape: &[u64], size: usize) -> Model {
+    let total: u64 = shape.iter().product();
+    let array: Vec<u8> = (0..total).flat_map(|number| element(number, size)).collect();
+    let mut storage = vec![0xAA; 77];
+    storage.extend(&array);
+    let layout = Layout::Contiguous { address: Some(77) };
+    let info = DatasetInfo { shape: shape.into(), element_size: size, fill: None, layout };
+    let dataset = Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap();
+    Model { shape: shape.to_vec(), size, array, dataset }
+}
+
+impl Model {
+    fn expected(&self, slab: &Hyperslab) -> Vec<u8> {
+        let out_shape = slab.shape();
+        let total: u64 = out_shape.iter().product();
+        let mut out = Vec::new();
+        for number in 0..total {
+            let mut rest = number;
+            let mut index = vec![0; self.shape.len()];
+            for d in (0..self.shape.len()).rev() {
+                index[d] = slab.axes()[d].index_of(rest % out_shape[d]);
+                rest /= out_shape[d];
+            }
+            let at = row_major(&index, &self.shape) as usize * self.size;
+            out.extend(&self.array[at..][..self.size]);
+        }
+        out
+    }
+
+    fn check(&self, slab: &Hyperslab) {
+        let mut out = vec![0; slab.len().unwrap() as usize * self.size];
+        // Twice: the second time from the cache.
+        for _ in 0..2 {
+            self.dataset.read(slab, &mut out).unwrap();
+            assert_eq!(out, self.expected(slab));
+            out.fill(0x11);
+        }
+        let figures = self.dataset.explain(slab).unwrap();
+        assert_eq!(figures.selected_nbytes, out.len() as u64);
+    }
+}
+
+/// Size, chunk, start, gap, count and block of one dimension.
+type Dimension = (u64, u64, u64, u64, u64, u64);
+
+fn dimension() -> impl Strategy<Value = Dimension> {
+    (1u64..30, 1u64..11, 0u64..30, 0u64..9, 0u64..12, 1u64..6)
+}
+
+fn slab_of(dimensions: &[Dimension]) -> (Vec<u64>, Vec<u64>, Hyperslab) {
+    let shape: Vec<u64> = dimensions.iter().map(|d| d.0).collect();
+    let chunk: Vec<u64> = dimensions.iter().map(|d| d.1).collect();
+    let (mut start, mut stride, mut count, mut block) = (vec![], vec![], vec![], vec![]);
+    for &(size, _, first, gap, wanted, blocks) in dimensions {
+        let first = first % size;
+        let room = size - first;
+        let most = if room < blocks { 0 } else { (room - blocks) / (blocks + gap) + 1 };
+        start.push(first);
+        stride.push(blocks + gap);
+        count.push(wanted.min(most));
+        block.push(blocks);
+    }
+    let slab = Hyperslab::new(&shape, &start, &stride, &count, &block).unwrap();
+    (shape, chunk, slab)
+}
+
+proptest! {
+    #[test]
+    fn chunked_reads_equal_the_model(
+        dimensions in prop::collection::vec(dimension(), 1..4),
+        size in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16, 20]),
+        written in prop::collection::vec(any::<bool>(), 1..6),
+        unfiltered in any::<bool>(),
+    ) {
+        let (shape, chunk, slab) = slab_of(&dimensions);
+        let model = chunked(&shape, &chunk, size, &written, unfiltered);
+        model.check(&slab);
+        model.check(&Hyperslab::all(&shape));
+    }
+
+    #[test]
+    fn contiguous_reads_equal_the_model(
+        dimensions in prop::collection::vec(dimension(), 1..4),
+        size in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16, 20]),
+    ) {
+        let (shape, _, slab) = slab_of(&dimensions);
+        let model = contiguous(&shape, size);
+        model.check(&slab);
+        model.check(&Hyperslab::all(&shape));
+    }
+}
+
+/// Large enough to be cut into slabs, grouped into calls and shared among threads.
+#[test]
+fn large_contiguous_reads_equal_the_model() {
+    let model = contiguous(&[300, 500, 40], 4);
+    let slab = |start: [u64; 3], stride: [u64; 3], count: [u64; 3], block: [u64; 3]| {
+        Hyperslab::new(&[300, 500, 40], &start, &stride, &count, &block).unwrap()
+    };
+    model.check(&Hyperslab::all(&[300, 500, 40]));
+    model.check(&slab([0, 0, 7], [1, 1, 1], [300, 500, 1], [1, 1, 1]));
+    model.check(&slab([1, 2, 3], [9, 7, 5], [33, 70, 7], [1, 2, 3]));
+    model.check(&slab([5, 10, 0], [1, 1, 1], [290, 480, 1], [1, 1, 40]));
+}
+
+#[test]
+fn large_chunked_reads_equal_the_model() {
+    let model = chunked(&[100, 200, 50], &[7, 33, 50], 4, &[true, true, false], true);
+    model.check(&Hyperslab::all(&[100, 200, 50]));
+    let ones = [1, 1, 1];
+    model
+        .check(&Hyperslab::new(&[100, 200, 50], &[0, 3, 9], &ones, &[100, 150, 1], &ones).unwrap());
+}
+
+/// A sequential walk decodes each chunk once, chunks larger than the budget included.
+#[test]
+fn a_walk_of_rows_never_decodes_twice() {
+    let model = chunked(&[40, 30], &[7, 30], 4, &[true], false);
+    let before = chunkwise_engine::cache_stats();
+    for row in 0..40 {
+        let slab = Hyperslab::new(&[40, 30], &[row, 0], &[1, 1], &[1, 30], &[1, 1]).unwrap();
+        let mut out = vec![0; 120];
+        model.dataset.read(&slab, &mut out).unwrap();
+        assert_eq!(out, model.expected(&slab));
+    }
+    let hits = chunkwise_engine::cache_stats().hits - before.hits;
+    // Chunks with a filter mask are read raw; of the six chunks, 1 and 4 are.
+    assert!(hits >= 40 - 2 * 7 - 4, "{hits} rows found their chunk decoded");
+}
+
+/// One chunk of four bytes with the given record, behind deflate.
+fn one_chunk(storage: Vec<u8>, address: u64, stored_nbytes: u64, chunk: u64) -> Dataset {
+    let mut builder = ChunkIndexBuilder::default();
+    builder.push(0, ChunkRecord { address, stored_nbytes, filter_mask: 0 });
+    let layout = Layout::Chunked {
+        chunk: [chunk].as_slice().into(),
+        pipeline: Pipeline::new(vec![Filter::Deflate]),
+        unfiltered_partial_chunks: false,
+        index: Arc::new(builder.finish(1).unwrap()),
+    };
+    let shape = [chunk].as_slice().into();
+    let info = DatasetInfo { shape, element_size: 1, fill: None, layout };
+    Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap()
+}
+
+#[test]
+fn damage_is_named_and_costs_no_memory() {
+    let read = |dataset: &Dataset, len: usize| {
+        let slab = Hyperslab::new(&[len as u64], &[0], &[1], &[1], &[1]).unwrap();
+        dataset.read(&slab, &mut [0]).unwrap_err()
+    };
+    let garbage = one_chunk(vec![7; 100], 10, 20, 4);
+    assert!(matches!(
+        read(&garbage, 4),
+        ReadError::Decode { place, source: DecodeError::Deflate } if place.address == 10
+    ));
+    // Beyond the end, by a little and by everything there is.
+    for (address, stored) in [(95, 20), (u64::MAX - 3, 20), (0, 1 << 60), (1 << 62, 1 << 62)] {
+        let error = read(&one_chunk(vec![7; 100], address, stored, 4), 4);
+        assert!(
+            matches!(error, ReadError::Truncated { .. } | ReadError::TruncatedChunk { .. }),
+            "{error}"
+        );
+    }
+    // A chunk of 2^60 bytes that the file does hold nothing of.
+    let huge = one_chunk(vec![7; 100], 10, 20, 1 << 60);
+    assert_eq!(read(&huge, 1 << 60), ReadError::Memory(1 << 60));
+    let small = one_chunk(vec![7; 100], 10, 20, 4);
+    let slab = Hyperslab::all(&[4]);
+    assert_eq!(
+        small.read(&slab, &mut [0; 3]).unwrap_err(),
+        ReadError::Destination { selected: 4, destination: 3 }
+    );
+}
