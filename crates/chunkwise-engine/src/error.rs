@@ -81,6 +81,9 @@ pub enum ReadError {
         /// What the system said.
         message: String,
     },
+    /// The reader asked to stop.
+    #[error("the read was cancelled")]
+    Cancelled,
     /// More memory than the machine gives.
     #[error("a chunk of {0} bytes does not fit into memory")]
     Memory(u64),

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkwise_codec::{DecodeError, Scratch};
 use chunkwise_select::{ChunkTask, Hyperslab, Plan};
@@ -56,6 +57,19 @@ impl Dataset {
     /// When the selection does not fit the dataset or `out`, or bytes are missing or
     /// damaged; `out` is then unspecified.
     pub fn read(&self, slab: &Hyperslab, out: &mut [u8]) -> Result<(), ReadError> {
+        self.read_unless(slab, out, &AtomicBool::new(false))
+    }
+
+    /// As [`read`](Self::read), but stops before the next chunk once `cancelled` is set.
+    ///
+    /// # Errors
+    /// Also [`ReadError::Cancelled`].
+    pub fn read_unless(
+        &self,
+        slab: &Hyperslab,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
         let size = self.info.element_size as u64;
         let selected = slab.len()?.checked_mul(size).ok_or(ReadError::Memory(u64::MAX))?;
         if selected != out.len() as u64 {
@@ -65,8 +79,13 @@ impl Dataset {
         let state = ProcessState::of_this_process();
         let read = state.next_read();
         let result = SharedResult::new(out);
-        // SAFETY: the tasks of a plan cover disjoint elements of the result.
-        let one = |number: u64| unsafe { self.read_task(&plan.task(number), read, &result) };
+        let one = |number: u64| {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(ReadError::Cancelled);
+            }
+            // SAFETY: the tasks of a plan cover disjoint elements of the result.
+            unsafe { self.read_task(&plan.task(number), read, &result) }
+        };
         let work = plan.len().saturating_mul(self.chunk_nbytes);
         if plan.len() < 2 || work < PARALLEL_NBYTES {
             return (0..plan.len()).try_for_each(one);

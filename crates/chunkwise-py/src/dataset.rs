@@ -1,8 +1,11 @@
 //! An open dataset as Python sees it: read by the engine, or a reason why not.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
-use chunkwise_engine::{Dataset, walk_blocks};
+use chunkwise_engine::{Dataset, ReadError, walk_blocks};
 use chunkwise_libhdf5::Unsuited;
 use chunkwise_select::{Hyperslab, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -140,6 +143,45 @@ impl PyDataset {
         let record = record.map_err(|error| read_error(py, &self.label, &error))?;
         record_to_dict(py, &record)
     }
+}
+
+/// Reads of at least this many bytes answer to Ctrl-C while they run.
+const INTERRUPTIBLE_NBYTES: usize = 64 << 20;
+/// How often such a read looks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Read on a thread of its own, while this one looks after Python's signals.
+///
+/// The outer error is a signal handler's exception, such as KeyboardInterrupt; by then
+/// the read has ended, and nothing writes to `out` any more.
+fn read_interruptibly(
+    py: Python<'_>,
+    engine: &Dataset,
+    slab: &Hyperslab,
+    out: &mut [u8],
+) -> PyResult<Result<(), ReadError>> {
+    let cancelled = AtomicBool::new(false);
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let cancel = &cancelled;
+            scope.spawn(move || sender.send(engine.read_unless(slab, out, cancel)));
+            loop {
+                match receiver.recv_timeout(SIGNAL_INTERVAL) {
+                    Ok(outcome) => return Ok(outcome),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
+                            // The scope waits for the thread, which stops at the next chunk.
+                            cancelled.store(true, Ordering::Relaxed);
+                            return Err(interrupt);
+                        }
+                    }
+                    // Only a panic ends the thread without an answer; the scope passes it on.
+                    Err(RecvTimeoutError::Disconnected) => return Ok(Err(ReadError::Cancelled)),
+                }
+            }
+        })
+    })
 }
 
 impl PyDataset {

@@ -41,6 +41,7 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
             ("CorruptDataError", "fetch or copy the file again, whole")
         }
         ReadError::Io { .. } => ("CorruptDataError", "check the disk or the network mount"),
+        ReadError::Cancelled => ("ChunkwiseError", "read it again"),
         ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
     };
     raise(py, class, format!("{label}: {error}; {remedy}"))
