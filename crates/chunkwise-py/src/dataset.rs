@@ -223,7 +223,12 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        py.detach(|| engine.read(slab, out)).map_err(|error| read_error(py, &self.label, &error))
+        let outcome = if out.len() < INTERRUPTIBLE_NBYTES {
+            py.detach(|| engine.read(slab, out))
+        } else {
+            read_interruptibly(py, engine, slab, out)?
+        };
+        outcome.map_err(|error| read_error(py, &self.label, &error))
     }
 
     /// The dtype of an array's elements: without the shape that an HDF5 array type adds.
