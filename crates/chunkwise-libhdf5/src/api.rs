@@ -189,6 +189,8 @@ api! {
     optional {
         // From 1.10.10, 1.12.3 and 1.14.0 on.
         fn H5Dchunk_iter(hid_t, hid_t, ChunkCallback, *mut c_void) -> herr_t;
+        // For developers (H5Ddevelop.h), exported by every version from 1.10.0 on.
+        fn H5Dget_chunk_index_type(hid_t, *mut c_int) -> herr_t;
     }
     globals {
         H5P_CLS_FILE_CREATE_ID_g,

@@ -13,12 +13,61 @@ use crate::{BindError, ChunkConventions};
 /// walks the index up to the chunk: more chunks than this would take too long.
 const MOST_BY_COORD: u64 = 4096;
 
+/// Which chunk of the grid does a listed chunk belong to?
+///
+/// Fixed and extensible arrays store chunks by number.  The numbers run over the grid
+/// of the *largest* extent, the unlimited dimension first (`H5Dearray.c`); listing them
+/// (all of `H5Dchunk_iter`, `H5Dget_chunk_info`, `H5Dget_chunk_info_by_coord`) counts
+/// coordinates over the *present* extent, in C order.  Where the two differ, libhdf5
+/// names other chunks than those that `H5Dread` finds there (1.10.8 and 2.0 do).
+#[derive(Debug, PartialEq, Eq)]
+enum Numbering {
+    /// By the coordinates that libhdf5 gives.
+    Coordinates,
+    /// Those are wrong, but the order of listing is that of the numbers: row-major over
+    /// the present grid with dimension `first` taken before all others.  Tells which
+    /// chunk is which only when every one was written.
+    Order { first: usize },
+}
+
+impl Numbering {
+    /// `max_shape` has all bits set in unlimited dimensions.
+    fn of(index_type: c_int, grid: &ChunkGrid, max_shape: &[hsize_t]) -> Self {
+        const FIXED_ARRAY: c_int = 3;
+        const EXTENSIBLE_ARRAY: c_int = 4;
+        if ![FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type) {
+            return Self::Coordinates;
+        }
+        let unlimited = max_shape.iter().position(|&most| most == hsize_t::MAX);
+        let first = unlimited.unwrap_or(0);
+        let most = |d: usize| max_shape[d].div_ceil(grid.chunk()[d]);
+        let counted_alike = (0..first).all(|d| most(d) == 1)
+            && (first + 1..grid.rank()).all(|d| most(d) == grid.counts()[d]);
+        if counted_alike { Self::Coordinates } else { Self::Order { first } }
+    }
+
+    /// Row-major position in the grid of the `number`-th chunk listed.
+    fn position(first: usize, number: u64, grid: &ChunkGrid) -> Option<u64> {
+        let counts = grid.counts();
+        let mut index: Dims = counts.iter().map(|_| 0).collect();
+        let mut rest = number;
+        for d in (0..counts.len()).rev().filter(|&d| d != first) {
+            index[d] = rest % counts[d];
+            rest /= counts[d];
+        }
+        index[first] = rest;
+        grid.linear_index(&index)
+    }
+}
+
 /// What the callback fills.
 struct Listing<'a> {
     grid: &'a ChunkGrid,
+    numbering: Numbering,
     user_block: u64,
     scaled: bool,
     builder: ChunkIndexBuilder,
+    listed: u64,
     origin: Dims,
     /// A chunk that begins where no chunk can.
     stray: Option<Dims>,
@@ -27,6 +76,16 @@ struct Listing<'a> {
 impl Listing<'_> {
     fn add(&mut self, offset: &[hsize_t], filter_mask: u32, address: haddr_t, size: hsize_t) {
         if address == HADDR_UNDEF {
+            return;
+        }
+        let stored_nbytes = if self.scaled { size & u64::from(u32::MAX) } else { size };
+        let address = address.saturating_add(self.user_block);
+        let record = ChunkRecord { address, stored_nbytes, filter_mask };
+        self.listed += 1;
+        if let Numbering::Order { first } = self.numbering {
+            if let Some(position) = Numbering::position(first, self.listed - 1, self.grid) {
+                self.builder.push(position, record);
+            }
             return;
         }
         let chunk = self.grid.chunk();
@@ -42,9 +101,7 @@ impl Listing<'_> {
             }
             return;
         };
-        let stored_nbytes = if self.scaled { size & u64::from(u32::MAX) } else { size };
-        let address = address.saturating_add(self.user_block);
-        self.builder.push(position, ChunkRecord { address, stored_nbytes, filter_mask });
+        self.builder.push(position, record);
     }
 }
 
@@ -75,9 +132,11 @@ pub unsafe fn list_chunks(
     conventions: ChunkConventions,
     dataset: hid_t,
     grid: &ChunkGrid,
+    max_shape: &[hsize_t],
     user_block: u64,
 ) -> Result<ChunkIndex, Unsuited> {
     let mut count: hsize_t = 0;
+    let mut index_type: c_int = -1;
     // SAFETY: the caller's contract.  1.10 does not take H5S_ALL here.
     unsafe {
         let space = api.checked_id("H5Dget_space", (api.H5Dget_space)(dataset))?;
@@ -85,9 +144,19 @@ pub unsafe fn list_chunks(
         let counted = api.checked("H5Dget_num_chunks", status);
         (api.H5Sclose)(space);
         counted?;
+        let Some(get_index_type) = api.H5Dget_chunk_index_type else {
+            return Err(Unsuited::Reason("this libhdf5 does not tell its index's type".into()));
+        };
+        // Where nothing was written there may be no index yet.
+        if count > 0 {
+            let status = get_index_type(dataset, &raw mut index_type);
+            api.checked("H5Dget_chunk_index_type", status)?;
+        }
     }
     let mut listing = Listing {
         grid,
+        numbering: Numbering::of(index_type, grid, max_shape),
+        listed: 0,
         user_block: if conventions.address_includes_user_block { 0 } else { user_block },
         scaled: conventions.chunk_iter_is_scaled,
         builder: ChunkIndexBuilder::with_capacity(count),
@@ -113,6 +182,14 @@ pub unsafe fn list_chunks(
             origin.as_slice()
         )));
     }
+    if listing.numbering != Numbering::Coordinates && listing.listed != grid.len() {
+        return Err(Unsuited::Reason(format!(
+            "libhdf5 lists its chunks under wrong coordinates (an array index, and an inner \
+             dimension that may grow), and only {} of {} were written",
+            listing.listed,
+            grid.len()
+        )));
+    }
     let index = listing.builder.finish(grid.len());
     index.map_err(|error| Unsuited::Reason(error.to_string()))
 }
@@ -128,6 +205,13 @@ unsafe fn ask_for_each(
 ) -> Result<(), BindError> {
     listing.scaled = false;
     let grid = listing.grid;
+    if listing.numbering != Numbering::Coordinates {
+        // Asking by coordinates goes through the same listing: it finds other chunks.
+        return Err(BindError::Call {
+            call: "H5Dget_chunk_info_by_coord",
+            message: "this libhdf5 finds other chunks than those asked for".to_string(),
+        });
+    }
     for position in 0..grid.len() {
         let index = grid.chunk_index(position);
         let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();

@@ -1,7 +1,8 @@
 //! Can the engine read this dataset itself, and with which facts?
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
@@ -85,12 +86,12 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
-            let shape = shape_of(api, dataset)?;
+            let (shape, max_shape) = shape_of(api, dataset)?;
             let dcpl = (api.H5Dget_create_plist)(dataset);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             let fill = fill_of(api, dcpl.id, memory_type, element_size)?;
             let layout = match (api.H5Pget_layout)(dcpl.id) {
-                1 => contiguous(api, dataset, dcpl.id)?,
+                1 => contiguous(api, dataset, dcpl.id, user_block)?,
                 2 => {
                     let conventions = library.conventions();
                     let (chunk, pipeline, unfiltered_partial_chunks) =
@@ -99,7 +100,8 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         Ok(grid) => grid,
                         Err(error) => return because(error.to_string()),
                     };
-                    let index = list_chunks(api, conventions, dataset, &grid, user_block)?;
+                    let index =
+                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
                     let index = Arc::new(index);
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
@@ -113,11 +115,8 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
     })
 }
 
-/// A descriptor of the file that holds the dataset, duplicated from libhdf5's own, and
-/// the size of that file's user block.
-///
-/// The path is never opened again: it may lead elsewhere by now, and closing any other
-/// descriptor of a file drops the process's POSIX locks on it.
+/// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
+/// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
 unsafe fn open_storage(api: &Api, dataset: hid_t) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
     const RDWR: c_uint = 1;
     const SWMR: c_uint = 0x20 | 0x40;
@@ -157,12 +156,26 @@ unsafe fn open_storage(api: &Api, dataset: hid_t) -> Result<(Arc<dyn Storage>, u
         api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
         // The sec2 driver's handle points at its descriptor, open as long as the file.
         let descriptor = BorrowedFd::borrow_raw(*handle.cast::<c_int>());
-        let duplicate: Result<OwnedFd, _> = descriptor.try_clone_to_owned();
-        match duplicate {
+        match own_descriptor(descriptor) {
             Ok(descriptor) => Ok((Arc::new(FileStorage::new(descriptor)), user_block)),
             Err(error) => because(format!("its descriptor could not be duplicated: {error}")),
         }
     }
+}
+
+/// A descriptor of our own for the same open file.
+///
+/// libhdf5 locks files with `flock`, and a lock belongs to what `dup` shares: a mere
+/// duplicate would keep the file locked after libhdf5 has closed it.  Opening it anew
+/// through the kernel's name for the descriptor leads to the very same file, even one
+/// that was renamed or removed, and shares nothing.
+fn own_descriptor(descriptor: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let duplicate = std::fs::File::from(descriptor.try_clone_to_owned()?);
+    let Ok(file) = std::fs::File::open(name) else { return Ok(duplicate.into()) };
+    let (ours, theirs) = (file.metadata()?, duplicate.metadata()?);
+    let same = ours.dev() == theirs.dev() && ours.ino() == theirs.ino();
+    Ok(if same { file } else { duplicate }.into())
 }
 
 /// The size of an element, if elements can be copied as they are stored.
@@ -219,7 +232,8 @@ unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, BindError> 
     }
 }
 
-unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<Dims, Unsuited> {
+/// Elements in each dimension, and the most there may be (all bits set: unlimited).
+unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuited> {
     const SIMPLE: c_int = 1;
     // SAFETY: a live dataset, by the caller's contract; room for the rank's dimensions.
     unsafe {
@@ -234,10 +248,11 @@ unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<Dims, Unsuited> {
             return because(format!("it has {rank} dimensions"));
         }
         let mut shape: Dims = smallvec::smallvec![0; rank];
+        let mut max_shape = shape.clone();
         let found =
-            (api.H5Sget_simple_extent_dims)(space.id, shape.as_mut_ptr(), std::ptr::null_mut());
+            (api.H5Sget_simple_extent_dims)(space.id, shape.as_mut_ptr(), max_shape.as_mut_ptr());
         api.checked("H5Sget_simple_extent_dims", found)?;
-        Ok(shape)
+        Ok((shape, max_shape))
     }
 }
 
@@ -271,7 +286,12 @@ unsafe fn fill_of(
     Ok(Some(fill))
 }
 
-unsafe fn contiguous(api: &Api, dataset: hid_t, dcpl: hid_t) -> Result<Layout, Unsuited> {
+unsafe fn contiguous(
+    api: &Api,
+    dataset: hid_t,
+    dcpl: hid_t,
+    user_block: u64,
+) -> Result<Layout, Unsuited> {
     // SAFETY: live handles, by the caller's contract.
     unsafe {
         let external = (api.H5Pget_external_count)(dcpl);
@@ -280,9 +300,11 @@ unsafe fn contiguous(api: &Api, dataset: hid_t, dcpl: hid_t) -> Result<Layout, U
         }
         // Includes the user block in every version.
         let address = (api.H5Dget_offset)(dataset);
-        // An undefined address is how both "nothing written yet" and failure look.
+        // An undefined address is how both "nothing written yet" and failure look; the user
+        // block is added even to that (seen in 2.0), which wraps around.
         (api.H5Eclear2)(DEFAULT);
-        Ok(Layout::Contiguous { address: (address != HADDR_UNDEF).then_some(address) })
+        let nowhere = [HADDR_UNDEF, HADDR_UNDEF.wrapping_add(user_block)].contains(&address);
+        Ok(Layout::Contiguous { address: (!nowhere).then_some(address) })
     }
 }
 
