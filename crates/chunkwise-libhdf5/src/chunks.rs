@@ -6,8 +6,7 @@ use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
-use crate::dataset::Unsuited;
-use crate::{BindError, ChunkConventions};
+use crate::{BindError, ChunkConventions, Unsuited};
 
 /// Where `H5Dchunk_iter` is missing, each chunk is asked for, and each such question
 /// walks the index up to the chunk: more chunks than this would take too long.

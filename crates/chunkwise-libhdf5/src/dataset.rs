@@ -11,34 +11,10 @@ use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
 use crate::chunks::list_chunks;
-use crate::{BindError, Library};
+use crate::{BindError, Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Dataset, Unsuited>;
-
-/// Why the engine does not read a dataset itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unsuited {
-    /// Something that only libhdf5 handles; in words that follow "because".
-    Reason(String),
-    /// A call of libhdf5 failed.
-    Failed(BindError),
-}
-
-impl From<BindError> for Unsuited {
-    fn from(error: BindError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl std::fmt::Display for Unsuited {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Reason(reason) => f.write_str(reason),
-            Self::Failed(error) => write!(f, "{error}"),
-        }
-    }
-}
 
 fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
     Err(Unsuited::Reason(reason.into()))

@@ -39,3 +39,27 @@ pub enum BindError {
         message: String,
     },
 }
+
+/// Why the engine does not read a dataset itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsuited {
+    /// Something that only libhdf5 handles; in words that follow "because".
+    Reason(String),
+    /// A call of libhdf5 failed.
+    Failed(BindError),
+}
+
+impl From<BindError> for Unsuited {
+    fn from(error: BindError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl std::fmt::Display for Unsuited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Reason(reason) => f.write_str(reason),
+            Self::Failed(error) => write!(f, "{error}"),
+        }
+    }
+}

@@ -21,8 +21,8 @@ mod tests;
 mod timed;
 
 pub use api::{Api, hid_t};
-pub use dataset::{Described, Unsuited, describe};
-pub use error::BindError;
+pub use dataset::{Described, describe};
+pub use error::{BindError, Unsuited};
 pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};

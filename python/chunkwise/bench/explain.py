@@ -73,7 +73,7 @@ def explain(results: Results) -> Advice | None:
     alike = [c for c in cells if (c.driver, c.cache_nbytes) == (worst.driver, worst.cache_nbytes)]
     best = min(alike, key=_total)
     if _total(worst) >= SLOW * _total(best):
-        reason = _slow_pattern(results, worst, best)
+        reason = _slow_pattern(results, worst, best, alike)
         if reason is not None:
             return reason
     return _no_slow_pattern(results, worst)
@@ -107,10 +107,12 @@ def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
     return walk.chunks_per_operation >= MANY_CHUNKS and decoded >= MUCH_DECODED * asked
 
 
-def _slow_pattern(results: Results, worst: Cell, best: Cell) -> Advice | None:
-    """Explain a pattern that takes much longer than another over the same data."""
+def _slow_pattern(
+    results: Results, worst: Cell, best: Cell, alike: Sequence[Cell]
+) -> Advice | None:
+    """Explain a pattern that takes much longer than the best of those measured alike."""
     target = results.target
-    cache_nbytes = worst.succeeded[0].actual_cache_nbytes or 0
+    cache_nbytes = _cache_nbytes(worst)
     # From a chunk that is neither filtered nor fits its cache, libhdf5 reads just the
     # elements it needs, as from contiguous storage.
     piecemeal = target.filters == "none" and target.chunk_nbytes > cache_nbytes
@@ -120,13 +122,14 @@ def _slow_pattern(results: Results, worst: Cell, best: Cell) -> Advice | None:
         if decodes >= SLOW:
             affordable = min(LARGEST_CACHE_NBYTES, available_memory_nbytes() // 4)
             too_much = walk.chunks_to_cache() * target.chunk_nbytes > affordable
-            if too_much or _goes_through_many(target, worst, walk):
+            too_many = too_much or _goes_through_many(target, worst, walk)
+            if too_many and _cured(results, worst) is None:
                 return _instead(_layout(target, worst, walk), results, worst)
-            advice = _cache(target, worst, walk, cache_nbytes, decodes)
-            return _beside(advice, results, worst)
+            return _beside(_cache(results, worst, walk, decodes), results, worst)
     each = worst.spread(lambda m: m.mean_s)
     if each is not None and each.median <= CALL_S:
-        return _calls(results, worst, best, each.median)
+        largest = max(alike, key=lambda cell: math.prod(cell.access.block))
+        return _calls(results, worst, largest, each.median)
     return _scattered(target, worst, best) if piecemeal or target.chunks is None else None
 
 
@@ -174,12 +177,32 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _cache(target: Target, worst: Cell, walk: Walk, cache_nbytes: int, decodes: float) -> Advice:
+def _cured(results: Results, worst: Cell) -> Cell | None:
+    """Return the smallest cache measured to make a pattern much faster, if one was."""
+    cells = [
+        cell
+        for cell in results.cells
+        if (cell.driver, cell.access) == (worst.driver, worst.access)
+        and cell.total_s
+        and _total(worst) >= MUCH_FASTER * cell.total_s
+    ]
+    return min(cells, key=_cache_nbytes, default=None)
+
+
+def _cache_nbytes(cell: Cell) -> int:
+    """Return the chunk cache that was in force."""
+    return cell.succeeded[0].actual_cache_nbytes or 0
+
+
+def _cache(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
     """A cache that holds what the walk comes back to makes it decode once."""
+    target = results.target
     chunk = format_size(target.chunk_nbytes)
-    cache = format_size(cache_nbytes)
+    cache = format_size(_cache_nbytes(worst))
+    if worst.cache_nbytes is not None and _cache_nbytes(worst) != target.cache_nbytes:
+        cache += f", as asked for; by default {format_size(target.cache_nbytes)}"
     times = f"{decodes:,.0f} times"
-    if target.chunk_nbytes > cache_nbytes:
+    if target.chunk_nbytes > _cache_nbytes(worst):
         held = f"A chunk ({chunk}) does not fit into the chunk cache ({cache})"
     else:
         between = walk.chunks_to_cache()
@@ -195,11 +218,19 @@ def _cache(target: Target, worst: Cell, walk: Walk, cache_nbytes: int, decodes: 
     slots = worst.succeeded[0].actual_cache_nslots or 0
     if walk.chunks_to_cache() * 10 > slots:
         arguments += f", rdcc_nslots={walk.chunks_to_cache() * 10 + 1}"
-    return Advice(
-        why,
-        f"h5py.File({_quoted(target.file)}, {arguments})",
-        f"each chunk is then needed once instead of {times} (computed, not measured)",
-    )
+    effect = f"each chunk is then needed once instead of {times} (computed, not measured)"
+    cured = _cured(results, worst)
+    if cured is not None:
+        effect = (
+            f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
+            f"'{worst.access.name}' {format_ratio(_total(worst) / _total(cured))} as fast"
+        )
+    return Advice(why, f"h5py.File({_quoted(target.file)}, {arguments})", effect)
+
+
+def _named_cache(target: Target, cell: Cell) -> str:
+    default = " (the default)" if _cache_nbytes(cell) == target.cache_nbytes else ""
+    return format_size(_cache_nbytes(cell)) + default
 
 
 def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
@@ -250,7 +281,7 @@ def _scattered(target: Target, worst: Cell, best: Cell) -> Advice:
     )
 
 
-def _calls(results: Results, worst: Cell, best: Cell, each_s: float) -> Advice:
+def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advice:
     """Small reads are made of calls."""
     target = results.target
     asked = math.prod(worst.access.block) * target.itemsize
@@ -263,8 +294,8 @@ def _calls(results: Results, worst: Cell, best: Cell, each_s: float) -> Advice:
     if _total(worst) < NOTICED_S:
         return _with_gain(Advice(why), results, worst)
     effect = (
-        f"measured: all of the data in {format_seconds(_total(best))} by '{best.access.name}', "
-        f"instead of {format_seconds(_total(worst))}"
+        f"measured: all of the data in {format_seconds(_total(largest))} by "
+        f"'{largest.access.name}', instead of {format_seconds(_total(worst))}"
     )
     if target.nbytes > available_memory_nbytes() // 4:
         return Advice(why, effect=f"read larger blocks; {effect}")

@@ -13,7 +13,7 @@ from rich.text import Text
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.words import format_seconds, three_digits
+from chunkwise.bench.words import format_seconds, format_speed
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.walk import printable
 
@@ -73,11 +73,10 @@ def _heading(results: Results) -> list[str]:
 def _table(results: Results) -> Table:
     caches = len({c.cache_nbytes for c in results.cells if c.driver in WITH_LIBRARY_CACHE}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
+    # Of all columns, a long block shape may fold; nothing else may lose a letter.
     table.add_column("pattern", overflow="fold")
-    table.add_column("reads", justify="right")
-    table.add_column("driver")
-    if caches:
-        table.add_column("cache", justify="right")
+    table.add_column("reads", justify="right", no_wrap=True)
+    table.add_column("driver, cache" if caches else "driver", no_wrap=True)
     for title in ("first", "mean", "all reads", "spread", "speed"):
         table.add_column(title, justify="right", no_wrap=True)
     for group in results.patterns():
@@ -88,14 +87,13 @@ def _table(results: Results) -> Table:
         if len(group) == 1:
             labels = ["\n".join(labels)]
         for i, cell in enumerate(group):
-            row: list[Text | str] = [
+            table.add_row(
                 Text(labels[i] if i < len(labels) else ""),
                 f"{total:,}" if total is not None and i == 0 else "",
-                label(results, cell.driver),
-            ]
-            if caches:
-                row.append(_cache(cell))
-            table.add_row(*row, *_figures(results, cell), end_section=cell is group[-1])
+                label(results, cell.driver) + (_cache(cell) if caches else ""),
+                *_figures(results, cell),
+                end_section=cell is group[-1],
+            )
     return table
 
 
@@ -106,9 +104,12 @@ def label(results: Results, driver: str) -> str:
 
 
 def _cache(cell: Cell) -> str:
+    """Return the end of a driver's label: the cache that it was given."""
     if cell.driver not in WITH_LIBRARY_CACHE:
-        return "own"
-    return "default" if cell.cache_nbytes is None else format_size(cell.cache_nbytes)
+        return ""  # chunkwise has a cache of its own
+    if cell.cache_nbytes is None:
+        return ", default"
+    return f", {format_size(cell.cache_nbytes).replace('.0 ', ' ')}"
 
 
 def _figures(results: Results, cell: Cell) -> list[str]:
@@ -127,12 +128,14 @@ def _figures(results: Results, cell: Cell) -> list[str]:
     repeats = len(cell.succeeded)
     width = (total.highest - total.lowest) / total.median if total.median else 0.0
     speed = results.speed(cell)
+    # One read that is the whole pattern has one time, which need not stand there thrice.
+    one = cell.total_operations == 1
     return [
-        format_seconds(first.median),
-        mark + format_seconds(each.median),
+        "-" if one else format_seconds(first.median),
+        "-" if one else mark + format_seconds(each.median),
         mark + format_seconds(total.median),
         f"{width:.0%}" if repeats > 1 else "-",
-        "-" if speed is None else f"{mark}{three_digits(speed)}x",
+        "-" if speed is None else mark + format_speed(speed),
     ]
 
 

@@ -26,6 +26,13 @@ def format_ratio(ratio: float) -> str:
     return f"{three_digits(ratio) if ratio < 10 else f'{ratio:,.0f}'} times"
 
 
+def format_speed(speed: float) -> str:
+    """Write how many times as fast: ``1,080x``, ``0.95x``, and ``1/1,080`` below 0.1."""
+    if speed >= 0.1:
+        return f"{three_digits(speed)}x"
+    return f"1/{1 / speed:,.0f}" if speed > 0 else "0x"
+
+
 def three_digits(value: float) -> str:
     """Write a number with three significant digits, and no exponent."""
     if value >= 99.95:

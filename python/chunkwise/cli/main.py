@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from typing import Any
 
 import click
 
@@ -17,14 +19,18 @@ COMMANDS = {
 }
 
 
+class ReaderGoneError(Exception):
+    """Whatever read our output has seen enough: ``chunkwise bench data.nc | head``."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands live in `chunkwise.cli.<name>` as `command`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, _: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module, or None for a name that is not ours."""
         if cmd_name not in COMMANDS:
             return None
@@ -32,7 +38,21 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a closed pipe is told from other errors here.
+
+        Click and rich, which come next, both end the process with code 1.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
+        except SystemExit as leave:
+            if isinstance(leave.__context__, BrokenPipeError):
+                raise ReaderGoneError from None
+            raise
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -60,7 +80,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("chunkwise: interrupted", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of a pipe has gone (`chunkwise inspect f.h5 | head`): not an error.
-        sys.stderr.close()
+    except ReaderGoneError:
+        # Not an error.  What is still buffered goes nowhere, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
