@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -305,8 +306,15 @@ def test_a_filter_that_nobody_has_is_refused() -> None:
 
 def run_python(code: str) -> str:
     """What a fresh interpreter, in which no filter was imported yet, prints."""
+    # hdf5plugin, once imported, says where its filters lie to all child processes.
+    env = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return done.stdout.strip()
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from chunkwise.cli.main import cli
 from chunkwise.inspect import DatasetFacts, FileFacts, dataset_facts, inspect
 from chunkwise.inspect.datatypes import byte_order, describe
-from inspect_files import MISSING_FILTER, make_file
+from tests.inspect_files import MISSING_FILTER, make_file
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from chunkwise.inspect import inspect
-from inspect_files import make_netcdf, make_plain
-from tools import require_tool
+from tests.inspect_files import make_netcdf, make_plain
+from tests.tools import require_tool
 
 
 def h5ls_facts(path: Path) -> dict[str, dict[str, Any]]:

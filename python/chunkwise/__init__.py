@@ -6,8 +6,9 @@
 """
 
 from chunkwise._native import __version__, cache_stats, thread_count
-from chunkwise.dataset import Dataset, File, Group, open, wrap
+from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError
+from chunkwise.file import File, Group, open
 from chunkwise.selection import Selection, hyperslab
 
 __all__ = [

@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 __version__: str
 
+# Start, stride, count and block, one value a dimension each.
+Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+
 class WalkResult(TypedDict):
     """What a timed walk over an array measured.
 
@@ -69,19 +72,10 @@ class Dataset:
         """``d[index]``; NotImplemented where h5py has to answer."""
     def read(
         self,
-        start: Sequence[int],
-        stride: Sequence[int],
-        count: Sequence[int],
-        block: Sequence[int],
+        hyperslab: Hyperslab,
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]: ...
-    def explain(
-        self,
-        start: Sequence[int],
-        stride: Sequence[int],
-        count: Sequence[int],
-        block: Sequence[int],
-    ) -> dict[str, int]: ...
+    def explain(self, hyperslab: Hyperslab) -> dict[str, int]: ...
     def walk(
         self, block: Sequence[int], max_operations: int, max_seconds: float
     ) -> WalkResult: ...
@@ -102,7 +96,7 @@ def hyperslab_of(
     """Start, stride, count and block of an index; None where h5py understands more."""
 
 def count_chunks(
-    shape: Sequence[int], chunk: Sequence[int], hyperslab: Any, label: str
+    shape: Sequence[int], chunk: Sequence[int], hyperslab: Hyperslab, label: str
 ) -> tuple[int, int]:
     """Chunks that a hyperslab touches, and the elements those hold together."""
 

@@ -6,22 +6,18 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 
 from __future__ import annotations
 
-import os
-import posixpath
 import warnings
-from collections.abc import Iterator, Mapping
-from types import TracebackType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5s, h5t
+from h5py import AttributeManager, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import NotADatasetError, OversizedChunkError, SelectionError, UsageError
-from chunkwise.files import find_dataset, open_h5
+from chunkwise.errors import OversizedChunkError, SelectionError, UsageError
 from chunkwise.selection import Selection
 
 if TYPE_CHECKING:
@@ -41,6 +37,9 @@ class Dataset:
         self._h5 = dataset
         self._id = dataset.id
         self._native: _native.Dataset | None = None
+        # Shape and dtype, where the engine reads, and so the file is read-only: h5py takes
+        # its lock to tell them.
+        self._fixed: tuple[tuple[int, ...] | None, np.dtype[Any]] | None = None
 
     # What the file says -------------------------------------------------------------
 
@@ -56,7 +55,9 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Elements in each dimension, slowest first; ``()`` for a scalar, None for a null dataspace."""
+        """Elements in each dimension, slowest first; None for a null dataspace."""
+        if self._fixed is not None:
+            return self._fixed[0]
         return cast("tuple[int, ...] | None", self._h5.shape)
 
     @property
@@ -67,6 +68,8 @@ class Dataset:
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype, with the byte order of the file."""
+        if self._fixed is not None:
+            return self._fixed[1]
         return cast("np.dtype[Any]", self._h5.dtype)
 
     @property
@@ -80,7 +83,7 @@ class Dataset:
         return self._h5.fillvalue
 
     @property
-    def attrs(self) -> h5py.AttributeManager:
+    def attrs(self) -> AttributeManager:
         """Attributes, as h5py gives them."""
         return self._h5.attrs
 
@@ -130,10 +133,11 @@ class Dataset:
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("a dataset cannot become an array without copying")
-        array = np.asarray(self[()] if self.shape == () else self[...])
+        array = np.asarray(self[()])
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
+        self._bound()
         if not self.shape:
             raise TypeError("a scalar dataset cannot be iterated over")
         for position in range(self.shape[0]):
@@ -163,15 +167,21 @@ class Dataset:
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode.
         """
+        native = self._bound()
         if self.shape is None:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
-        selection = self._everything() if selection is None else selection
+        if selection is None:
+            selection = self._everything()
+        elif not isinstance(selection, Selection):
+            raise SelectionError(
+                f"{self._label()}: read() takes a chunkwise.hyperslab, "
+                f"not {type(selection).__name__}; d[...] takes an index"
+            )
         if out is not None:
             self._check_out(selection, out)
-        native = self._bound()
         if native.reason is None:
             try:
-                return native.read(*selection.parts, out)
+                return native.read(selection.parts, out)
             except OversizedChunkError as error:
                 self._warn(error)
         return self._read_through_libhdf5(selection, out)
@@ -220,24 +230,21 @@ class Dataset:
             return plan
         itemsize = self.dtype.itemsize
         if native.reason is None:
-            plan.update(native.explain(*parts))
+            plan.update(native.explain(parts))
             plan["path"] = "contiguous" if self.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
             elements = int(np.prod([c * b for c, b in zip(parts[2], parts[3], strict=True)]))
             plan["selected_nbytes"] = elements * itemsize
+            chunks, decoded = self._count_chunks(parts)
             if self.chunks is not None:
-                assert self.shape is not None
-                chunks, decoded = _native.count_chunks(self.shape, self.chunks, parts, label)
                 plan["chunks"] = chunks
                 plan["decoded_nbytes"] = decoded * itemsize
         if plan["selected_nbytes"] and plan["decoded_nbytes"] is not None:
             plan["amplification"] = plan["decoded_nbytes"] / plan["selected_nbytes"]
         return plan
 
-    def walk(
-        self, block: tuple[int, ...], max_operations: int, max_seconds: float
-    ) -> WalkResult:
+    def walk(self, block: tuple[int, ...], max_operations: int, max_seconds: float) -> WalkResult:
         """Read block by block through the engine, timed, with no Python in the loop.
 
         Parameters
@@ -268,18 +275,26 @@ class Dataset:
 
     def _bound(self) -> _native.Dataset:
         """What the engine knows; found out at the first read."""
-        if not self._id.valid:
-            raise UsageError("the dataset's file is closed")
         native = self._native
-        if native is None:
-            dtype = self.dtype
-            enum = h5py.check_enum_dtype(dtype) is not None
-            memory_type = h5t.py_create(dtype, logical=enum)
-            native = _native.Dataset(
-                library(), self._id.id, memory_type.id, dtype, self._label()
-            )
-            self._native = native
+        # h5py sets the identifier to 0 when it closes a file.  Looking at it takes no lock,
+        # so that reads do not wait for another thread's call of libhdf5.
+        if native is not None and self._id.id:
+            return native
+        if not self._id.valid:
+            self._release()
+            raise UsageError("the dataset's file is closed")
+        dtype = self.dtype
+        enum = h5py.check_enum_dtype(dtype) is not None
+        memory_type = h5t.py_create(dtype, logical=enum)
+        native = _native.Dataset(library(), self._id.id, memory_type.id, dtype, self._label())
+        if native.reason is None:
+            self._fixed = (self.shape, dtype)
+        self._native = native
         return native
+
+    def _release(self) -> None:
+        """Let go of the file's descriptor and of the chunks in the cache."""
+        self._native = None
 
     def _label(self) -> str:
         return f"{self._h5.file.filename}: dataset {self.name}"
@@ -293,6 +308,10 @@ class Dataset:
         return Selection((0,) * len(shape), ones, tuple(shape), ones)
 
     def _check_out(self, selection: Selection, out: Array) -> None:
+        if not isinstance(out, np.ndarray):
+            raise SelectionError(
+                f"{self._label()}: out must be a NumPy array, not {type(out).__name__}"
+            )
         base = self.dtype.base
         want = selection.shape + self.dtype.shape
         if out.dtype != base or out.shape != want:
@@ -303,147 +322,28 @@ class Dataset:
         if not (out.flags.c_contiguous and out.flags.writeable):
             raise SelectionError(f"{self._label()}: out must be C-contiguous and writeable")
 
+    def _count_chunks(self, parts: Any) -> tuple[int, int]:
+        """Chunks that a hyperslab touches, and their elements; raises where it does not fit."""
+        shape = cast("tuple[int, ...]", self.shape)
+        # What is not chunked counts as one chunk, whose sizes are at least 1.
+        chunk = self.chunks or tuple(max(size, 1) for size in shape)
+        return _native.count_chunks(shape, chunk, parts, self._label())
+
     def _read_through_libhdf5(self, selection: Selection, out: Array | None) -> Array:
+        # For its checks: both paths refuse the same selections.
+        self._count_chunks(selection.parts)
         shape = selection.shape
         if out is None:
             out = np.zeros(shape, self.dtype)
-        if self.shape == ():
+        if shape == ():
             out[()] = self._h5[()]
-            return out
-        if len(shape) != self.ndim:
-            raise SelectionError(
-                f"{self._label()}: the selection has {len(shape)} dimensions, "
-                f"the dataset has {self.ndim}"
-            )
-        start, stride, count, block = selection.parts
-        if 0 in shape:
-            return out
-        for d, size in enumerate(cast("tuple[int, ...]", self.shape)):
-            end = start[d] + (count[d] - 1) * stride[d] + block[d]
-            if end > size:
-                raise SelectionError(
-                    f"{self._label()}: the hyperslab ends at {end} in dimension {d}, "
-                    f"which has only {size} elements"
-                )
-        space = self._id.get_space()
-        space.select_hyperslab(start, count, stride, block)
-        self._id.read(h5s.create_simple(shape), space, out, h5t.py_create(self.dtype))
+        elif 0 not in shape:
+            start, stride, count, block = selection.parts
+            space = self._id.get_space()
+            # A stride of 0, which means nothing where there is one block, is an error there.
+            space.select_hyperslab(start, count, tuple(max(s, 1) for s in stride), block)
+            self._id.read(h5s.create_simple(shape), space, out, h5t.py_create(self.dtype))
         return out
-
-
-class Group(Mapping[str, "Group | Dataset"]):
-    """A group of an open file."""
-
-    def __init__(self, group: h5py.Group, known: dict[str, Dataset]) -> None:
-        self._h5 = group
-        self._known = known
-
-    @property
-    def h5py(self) -> h5py.Group:
-        """The h5py group underneath."""
-        return self._h5
-
-    @property
-    def name(self) -> str:
-        """Full name in its file."""
-        return cast("str", self._h5.name)
-
-    @property
-    def attrs(self) -> h5py.AttributeManager:
-        """Attributes, as h5py gives them."""
-        return self._h5.attrs
-
-    def __getitem__(self, name: str) -> Group | Dataset:
-        """The object `name`, which may be a path.
-
-        A dataset is the same object each time it is asked for, so that ``f["x"][i]`` in
-        a loop keeps its chunk index and its cached chunks.
-
-        Raises
-        ------
-        chunkwise.errors.DatasetNotFoundError
-            When there is no such object (a KeyError); offers near names.
-        chunkwise.errors.NotADatasetError
-            When it is neither a group nor a dataset (a TypeError).
-        """
-        if not self._h5:
-            raise UsageError("the file is closed")
-        path = posixpath.join(self.name, name)
-        found = self._known.get(path)
-        if found is not None:
-            return found
-        try:
-            item = self._h5[name]
-        except KeyError:
-            # Says what is near, or where a link would lead.
-            find_dataset(self._h5.file, path)
-            raise
-        if isinstance(item, h5py.Dataset):
-            return self._known.setdefault(path, Dataset(item))
-        if isinstance(item, h5py.Group):
-            return Group(item, self._known)
-        raise NotADatasetError(f"{path} in {self._h5.file.filename} is a named type, not data")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._h5)
-
-    def __len__(self) -> int:
-        return len(self._h5)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._h5
-
-    def __repr__(self) -> str:
-        return f"<chunkwise {self._h5!r}>"
-
-
-class File(Group):
-    """A file opened read-only; close it, or use it in a ``with`` statement."""
-
-    def __init__(self, file: h5py.File) -> None:
-        super().__init__(file, {})
-
-    @property
-    def filename(self) -> str:
-        """The path it was opened with."""
-        return cast("str", self._h5.file.filename)
-
-    def close(self) -> None:
-        """Close the file; its datasets cannot be read afterwards."""
-        self._known.clear()
-        cast("h5py.File", self._h5).close()
-
-    def __enter__(self) -> File:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def open(path: str | os.PathLike[str]) -> File:
-    """Open an HDF5 or netCDF-4 file for reading.
-
-    Parameters
-    ----------
-    path : path-like
-        A local file.
-
-    Returns
-    -------
-    File
-        ``f["group/dataset"]`` gives a `Dataset`.
-
-    Raises
-    ------
-    chunkwise.errors.FileFormatError
-        When it cannot be opened; says what it is instead, and what to do (an OSError).
-    """
-    return File(open_h5(path))
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
@@ -467,6 +367,3 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
     if not isinstance(dataset, h5py.Dataset):
         raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
     return Dataset(dataset)
-
-
-__all__ = ["Dataset", "File", "Group", "open", "wrap"]

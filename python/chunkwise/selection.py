@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index as as_int
+from typing import cast
 
 from chunkwise.errors import SelectionError
+
+_LARGEST = 2**64 - 1  # hsize_t
 
 Parts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -84,11 +87,17 @@ def hyperslab(
 
 def _values(name: str, given: int | Sequence[int], rank: int = 1) -> tuple[int, ...]:
     """One value a dimension; a single integer counts for all `rank` of them."""
-    values = tuple(as_int(v) for v in given) if _is_sequence(given) else (as_int(given),) * rank
+    try:
+        if hasattr(given, "__len__"):
+            values = tuple(as_int(value) for value in cast("Sequence[int]", given))
+        else:
+            values = (as_int(given),) * rank
+    except TypeError:
+        raise SelectionError(
+            f"hyperslab: {name} takes integers, one a dimension, not {given!r}"
+        ) from None
     if any(value < 0 for value in values):
         raise SelectionError(f"hyperslab: {name} {values} must not be negative")
+    if any(value > _LARGEST for value in values):
+        raise SelectionError(f"hyperslab: {name} {values} does not fit into 64 bits")
     return values
-
-
-def _is_sequence(given: object) -> bool:
-    return hasattr(given, "__len__") and not isinstance(given, str)

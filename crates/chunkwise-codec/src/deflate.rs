@@ -7,10 +7,10 @@
 
 use libdeflater::{DecompressionError, Decompressor};
 
-use crate::DecodeError;
+use crate::{DecodeError, resize};
 
 /// A byte of deflate gives at most this many (zlib's documentation: 1032 to 1).
-const MOST_EXPANSION: usize = 1032;
+pub(crate) const MOST_EXPANSION: usize = 1032;
 
 /// Reusable state for inflating; one for each thread.
 pub struct Inflater {
@@ -59,7 +59,7 @@ impl Inflater {
         let most = most.min(stored.len().saturating_mul(MOST_EXPANSION).saturating_add(64));
         let mut room = expected.clamp(64, most.max(64));
         loop {
-            out.resize(room, 0);
+            resize(out, room).map_err(|_| DecodeError::Memory { nbytes: room })?;
             if let Some(written) = self.inflate_into(stored, out)? {
                 out.truncate(written);
                 return Ok(());

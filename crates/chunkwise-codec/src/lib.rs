@@ -8,11 +8,13 @@
 mod crc;
 mod deflate;
 mod fletcher32;
+mod memory;
 mod pipeline;
 mod shuffle;
 
 pub use crc::crc32;
 pub use deflate::Inflater;
+pub use memory::resize;
 pub use pipeline::{DecodeError, Filter, Pipeline, Scratch};
 
 /// Identifiers of the filters in HDF5's registry (`H5Zpublic.h`).

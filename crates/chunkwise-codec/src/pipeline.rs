@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::{Inflater, filter_id, fletcher32, shuffle};
+use crate::deflate::MOST_EXPANSION;
+use crate::{Inflater, filter_id, fletcher32, resize, shuffle};
 
 /// A filter that is decoded here; its options are those that decoding needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +26,11 @@ impl Filter {
         match id {
             filter_id::DEFLATE => Some(Self::Deflate),
             filter_id::SHUFFLE => {
-                // libhdf5 stores the element's size when the dataset is made.
-                let element_size = usize::try_from(*cd_values.first()?).ok()?;
-                Some(Self::Shuffle { element_size: element_size.max(1) })
+                // libhdf5 stores the element's size when the dataset is made, and
+                // refuses to decode with anything else.
+                let &[element_size] = cd_values else { return None };
+                let element_size = usize::try_from(element_size).ok()?;
+                (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             filter_id::FLETCHER32 => Some(Self::Fletcher32),
             _ => None,
@@ -47,6 +50,12 @@ pub enum DecodeError {
         /// Bytes after which decoding stopped.
         most: usize,
     },
+    /// No memory for what comes out.
+    #[error("there is no memory for {nbytes} bytes")]
+    Memory {
+        /// Bytes needed.
+        nbytes: usize,
+    },
     /// Fewer bytes than the checksum itself takes.
     #[error("{len} bytes are too few to hold a Fletcher-32 checksum")]
     NoChecksum {
@@ -60,6 +69,14 @@ pub enum DecodeError {
         stored: u32,
         /// As computed now.
         computed: u32,
+    },
+    /// Far too few bytes for a chunk, seen before decoding.
+    #[error("{stored_len} stored bytes cannot decode to the {raw_len} that a chunk holds")]
+    CannotHold {
+        /// Bytes stored.
+        stored_len: usize,
+        /// Bytes a chunk holds.
+        raw_len: usize,
     },
     /// Too few bytes for a chunk.
     #[error("decoding gave {len} bytes where a chunk holds {expected}")]
@@ -97,7 +114,7 @@ pub struct Pipeline {
 
 /// How much more than a chunk a damaged or strange stream may inflate to before it is
 /// given up; what lies beyond a chunk's bytes is thrown away, as libhdf5 does.
-const MOST_OVERSIZE: usize = 16;
+const MOST_OVERSIZE: usize = 2;
 
 impl Pipeline {
     /// `filters` in pipeline order, the first applied first when writing.
@@ -113,6 +130,25 @@ impl Pipeline {
     /// Whether a chunk with this filter mask is stored as it is.
     pub fn is_identity(&self, filter_mask: u32) -> bool {
         (0..self.filters.len()).all(|i| masked(filter_mask, i))
+    }
+
+    /// Whether `stored_len` bytes could decode to a chunk of `raw_len` at all, so that
+    /// no memory need be spent on one that cannot.
+    ///
+    /// # Errors
+    /// [`DecodeError::CannotHold`] when they could not.
+    pub fn check_len(
+        &self,
+        stored_len: usize,
+        filter_mask: u32,
+        raw_len: usize,
+    ) -> Result<(), DecodeError> {
+        let applied = (0..self.filters.len()).filter(|&i| !masked(filter_mask, i));
+        let most = applied.fold(stored_len, |most, i| match self.filters[i] {
+            Filter::Deflate => most.saturating_mul(MOST_EXPANSION).saturating_add(64),
+            Filter::Shuffle { .. } | Filter::Fletcher32 => most,
+        });
+        if most < raw_len { Err(DecodeError::CannotHold { stored_len, raw_len }) } else { Ok(()) }
     }
 
     /// Decode `stored` into `out`, which is of exactly a chunk's length.
@@ -158,7 +194,8 @@ impl Pipeline {
                         shuffle::unshuffle(element_size, source, out);
                         return Ok(());
                     }
-                    to.resize(source.len(), 0);
+                    let nbytes = source.len();
+                    resize(to, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
                     shuffle::unshuffle(element_size, source, to);
                 }
                 Filter::Fletcher32 => {
@@ -171,8 +208,8 @@ impl Pipeline {
                     if last {
                         return finish(&stored[..len], out);
                     }
-                    to.clear();
-                    to.extend_from_slice(&stored[..len]);
+                    resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
+                    to.copy_from_slice(&stored[..len]);
                 }
             }
             std::mem::swap(&mut from, &mut to);
@@ -318,6 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_a_chunk_is_seen_before_decoding() {
+        let pipeline = Pipeline::new(vec![Filter::Shuffle { element_size: 4 }, Filter::Deflate]);
+        assert!(pipeline.check_len(17, 0, 17 * 1032 + 64).is_ok());
+        assert!(pipeline.check_len(17, 0, 17 * 1032 + 65).is_err());
+        assert!(pipeline.check_len(17, 0b10, 18).is_err());
+        let zeros = vec![0; 10_000_000];
+        let stored = encode(&[Filter::Deflate], 0, &zeros);
+        assert!(
+            Pipeline::new(vec![Filter::Deflate]).check_len(stored.len(), 0, zeros.len()).is_ok()
+        );
+    }
+
+    #[test]
     fn bytes_after_the_stream_are_ignored() {
         let mut stored = encode(&[Filter::Deflate], 0, b"abcdefgh");
         stored.extend(b"trailing");
@@ -341,6 +391,8 @@ mod tests {
     fn unknown_filters_are_not_claimed() {
         assert_eq!(Filter::from_hdf5(32015, &[3]), None);
         assert_eq!(Filter::from_hdf5(filter_id::SHUFFLE, &[]), None);
+        assert_eq!(Filter::from_hdf5(filter_id::SHUFFLE, &[0]), None);
+        assert_eq!(Filter::from_hdf5(filter_id::SHUFFLE, &[4, 4]), None);
         assert_eq!(
             Filter::from_hdf5(filter_id::SHUFFLE, &[8]),
             Some(Filter::Shuffle { element_size: 8 })

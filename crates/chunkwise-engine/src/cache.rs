@@ -6,6 +6,7 @@
 //! chunks that it has itself used or brought (a walk whose steps are each larger than
 //! the budget would otherwise find nothing of what the step before left).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -25,7 +26,7 @@ struct Entry {
 /// What the cache holds and has done since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// Bytes of decoded chunks held now.
+    /// Bytes of decoded chunks held now, with what keeping each of them costs.
     pub held_nbytes: usize,
     /// The most it may hold.
     pub budget_nbytes: usize,
@@ -35,9 +36,20 @@ pub struct CacheStats {
     pub misses: u64,
 }
 
+/// What an entry costs beside its chunk's bytes: table, list, two allocations.
+const ENTRY_NBYTES: usize = 192;
+
+impl Entry {
+    fn nbytes(&self) -> usize {
+        self.chunk.len() + ENTRY_NBYTES
+    }
+}
+
 /// Decoded chunks, least recently used last.
 pub struct ChunkCache {
     entries: LruCache<ChunkKey, Entry>,
+    /// Entries of each dataset that has any, so that most are forgotten for nothing.
+    counts: HashMap<u64, usize>,
     stats: CacheStats,
 }
 
@@ -45,7 +57,7 @@ impl ChunkCache {
     /// An empty cache that may hold `budget_nbytes`.
     pub fn new(budget_nbytes: usize) -> Self {
         let stats = CacheStats { budget_nbytes, ..CacheStats::default() };
-        Self { entries: LruCache::unbounded(), stats }
+        Self { entries: LruCache::unbounded(), counts: HashMap::new(), stats }
     }
 
     /// The chunk, if it is held; marks it as used by read number `read`.
@@ -61,7 +73,8 @@ impl ChunkCache {
 
     /// Offer a chunk that read number `read` has decoded.
     pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        let nbytes = chunk.len();
+        let entry = Entry { chunk, read };
+        let nbytes = entry.nbytes();
         while self.stats.held_nbytes + nbytes > self.stats.budget_nbytes {
             match self.entries.peek_lru() {
                 None => break,
@@ -72,24 +85,38 @@ impl ChunkCache {
             }
         }
         self.stats.held_nbytes += nbytes;
-        if let Some((_, replaced)) = self.entries.push(key, Entry { chunk, read }) {
-            self.stats.held_nbytes -= replaced.chunk.len();
+        *self.counts.entry(key.0).or_default() += 1;
+        if let Some((key, replaced)) = self.entries.push(key, entry) {
+            self.account_for_loss(key, &replaced);
         }
     }
 
     fn drop_oldest(&mut self) {
-        if let Some((_, entry)) = self.entries.pop_lru() {
-            self.stats.held_nbytes -= entry.chunk.len();
+        if let Some((key, entry)) = self.entries.pop_lru() {
+            self.account_for_loss(key, &entry);
+        }
+    }
+
+    fn account_for_loss(&mut self, key: ChunkKey, entry: &Entry) {
+        self.stats.held_nbytes -= entry.nbytes();
+        if let Some(count) = self.counts.get_mut(&key.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&key.0);
+            }
         }
     }
 
     /// Drop every chunk of dataset number `dataset`.
     pub fn forget(&mut self, dataset: u64) {
+        if !self.counts.contains_key(&dataset) {
+            return;
+        }
         let keys: Vec<ChunkKey> =
             self.entries.iter().map(|(key, _)| *key).filter(|key| key.0 == dataset).collect();
         for key in keys {
             if let Some(entry) = self.entries.pop(&key) {
-                self.stats.held_nbytes -= entry.chunk.len();
+                self.account_for_loss(key, &entry);
             }
         }
     }
@@ -104,16 +131,17 @@ impl ChunkCache {
 mod tests {
     use super::*;
 
+    /// A chunk that costs `nbytes` thousand bytes to keep.
     fn chunk(nbytes: usize) -> Decoded {
-        Arc::new(vec![0; nbytes])
+        Arc::new(vec![0; 1000 * nbytes - ENTRY_NBYTES])
     }
 
     #[test]
     fn the_oldest_goes_first_and_the_budget_holds() {
-        let mut cache = ChunkCache::new(100);
+        let mut cache = ChunkCache::new(100_000);
         for position in 0..10 {
             cache.put((1, position), chunk(30), position);
-            assert!(cache.stats().held_nbytes <= 100);
+            assert!(cache.stats().held_nbytes <= 100_000);
         }
         assert!(cache.get((1, 9), 11).is_some());
         assert!(cache.get((1, 7), 11).is_some());
@@ -122,21 +150,21 @@ mod tests {
 
     #[test]
     fn the_newest_stays_even_when_it_is_too_large() {
-        let mut cache = ChunkCache::new(100);
+        let mut cache = ChunkCache::new(100_000);
         cache.put((1, 0), chunk(30), 0);
         cache.put((1, 1), chunk(500), 1);
         assert!(cache.get((1, 1), 2).is_some());
         assert!(cache.get((1, 0), 2).is_none());
         cache.put((1, 2), chunk(50), 3);
         assert!(cache.get((1, 1), 4).is_none());
-        assert_eq!(cache.stats().held_nbytes, 50);
+        assert_eq!(cache.stats().held_nbytes, 50_000);
     }
 
     /// A walk whose every step touches more than fits: with plain least-recently-used
     /// no step would find anything.
     #[test]
     fn a_cyclic_scan_keeps_what_fits() {
-        let mut cache = ChunkCache::new(100);
+        let mut cache = ChunkCache::new(100_000);
         let mut hits = 0;
         for read in 0..5 {
             for position in 0..15 {
@@ -147,17 +175,18 @@ mod tests {
             }
         }
         assert!(hits >= 4 * 5, "{hits} hits");
-        assert!(cache.stats().held_nbytes <= 100);
+        assert!(cache.stats().held_nbytes <= 100_000);
     }
 
     #[test]
     fn a_dataset_is_forgotten_whole() {
-        let mut cache = ChunkCache::new(100);
+        let mut cache = ChunkCache::new(100_000);
         cache.put((1, 0), chunk(10), 0);
         cache.put((2, 0), chunk(20), 0);
         cache.put((2, 0), chunk(20), 0);
         cache.forget(1);
+        cache.forget(3);
         assert!(cache.get((1, 0), 1).is_none());
-        assert_eq!(cache.stats().held_nbytes, 20);
+        assert_eq!(cache.stats().held_nbytes, 20_000);
     }
 }

@@ -100,11 +100,11 @@ impl Dataset {
                 ChunkGrid::new(&info.shape, &slab_shape(&info.shape, size))?
             }
         };
-        let chunk_nbytes = grid.chunk_len().checked_mul(size).ok_or(ReadError::Memory(u64::MAX))?;
+        let chunk_nbytes = grid.chunk_len().checked_mul(size).ok_or(ReadError::Memory(None))?;
         // Offsets within the result are counted in bytes, in 64 bits.
         let total = info.shape.iter().try_fold(size, |n, &d| n.checked_mul(d));
         if total.is_none() && !grid.is_empty() {
-            return Err(ReadError::Memory(u64::MAX));
+            return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(Self { number, storage, info, grid, chunk_nbytes })
@@ -160,25 +160,39 @@ impl Dataset {
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         let mut figures = Explanation {
             chunks: if chunked { plan.len() } else { 0 },
-            missing_chunks: 0,
+            // Until found to be written.
+            missing_chunks: if chunked { plan.len() } else { 0 },
             stored_nbytes: 0,
             decoded_nbytes: 0,
             selected_nbytes: plan.summary().selected_elements.saturating_mul(size),
         };
-        for task in plan.tasks() {
-            let (stored, decoded) = match self.placement(task.linear_index(), &task.chunk_index()) {
-                Placement::Missing => {
-                    figures.missing_chunks += u64::from(chunked);
-                    (0, 0)
-                }
-                Placement::Raw { .. } => {
-                    let wanted = task.selected_elements() * size;
-                    (wanted, wanted)
-                }
+        let mut add = |placement: Placement, wanted: u64| {
+            let (stored, decoded) = match placement {
+                Placement::Missing => return,
+                Placement::Raw { .. } => (wanted * size, wanted * size),
                 Placement::Filtered(record) => (record.stored_nbytes, self.chunk_nbytes),
             };
+            figures.missing_chunks = figures.missing_chunks.saturating_sub(1);
             figures.stored_nbytes = figures.stored_nbytes.saturating_add(stored);
             figures.decoded_nbytes = figures.decoded_nbytes.saturating_add(decoded);
+        };
+        match &self.info.layout {
+            // In a sparse dataset the written chunks may be far fewer than those touched.
+            Layout::Chunked { index, .. } if index.written() < plan.len() => {
+                for position in index.positions() {
+                    let chunk_index = self.grid.chunk_index(position);
+                    let wanted = plan.selected_of(&chunk_index);
+                    if wanted > 0 {
+                        add(self.placement(position, &chunk_index), wanted);
+                    }
+                }
+            }
+            _ => {
+                for task in plan.tasks() {
+                    let placement = self.placement(task.linear_index(), &task.chunk_index());
+                    add(placement, task.selected_elements());
+                }
+            }
         }
         Ok(figures)
     }
@@ -186,7 +200,7 @@ impl Dataset {
 
 impl Drop for Dataset {
     fn drop(&mut self) {
-        ProcessState::of_this_process().cache.lock().forget(self.number);
+        ProcessState::of_this_process().cache().forget(self.number);
     }
 }
 

@@ -84,7 +84,13 @@ pub enum ReadError {
     /// The reader asked to stop.
     #[error("the read was cancelled")]
     Cancelled,
-    /// More memory than the machine gives.
-    #[error("a chunk of {0} bytes does not fit into memory")]
-    Memory(u64),
+    /// More memory than the machine gives, or than a program can address.
+    #[error("there is no memory for it{}", .0.map_or(String::new(), |n| format!(": {n} bytes")))]
+    Memory(Option<u64>),
+}
+
+impl From<std::collections::TryReserveError> for ReadError {
+    fn from(_: std::collections::TryReserveError) -> Self {
+        Self::Memory(None)
+    }
 }

@@ -26,6 +26,15 @@ pub enum IndexError {
     /// Two chunks claim the same place in the grid.
     #[error("the chunk index holds chunk number {0} twice")]
     Duplicate(u64),
+    /// More chunks than memory can index.
+    #[error("there is no memory for the chunk index")]
+    Memory,
+}
+
+impl From<std::collections::TryReserveError> for IndexError {
+    fn from(_: std::collections::TryReserveError) -> Self {
+        Self::Memory
+    }
 }
 
 /// Marks a chunk that was never written in a table by position.
@@ -67,6 +76,13 @@ impl ChunkIndex {
         Some(ChunkRecord { address, stored_nbytes, filter_mask })
     }
 
+    /// Positions of the written chunks, in ascending order.
+    pub fn positions(&self) -> impl Iterator<Item = u64> {
+        let rows = 0..self.addresses.len();
+        let written = rows.filter(|&row| self.addresses[row] != NEVER_WRITTEN);
+        written.map(|row| if self.by_position { row as u64 } else { self.positions[row] })
+    }
+
     /// Number of written chunks.
     pub fn written(&self) -> u64 {
         self.written
@@ -89,61 +105,101 @@ impl ChunkIndex {
 /// Collects chunks in any order and makes the index.
 #[derive(Debug, Default)]
 pub struct ChunkIndexBuilder {
-    rows: Vec<(u64, u64, u32)>,
     index: ChunkIndex,
+    /// Whether positions have come in ascending order so far, as libhdf5 lists them for
+    /// all but some B-trees.
+    unsorted: bool,
 }
 
 impl ChunkIndexBuilder {
-    /// Room for `written` chunks; a hint, bounded so that a hostile count costs nothing.
-    pub fn with_capacity(written: u64) -> Self {
-        let rows = usize::try_from(written.min(1 << 24)).unwrap_or(0);
-        Self { rows: Vec::with_capacity(rows), ..Self::default() }
+    /// Room for `written` chunks.
+    ///
+    /// # Errors
+    /// When there is no memory for so many.
+    pub fn with_capacity(written: u64) -> Result<Self, IndexError> {
+        let mut builder = Self::default();
+        let room = usize::try_from(written).map_err(|_| IndexError::Memory)?;
+        builder.index.positions.try_reserve_exact(room)?;
+        builder.index.addresses.try_reserve_exact(room)?;
+        builder.index.sizes.try_reserve_exact(room)?;
+        Ok(builder)
     }
 
     /// Add the chunk at row-major position `position`.
-    pub fn push(&mut self, position: u64, record: ChunkRecord) {
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn push(&mut self, position: u64, record: ChunkRecord) -> Result<(), IndexError> {
+        // One below the mark for a chunk that was never written: no file reaches it.
+        let address = record.address.min(NEVER_WRITTEN - 1);
+        let index = &mut self.index;
+        index.positions.try_reserve(1)?;
+        index.addresses.try_reserve(1)?;
+        index.sizes.try_reserve(1)?;
         let size = match u32::try_from(record.stored_nbytes) {
             Ok(size) if size != LARGE => size,
             _ => {
-                self.index.large.insert(position, record.stored_nbytes);
+                index.large.try_reserve(1)?;
+                index.large.insert(position, record.stored_nbytes);
                 LARGE
             }
         };
         if record.filter_mask != 0 {
-            self.index.masks.insert(position, record.filter_mask);
+            index.masks.try_reserve(1)?;
+            index.masks.insert(position, record.filter_mask);
         }
-        self.index.stored_nbytes = self.index.stored_nbytes.saturating_add(record.stored_nbytes);
-        self.rows.push((position, record.address, size));
+        self.unsorted |= index.positions.last().is_some_and(|&last| last > position);
+        index.stored_nbytes = index.stored_nbytes.saturating_add(record.stored_nbytes);
+        index.positions.push(position);
+        index.addresses.push(address);
+        index.sizes.push(size);
+        Ok(())
     }
 
     /// The index of a grid of `grid_len` chunks.
     ///
     /// # Errors
-    /// When two chunks were pushed for one position.
-    pub fn finish(mut self, grid_len: u64) -> Result<ChunkIndex, IndexError> {
+    /// When two chunks were pushed for one position, or memory ends.
+    pub fn finish(self, grid_len: u64) -> Result<ChunkIndex, IndexError> {
         let mut index = self.index;
-        index.written = self.rows.len() as u64;
-        // libhdf5 lists most index types in order; sorting those is one pass.
-        self.rows.sort_by_key(|row| row.0);
-        if let Some(pair) = self.rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(IndexError::Duplicate(pair[0].0));
-        }
-        index.by_position = index.written >= grid_len.div_ceil(2) && index.written > 0;
-        if let (true, Ok(len)) = (index.by_position, usize::try_from(grid_len)) {
-            index.addresses = vec![NEVER_WRITTEN; len];
-            index.sizes = vec![0; len];
-            for (position, address, size) in self.rows {
-                // Positions come from the grid, so that they lie below `grid_len`.
-                let row = position as usize;
+        index.written = index.positions.len() as u64;
+        if self.unsorted {
+            let mut rows: Vec<(u64, u64, u32)> = Vec::new();
+            rows.try_reserve_exact(index.positions.len())?;
+            rows.extend(
+                (0..index.positions.len())
+                    .map(|row| (index.positions[row], index.addresses[row], index.sizes[row])),
+            );
+            rows.sort_unstable_by_key(|row| row.0);
+            for (row, (position, address, size)) in rows.into_iter().enumerate() {
+                index.positions[row] = position;
                 index.addresses[row] = address;
                 index.sizes[row] = size;
             }
-        } else {
-            index.by_position = false;
-            index.positions = self.rows.iter().map(|row| row.0).collect();
-            index.addresses = self.rows.iter().map(|row| row.1).collect();
-            index.sizes = self.rows.iter().map(|row| row.2).collect();
         }
+        if let Some(pair) = index.positions.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(IndexError::Duplicate(pair[0]));
+        }
+        if index.written == 0 || index.written < grid_len.div_ceil(2) {
+            return Ok(index);
+        }
+        index.by_position = true;
+        if index.written < grid_len {
+            let len = usize::try_from(grid_len).map_err(|_| IndexError::Memory)?;
+            let (mut addresses, mut sizes) = (Vec::new(), Vec::new());
+            addresses.try_reserve_exact(len)?;
+            sizes.try_reserve_exact(len)?;
+            addresses.resize(len, NEVER_WRITTEN);
+            sizes.resize(len, 0);
+            for (row, &position) in index.positions.iter().enumerate() {
+                // Positions come from the grid, so that they lie below `grid_len`.
+                addresses[position as usize] = index.addresses[row];
+                sizes[position as usize] = index.sizes[row];
+            }
+            (index.addresses, index.sizes) = (addresses, sizes);
+        }
+        // With every chunk written, a row is its own position.
+        index.positions = Vec::new();
         Ok(index)
     }
 }
@@ -163,16 +219,17 @@ mod tests {
             ),
             backwards in any::<bool>(),
         ) {
-            let mut builder = ChunkIndexBuilder::with_capacity(chunks.len() as u64);
+            let mut builder = ChunkIndexBuilder::with_capacity(chunks.len() as u64).unwrap();
             let mut rows: Vec<_> = chunks.iter().collect();
             if backwards {
                 rows.reverse();
             }
             for (&position, &(address, stored_nbytes, filter_mask)) in rows {
-                builder.push(position, ChunkRecord { address, stored_nbytes, filter_mask });
+                builder.push(position, ChunkRecord { address, stored_nbytes, filter_mask }).unwrap();
             }
             let index = builder.finish(200).unwrap();
             prop_assert_eq!(index.written(), chunks.len() as u64);
+            prop_assert!(index.positions().eq(chunks.keys().copied()));
             prop_assert_eq!(index.stored_nbytes(), chunks.values().map(|c| c.1).sum::<u64>());
             for position in 0..250 {
                 let want = chunks.get(&position).map(|&(address, stored_nbytes, filter_mask)| {
@@ -186,24 +243,25 @@ mod tests {
     #[test]
     fn memory_follows_written_chunks() {
         let record = ChunkRecord { address: 1, stored_nbytes: 2, filter_mask: 0 };
-        let mut sparse = ChunkIndexBuilder::with_capacity(u64::MAX >> 40);
+        let mut sparse = ChunkIndexBuilder::with_capacity(1000).unwrap();
         for position in 0..1000 {
-            sparse.push(position << 40, record);
+            sparse.push(position << 40, record).unwrap();
         }
         let sparse = sparse.finish(1 << 60).unwrap();
         assert!(sparse.memory_nbytes() <= 24 * 1000);
         assert_eq!(sparse.get(999 << 40), Some(record));
-        let mut dense = ChunkIndexBuilder::with_capacity(1000);
-        (0..1000).for_each(|position| dense.push(position, record));
+        let mut dense = ChunkIndexBuilder::with_capacity(1000).unwrap();
+        (0..1000).for_each(|position| dense.push(position, record).unwrap());
         assert!(dense.finish(1000).unwrap().memory_nbytes() <= 12 * 1000);
     }
 
     #[test]
-    fn a_chunk_held_twice_is_refused() {
+    fn impossible_indexes_are_refused() {
+        assert!(matches!(ChunkIndexBuilder::with_capacity(1 << 60), Err(IndexError::Memory)));
         let record = ChunkRecord { address: 1, stored_nbytes: 2, filter_mask: 0 };
         let mut builder = ChunkIndexBuilder::default();
-        builder.push(3, record);
-        builder.push(3, record);
+        builder.push(3, record).unwrap();
+        builder.push(3, record).unwrap();
         assert_eq!(builder.finish(10).unwrap_err(), IndexError::Duplicate(3));
     }
 }

@@ -1,24 +1,23 @@
 //! What do all reads of one process share, and what happens after `fork`?
 //!
-//! The pool's threads do not exist in a forked child and a lock may have been held by
-//! one of them, so that nothing of the parent's state can be used there.  Each process
-//! therefore has a state of its own, found by comparing process numbers; the parent's
-//! is left alone (its memory is shared until written, and never freed).
+//! The pool's threads do not exist in a forked child, and a lock may have been held by
+//! one of them, so that nothing of the parent's state can be used there.  The child
+//! therefore begins with none and makes its own; the parent's copy is left alone (its
+//! memory is shared until written, and never freed).
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+// Not parking_lot's, whose queues of waiting threads a forked child would inherit.
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::OnceLock;
 
 use crate::cache::{CacheStats, ChunkCache};
 use crate::limits::{default_cache_nbytes, thread_limit};
 
 /// What the reads of one process share.
 pub struct ProcessState {
-    pid: u32,
     /// Decoded chunks of all datasets.
-    pub cache: Mutex<ChunkCache>,
+    cache: Mutex<ChunkCache>,
     /// None where one thread is all there is, or the system gives no more.
     pool: OnceLock<Option<ThreadPool>>,
     /// Numbers reads, so that the cache can tell them apart.
@@ -26,11 +25,16 @@ pub struct ProcessState {
 }
 
 static STATE: AtomicPtr<ProcessState> = AtomicPtr::new(std::ptr::null_mut());
+static AT_FORK: Once = Once::new();
+
+/// Runs in the child right after `fork`, where little more than this store is allowed.
+extern "C" fn forget_parent() {
+    STATE.store(std::ptr::null_mut(), Ordering::Release);
+}
 
 impl ProcessState {
     fn new() -> Self {
         Self {
-            pid: std::process::id(),
             cache: Mutex::new(ChunkCache::new(default_cache_nbytes())),
             pool: OnceLock::new(),
             reads: AtomicU64::new(0),
@@ -39,23 +43,39 @@ impl ProcessState {
 
     /// The state of the process that asks.
     pub fn of_this_process() -> &'static Self {
-        let pid = std::process::id();
-        loop {
-            let current = STATE.load(Ordering::Acquire);
-            // SAFETY: STATE holds null or a pointer from Box::into_raw below, which is
-            // never freed.
-            if let Some(state) = unsafe { current.as_ref() }
-                && state.pid == pid
-            {
-                return state;
-            }
-            let fresh = Box::into_raw(Box::new(Self::new()));
-            if STATE.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err()
-            {
-                // SAFETY: `fresh` came from Box::into_raw and was not published.
-                drop(unsafe { Box::from_raw(fresh) });
+        // SAFETY: STATE holds null or a pointer from Box::into_raw below, which is never
+        // freed.
+        match unsafe { STATE.load(Ordering::Acquire).as_ref() } {
+            Some(state) => state,
+            None => Self::begin(),
+        }
+    }
+
+    #[cold]
+    fn begin() -> &'static Self {
+        AT_FORK.call_once(|| {
+            // SAFETY: a function that lives as long as the program and does one store.
+            unsafe { libc::pthread_atfork(None, None, Some(forget_parent)) };
+        });
+        let fresh = Box::into_raw(Box::new(Self::new()));
+        let null = std::ptr::null_mut();
+        match STATE.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: `fresh` came from Box::into_raw, and is never freed once published.
+            Ok(_) => unsafe { &*fresh },
+            Err(other) => {
+                // SAFETY: `fresh` was not published; `other` was, and is never freed.
+                unsafe {
+                    drop(Box::from_raw(fresh));
+                    &*other
+                }
             }
         }
+    }
+
+    /// The cache, locked.
+    pub fn cache(&self) -> MutexGuard<'_, ChunkCache> {
+        // Nothing panics while holding it; what it holds would be intact all the same.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The pool, made when first needed; None means: work on the calling thread.
@@ -80,7 +100,7 @@ impl ProcessState {
 
 /// What the cache of this process holds and has done.
 pub fn cache_stats() -> CacheStats {
-    ProcessState::of_this_process().cache.lock().stats()
+    ProcessState::of_this_process().cache().stats()
 }
 
 /// Threads that reading uses in this process.

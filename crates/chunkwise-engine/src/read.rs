@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chunkwise_codec::{DecodeError, Scratch};
+use chunkwise_codec::{DecodeError, Scratch, resize};
 use chunkwise_select::{ChunkTask, Hyperslab, Plan};
 use rayon::prelude::*;
 
@@ -28,7 +28,7 @@ struct Buffers {
 
 impl Buffers {
     /// Buffers larger than this are given back after a read.
-    const KEEP_NBYTES: usize = 64 << 20;
+    const KEEP_NBYTES: usize = 32 << 20;
 
     fn trim(&mut self) {
         for buffer in [&mut self.stored, &mut self.raw] {
@@ -57,25 +57,39 @@ impl Dataset {
     /// When the selection does not fit the dataset or `out`, or bytes are missing or
     /// damaged; `out` is then unspecified.
     pub fn read(&self, slab: &Hyperslab, out: &mut [u8]) -> Result<(), ReadError> {
-        self.read_unless(slab, out, &AtomicBool::new(false))
+        self.read_plan(&self.plan(slab)?, out, &AtomicBool::new(false))
     }
 
-    /// As [`read`](Self::read), but stops before the next chunk once `cancelled` is set.
+    /// Which chunks `slab` touches; a plan over any number of them costs nothing.
+    ///
+    /// # Errors
+    /// When the selection does not fit the dataset.
+    pub fn plan<'a>(&'a self, slab: &'a Hyperslab) -> Result<Plan<'a>, ReadError> {
+        Ok(Plan::new(&self.grid, slab)?)
+    }
+
+    /// The most bytes that carrying out `plan` may decode and copy.
+    pub fn work_nbytes(&self, plan: &Plan<'_>) -> u64 {
+        plan.len().saturating_mul(self.chunk_nbytes)
+    }
+
+    /// As [`read`](Self::read), for a plan of this dataset; stops before the next chunk
+    /// once `cancelled` is set.
     ///
     /// # Errors
     /// Also [`ReadError::Cancelled`].
-    pub fn read_unless(
+    pub fn read_plan(
         &self,
-        slab: &Hyperslab,
+        plan: &Plan<'_>,
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
         let size = self.info.element_size as u64;
-        let selected = slab.len()?.checked_mul(size).ok_or(ReadError::Memory(u64::MAX))?;
+        let selected = plan.summary().selected_elements.checked_mul(size);
+        let selected = selected.ok_or(ReadError::Memory(None))?;
         if selected != out.len() as u64 {
             return Err(ReadError::Destination { selected, destination: out.len() as u64 });
         }
-        let plan = Plan::new(&self.grid, slab)?;
         let state = ProcessState::of_this_process();
         let read = state.next_read();
         let result = SharedResult::new(out);
@@ -86,8 +100,7 @@ impl Dataset {
             // SAFETY: the tasks of a plan cover disjoint elements of the result.
             unsafe { self.read_task(&plan.task(number), read, &result) }
         };
-        let work = plan.len().saturating_mul(self.chunk_nbytes);
-        if plan.len() < 2 || work < PARALLEL_NBYTES {
+        if plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
             return (0..plan.len()).try_for_each(one);
         }
         match state.pool() {
@@ -122,9 +135,12 @@ impl Dataset {
             }
             Placement::Raw { address } => with_buffers(|buffers| {
                 // SAFETY: the caller's contract.
-                unsafe {
+                let read = unsafe {
                     read_raw(&*self.storage, address, task, size, result, &mut buffers.stored)
-                }
+                };
+                let stored_nbytes = self.chunk_nbytes;
+                let record = ChunkRecord { address, stored_nbytes, filter_mask: 0 };
+                read.map_err(|error| self.name_chunk(error, task, record))
             }),
             // SAFETY: the caller's contract.
             Placement::Filtered(record) => unsafe {
@@ -154,16 +170,23 @@ impl Dataset {
             });
         };
         let key = (self.number, position);
-        let cache = &ProcessState::of_this_process().cache;
-        if let Some(chunk) = cache.lock().get(key, read) {
+        let state = ProcessState::of_this_process();
+        if let Some(chunk) = state.cache().get(key, read) {
             copy(&chunk);
             return Ok(());
         }
-        let nbytes =
-            usize::try_from(self.chunk_nbytes).map_err(|_| ReadError::Memory(self.chunk_nbytes))?;
+        let nbytes = usize::try_from(self.chunk_nbytes)
+            .map_err(|_| ReadError::Memory(Some(self.chunk_nbytes)))?;
         with_buffers(|buffers| {
             let Buffers { stored, raw, scratch } = buffers;
             self.fetch(task, record, stored)?;
+            if let Layout::Chunked { pipeline, .. } = &self.info.layout {
+                let could = pipeline.check_len(stored.len(), record.filter_mask, nbytes);
+                could.map_err(|source| ReadError::Decode {
+                    place: self.place(task, record),
+                    source,
+                })?;
+            }
             // A chunk that is wanted whole is not wanted again by the same walk: it is
             // decoded in place, or through a buffer that is reused, and not kept.
             if task.takes_all() {
@@ -174,16 +197,16 @@ impl Dataset {
                 if let Some(out) = whole {
                     return self.decode(task, record, stored, scratch, out);
                 }
-                reserve(raw, nbytes)?;
+                resize(raw, nbytes)?;
                 self.decode(task, record, stored, scratch, raw)?;
                 copy(raw);
                 return Ok(());
             }
             let mut chunk = Vec::new();
-            reserve(&mut chunk, nbytes)?;
+            resize(&mut chunk, nbytes)?;
             self.decode(task, record, stored, scratch, &mut chunk)?;
             copy(&chunk);
-            cache.lock().put(key, Arc::new(chunk), read);
+            state.cache().put(key, Arc::new(chunk), read);
             Ok(())
         })
     }
@@ -198,20 +221,26 @@ impl Dataset {
         let len = record.stored_nbytes;
         // Filters add little to a chunk that does not shrink.  A claim far beyond that
         // is checked against the file before memory is spent on it.
-        if len > self.chunk_nbytes.saturating_mul(2).saturating_add(1 << 20) {
+        if len > self.chunk_nbytes.saturating_add(1 << 20) {
             let end = self.storage.end();
             if record.address.checked_add(len).is_none_or(|last| last > end) {
-                return Err(ReadError::Truncated { address: record.address, len, end });
+                return Err(ReadError::TruncatedChunk { place: self.place(task, record), end });
             }
         }
-        let nbytes = usize::try_from(len).map_err(|_| ReadError::Memory(len))?;
-        reserve(stored, nbytes)?;
-        self.storage.read_at(record.address, stored).map_err(|error| match error {
-            ReadError::Truncated { end, .. } => {
+        let nbytes = usize::try_from(len).map_err(|_| ReadError::Memory(Some(len)))?;
+        resize(stored, nbytes)?;
+        let read = self.storage.read_at(record.address, stored);
+        read.map_err(|error| self.name_chunk(error, task, record))
+    }
+
+    /// Say which chunk is cut off; a contiguous dataset's slabs are no chunks of the file.
+    fn name_chunk(&self, error: ReadError, task: &ChunkTask<'_>, record: ChunkRecord) -> ReadError {
+        match (error, &self.info.layout) {
+            (ReadError::Truncated { end, .. }, Layout::Chunked { .. }) => {
                 ReadError::TruncatedChunk { place: self.place(task, record), end }
             }
-            other => other,
-        })
+            (other, _) => other,
+        }
     }
 
     fn decode(
@@ -243,14 +272,6 @@ impl Dataset {
             stored_nbytes: record.stored_nbytes,
         }
     }
-}
-
-/// Make `buffer` `nbytes` long, or say that there is no memory for it.
-fn reserve(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), ReadError> {
-    let more = nbytes.saturating_sub(buffer.len());
-    buffer.try_reserve_exact(more).map_err(|_| ReadError::Memory(nbytes as u64))?;
-    buffer.resize(nbytes, 0);
-    Ok(())
 }
 
 /// Run `work` with this thread's buffers.

@@ -61,8 +61,8 @@ pub fn walk_blocks<E: From<ReadError>>(
     }
     let nbytes_of = |slab: &Hyperslab| -> Result<usize, ReadError> {
         let nbytes = slab.len()?.checked_mul(element_size as u64);
-        let nbytes = nbytes.ok_or(ReadError::Memory(u64::MAX))?;
-        usize::try_from(nbytes).map_err(|_| ReadError::Memory(nbytes))
+        let nbytes = nbytes.ok_or(ReadError::Memory(None))?;
+        usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
     };
     // The first block is the largest: only those at the upper edges are clipped.
     let mut buffer = zeroed(nbytes_of(&walk.block(0))?)?;
@@ -101,6 +101,8 @@ pub fn walk_blocks<E: From<ReadError>>(
 /// Zeroed bytes whose pages are not touched yet.
 fn zeroed(nbytes: usize) -> Result<Vec<u8>, ReadError> {
     // A reservation that fails says so; `vec!` would end the process.
-    Vec::<u8>::new().try_reserve_exact(nbytes).map_err(|_| ReadError::Memory(nbytes as u64))?;
+    Vec::<u8>::new()
+        .try_reserve_exact(nbytes)
+        .map_err(|_| ReadError::Memory(Some(nbytes as u64)))?;
     Ok(vec![0; nbytes])
 }

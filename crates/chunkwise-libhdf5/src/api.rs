@@ -147,6 +147,7 @@ api! {
         fn H5Pget_driver(hid_t) -> hid_t;
         fn H5Pset_fapl_core(hid_t, usize, c_uint) -> herr_t;
         fn H5Pset_fapl_sec2(hid_t) -> herr_t;
+        fn H5Pset_libver_bounds(hid_t, c_int, c_int) -> herr_t;
         fn H5Pset_userblock(hid_t, hsize_t) -> herr_t;
         fn H5Pget_userblock(hid_t, *mut hsize_t) -> herr_t;
         fn H5Pget_layout(hid_t) -> c_int;
@@ -166,6 +167,8 @@ api! {
         fn H5Dget_type(hid_t) -> hid_t;
         fn H5Dget_space(hid_t) -> hid_t;
         fn H5Dget_offset(hid_t) -> haddr_t;
+        fn H5Dget_space_status(hid_t, *mut c_int) -> herr_t;
+        fn H5Dget_storage_size(hid_t) -> hsize_t;
         fn H5Dread(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
         fn H5Dwrite(hid_t, hid_t, hid_t, hid_t, hid_t, *const c_void) -> herr_t;
         fn H5Dget_num_chunks(hid_t, hid_t, *mut hsize_t) -> herr_t;

@@ -12,13 +12,23 @@ use crate::{BindError, ChunkConventions, Unsuited};
 /// walks the index up to the chunk: more chunks than this would take too long.
 const MOST_BY_COORD: u64 = 4096;
 
+/// More chunks than this are left to libhdf5: their index would take a gigabyte.
+const MOST_LISTED: u64 = 50_000_000;
+
+/// `H5D_chunk_index_t`
+const V1_BTREE: c_int = 0;
+const FIXED_ARRAY: c_int = 3;
+const EXTENSIBLE_ARRAY: c_int = 4;
+const V2_BTREE: c_int = 5;
+
 /// Which chunk of the grid does a listed chunk belong to?
 ///
 /// Fixed and extensible arrays store chunks by number.  The numbers run over the grid
-/// of the *largest* extent, the unlimited dimension first (`H5Dearray.c`); listing them
-/// (all of `H5Dchunk_iter`, `H5Dget_chunk_info`, `H5Dget_chunk_info_by_coord`) counts
-/// coordinates over the *present* extent, in C order.  Where the two differ, libhdf5
-/// names other chunks than those that `H5Dread` finds there (1.10.8 and 2.0 do).
+/// of the *largest* extent, the unlimited dimension first (`H5Dearray.c`).  Listing them
+/// (all of `H5Dchunk_iter`, `H5Dget_chunk_info`, `H5Dget_chunk_info_by_coord`) turns
+/// numbers into coordinates in another way: never with the unlimited dimension first
+/// (1.10.8, 2.0), in some versions over the present extent (the probe tells).  Where that
+/// differs, libhdf5 names other chunks than those that `H5Dread` finds there.
 #[derive(Debug, PartialEq, Eq)]
 enum Numbering {
     /// By the coordinates that libhdf5 gives.
@@ -31,14 +41,20 @@ enum Numbering {
 
 impl Numbering {
     /// `max_shape` has all bits set in unlimited dimensions.
-    fn of(index_type: c_int, grid: &ChunkGrid, max_shape: &[hsize_t]) -> Self {
-        const FIXED_ARRAY: c_int = 3;
-        const EXTENSIBLE_ARRAY: c_int = 4;
+    fn of(
+        index_type: c_int,
+        conventions: ChunkConventions,
+        grid: &ChunkGrid,
+        max_shape: &[hsize_t],
+    ) -> Self {
         if ![FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type) {
             return Self::Coordinates;
         }
         let unlimited = max_shape.iter().position(|&most| most == hsize_t::MAX);
         let first = unlimited.unwrap_or(0);
+        if first == 0 && conventions.arrays_count_largest_extent {
+            return Self::Coordinates;
+        }
         let most = |d: usize| max_shape[d].div_ceil(grid.chunk()[d]);
         let counted_alike = (0..first).all(|d| most(d) == 1)
             && (first + 1..grid.rank()).all(|d| most(d) == grid.counts()[d]);
@@ -63,44 +79,65 @@ impl Numbering {
 struct Listing<'a> {
     grid: &'a ChunkGrid,
     numbering: Numbering,
+    /// B-trees list chunks in the order of their coordinates, unless damaged.
+    ordered: bool,
     user_block: u64,
     scaled: bool,
     builder: ChunkIndexBuilder,
     listed: u64,
     origin: Dims,
-    /// A chunk that begins where no chunk can.
-    stray: Option<Dims>,
+    /// What is wrong with the index.
+    wrong: Option<String>,
 }
 
 impl Listing<'_> {
-    fn add(&mut self, offset: &[hsize_t], filter_mask: u32, address: haddr_t, size: hsize_t) {
+    /// Take one chunk; false when listing need not go on.
+    fn add(
+        &mut self,
+        offset: &[hsize_t],
+        filter_mask: c_uint,
+        address: haddr_t,
+        size: hsize_t,
+    ) -> bool {
         if address == HADDR_UNDEF {
-            return;
+            return true;
         }
-        let stored_nbytes = if self.scaled { size & u64::from(u32::MAX) } else { size };
-        let address = address.saturating_add(self.user_block);
-        let record = ChunkRecord { address, stored_nbytes, filter_mask };
+        let added = self.position_of(offset).and_then(|position| {
+            let Some(position) = position else { return Ok(()) };
+            let stored_nbytes = if self.scaled { size & u64::from(u32::MAX) } else { size };
+            let address = address.saturating_add(self.user_block);
+            let record = ChunkRecord { address, stored_nbytes, filter_mask };
+            self.builder.push(position, record).map_err(|error| error.to_string())
+        });
         self.listed += 1;
+        self.wrong = added.err();
+        self.wrong.is_none()
+    }
+
+    /// Row-major position of the chunk listed now; None outside the present extent, where
+    /// it was left over from before the dataset shrank.
+    fn position_of(&mut self, offset: &[hsize_t]) -> Result<Option<u64>, String> {
         if let Numbering::Order { first } = self.numbering {
-            if let Some(position) = Numbering::position(first, self.listed - 1, self.grid) {
-                self.builder.push(position, record);
-            }
-            return;
+            return Ok(Numbering::position(first, self.listed, self.grid));
         }
         let chunk = self.grid.chunk();
-        for d in 0..self.origin.len() {
-            let unit = if self.scaled { chunk[d] } else { 1 };
-            self.origin[d] = offset[d].saturating_mul(unit);
+        let unit = |d: usize| if self.scaled { chunk[d] } else { 1 };
+        let origin: Dims = (0..offset.len()).map(|d| offset[d].saturating_mul(unit(d))).collect();
+        if self.ordered && self.listed > 0 && origin <= self.origin {
+            return Err(format!(
+                "its chunk index is damaged: the chunk at element {:?} comes after that at {:?}",
+                origin.as_slice(),
+                self.origin.as_slice()
+            ));
         }
-        let Some(position) = self.grid.linear_index_of_origin(&self.origin) else {
-            // Outside the present extent: left over from before the dataset shrank.
-            let aligned = self.origin.iter().zip(chunk).all(|(o, c)| o % c == 0);
-            if !aligned {
-                self.stray.get_or_insert_with(|| self.origin.clone());
-            }
-            return;
-        };
-        self.builder.push(position, record);
+        if origin.iter().zip(chunk).any(|(o, c)| o % c != 0) {
+            return Err(format!(
+                "its chunk index is damaged: no chunk can begin at element {:?}",
+                origin.as_slice()
+            ));
+        }
+        self.origin = origin;
+        Ok(self.grid.linear_index_of_origin(&self.origin))
     }
 }
 
@@ -116,9 +153,9 @@ unsafe extern "C" fn add_chunk(
     unsafe {
         let listing = &mut *data.cast::<Listing<'_>>();
         let offset = std::slice::from_raw_parts(offset, listing.grid.rank());
-        listing.add(offset, filter_mask, address, size);
+        // H5_ITER_CONT or H5_ITER_STOP
+        c_int::from(!listing.add(offset, filter_mask, address, size))
     }
-    0
 }
 
 /// The index of a chunked dataset, in one pass over libhdf5's.
@@ -152,15 +189,24 @@ pub unsafe fn list_chunks(
             api.checked("H5Dget_chunk_index_type", status)?;
         }
     }
+    let builder = match ChunkIndexBuilder::with_capacity(count.min(MOST_LISTED)) {
+        Ok(builder) if count <= MOST_LISTED => builder,
+        _ => {
+            return Err(Unsuited::Reason(format!(
+                "its {count} chunks are more than can be indexed in memory"
+            )));
+        }
+    };
     let mut listing = Listing {
         grid,
-        numbering: Numbering::of(index_type, grid, max_shape),
+        numbering: Numbering::of(index_type, conventions, grid, max_shape),
+        ordered: [V1_BTREE, V2_BTREE].contains(&index_type),
         listed: 0,
         user_block: if conventions.address_includes_user_block { 0 } else { user_block },
         scaled: conventions.chunk_iter_is_scaled,
-        builder: ChunkIndexBuilder::with_capacity(count),
+        builder,
         origin: grid.chunk().iter().map(|_| 0).collect(),
-        stray: None,
+        wrong: None,
     };
     if let Some(chunk_iter) = api.H5Dchunk_iter {
         // SAFETY: the callback and its data fit each other; the caller's contract.
@@ -175,11 +221,8 @@ pub unsafe fn list_chunks(
             grid.len()
         )));
     }
-    if let Some(origin) = listing.stray {
-        return Err(Unsuited::Reason(format!(
-            "its chunk index holds a chunk at element {:?}, where none can begin",
-            origin.as_slice()
-        )));
+    if let Some(wrong) = listing.wrong {
+        return Err(Unsuited::Reason(wrong));
     }
     if listing.numbering != Numbering::Coordinates && listing.listed != grid.len() {
         return Err(Unsuited::Reason(format!(
@@ -226,8 +269,8 @@ unsafe fn ask_for_each(
             )
         };
         api.checked("H5Dget_chunk_info_by_coord", status)?;
-        if size > 0 {
-            listing.add(&origin, mask, address, size);
+        if size > 0 && !listing.add(&origin, mask, address, size) {
+            break;
         }
     }
     Ok(())

@@ -1,12 +1,11 @@
 //! Can the engine read this dataset itself, and with which facts?
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Dataset, DatasetInfo, FileStorage, Layout, Storage};
+use chunkwise_engine::{Dataset, DatasetInfo, Layout, Storage};
 use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
@@ -58,14 +57,14 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (storage, user_block) = open_storage(api, dataset)?;
+            let (storage, user_block) = open_storage(library, api, dataset)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
             let (shape, max_shape) = shape_of(api, dataset)?;
             let dcpl = (api.H5Dget_create_plist)(dataset);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            let fill = fill_of(api, dcpl.id, memory_type, element_size)?;
+            let (fill, undefined) = fill_of(api, dcpl.id, memory_type, element_size)?;
             let layout = match (api.H5Pget_layout)(dcpl.id) {
                 1 => contiguous(api, dataset, dcpl.id, user_block)?,
                 2 => {
@@ -85,6 +84,13 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                 3 => return because("its layout is virtual: the data lies in other datasets"),
                 other => return because(format!("its layout class {other} is not known")),
             };
+            let nothing_written = match &layout {
+                Layout::Contiguous { address } => address.is_none(),
+                Layout::Chunked { index, .. } => index.written() == 0,
+            };
+            if undefined && nothing_written {
+                return because("nothing was written and its fill value is undefined");
+            }
             let info = DatasetInfo { shape, element_size, fill, layout };
             Dataset::new(info, storage).or_else(|error| because(error.to_string()))
         }
@@ -93,7 +99,11 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
 /// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
-unsafe fn open_storage(api: &Api, dataset: hid_t) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
+unsafe fn open_storage(
+    library: &Library,
+    api: &Api,
+    dataset: hid_t,
+) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
     const RDWR: c_uint = 1;
     const SWMR: c_uint = 0x20 | 0x40;
     // SAFETY: the caller's contract; every handle is checked.
@@ -132,26 +142,11 @@ unsafe fn open_storage(api: &Api, dataset: hid_t) -> Result<(Arc<dyn Storage>, u
         api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
         // The sec2 driver's handle points at its descriptor, open as long as the file.
         let descriptor = BorrowedFd::borrow_raw(*handle.cast::<c_int>());
-        match own_descriptor(descriptor) {
-            Ok(descriptor) => Ok((Arc::new(FileStorage::new(descriptor)), user_block)),
-            Err(error) => because(format!("its descriptor could not be duplicated: {error}")),
+        match library.storage_of(descriptor) {
+            Ok(storage) => Ok((storage, user_block)),
+            Err(error) => because(format!("no descriptor of its file can be had: {error}")),
         }
     }
-}
-
-/// A descriptor of our own for the same open file.
-///
-/// libhdf5 locks files with `flock`, and a lock belongs to what `dup` shares: a mere
-/// duplicate would keep the file locked after libhdf5 has closed it.  Opening it anew
-/// through the kernel's name for the descriptor leads to the very same file, even one
-/// that was renamed or removed, and shares nothing.
-fn own_descriptor(descriptor: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
-    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let duplicate = std::fs::File::from(descriptor.try_clone_to_owned()?);
-    let Ok(file) = std::fs::File::open(name) else { return Ok(duplicate.into()) };
-    let (ours, theirs) = (file.metadata()?, duplicate.metadata()?);
-    let same = ours.dev() == theirs.dev() && ours.ino() == theirs.ino();
-    Ok(if same { file } else { duplicate }.into())
 }
 
 /// The size of an element, if elements can be copied as they are stored.
@@ -174,7 +169,10 @@ unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<
 }
 
 /// Whether a type is, or contains, one whose stored bytes point elsewhere.
-unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, BindError> {
+///
+/// # Safety
+/// A live type of this library, with its lock held.
+pub(crate) unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, BindError> {
     const STRING: c_int = 3;
     const COMPOUND: c_int = 6;
     const REFERENCE: c_int = 7;
@@ -234,12 +232,14 @@ unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuited> 
 
 /// What an element that was never written reads as; None when it is left untouched
 /// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
+/// Then whether it is undefined though it should be filled: reading a dataset of which
+/// nothing was written is then an error (`H5D__read`).
 unsafe fn fill_of(
     api: &Api,
     dcpl: hid_t,
     memory_type: hid_t,
     size: usize,
-) -> Result<Option<Vec<u8>>, Unsuited> {
+) -> Result<(Option<Vec<u8>>, bool), Unsuited> {
     const UNDEFINED: c_int = 0;
     const TIME_NEVER: c_int = 1;
     const TIME_IFSET: c_int = 2;
@@ -252,14 +252,14 @@ unsafe fn fill_of(
         api.checked("H5Pfill_value_defined", status)?;
         api.checked("H5Pget_fill_time", (api.H5Pget_fill_time)(dcpl, &raw mut time))?;
         if time == TIME_NEVER || (time == TIME_IFSET && defined == UNDEFINED) {
-            return Ok(None);
+            return Ok((None, time != TIME_NEVER));
         }
         if defined != UNDEFINED {
             let status = (api.H5Pget_fill_value)(dcpl, memory_type, fill.as_mut_ptr().cast());
             api.checked("H5Pget_fill_value", status)?;
         }
     }
-    Ok(Some(fill))
+    Ok((Some(fill), defined == UNDEFINED))
 }
 
 unsafe fn contiguous(
@@ -280,6 +280,13 @@ unsafe fn contiguous(
         // block is added even to that (seen in 2.0), which wraps around.
         (api.H5Eclear2)(DEFAULT);
         let nowhere = [HADDR_UNDEF, HADDR_UNDEF.wrapping_add(user_block)].contains(&address);
+        let mut status: c_int = 0;
+        let found = (api.H5Dget_space_status)(dataset, &raw mut status);
+        api.checked("H5Dget_space_status", found)?;
+        const ALLOCATED: c_int = 2;
+        if nowhere && status == ALLOCATED && (api.H5Dget_storage_size)(dataset) > 0 {
+            return because("libhdf5 does not say where its data lies");
+        }
         Ok(Layout::Contiguous { address: (!nowhere).then_some(address) })
     }
 }

@@ -1,8 +1,16 @@
 //! Which libhdf5 is called, and how is it found?
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
-use std::fmt;
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Weak};
+use std::{fmt, io};
+
+use chunkwise_engine::FileStorage;
+use parking_lot::Mutex;
 
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
 use crate::probe::{ChunkConventions, probe};
@@ -28,6 +36,9 @@ pub struct Library {
     path: String,
     version: LibraryVersion,
     conventions: ChunkConventions,
+    /// Storage of the files in use, by device and inode: datasets of one file share a
+    /// descriptor.
+    files: Mutex<HashMap<(u64, u64), Weak<FileStorage>>>,
 }
 
 impl fmt::Debug for Library {
@@ -93,7 +104,8 @@ impl Library {
             bound = unsafe { Self::start(path, &symbol) };
         });
         let (api, version, conventions) = bound?;
-        Ok(Self { api, lock, path: path.to_string(), version, conventions })
+        let files = Mutex::default();
+        Ok(Self { api, lock, path: path.to_string(), version, conventions, files })
     }
 
     /// Resolve and probe.
@@ -135,6 +147,24 @@ impl Library {
         self.conventions
     }
 
+    /// Storage for the file behind `descriptor`, shared with its other datasets.
+    ///
+    /// # Errors
+    /// When the system gives no more descriptors.
+    pub(crate) fn storage_of(&self, descriptor: BorrowedFd<'_>) -> io::Result<Arc<FileStorage>> {
+        let own = own_descriptor(descriptor)?;
+        let metadata = own.metadata()?;
+        let mut files = self.files.lock();
+        files.retain(|_, storage| storage.strong_count() > 0);
+        let key = (metadata.dev(), metadata.ino());
+        if let Some(storage) = files.get(&key).and_then(Weak::upgrade) {
+            return Ok(storage);
+        }
+        let storage = Arc::new(FileStorage::new(own.into()));
+        files.insert(key, Arc::downgrade(&storage));
+        Ok(storage)
+    }
+
     /// Call the library while holding its lock, with its own printing of errors off.
     pub fn locked<T>(&self, work: impl FnOnce(&Api) -> T) -> T {
         let mut work = Some(work);
@@ -151,6 +181,21 @@ impl Library {
             None => unreachable!("LibraryLock::with did not run its work"),
         }
     }
+}
+
+/// A descriptor of our own for the same open file.
+///
+/// libhdf5 locks files with `flock`, and a lock belongs to what `dup` shares: a mere
+/// duplicate would keep the file locked after libhdf5 has closed it.  Opening it anew
+/// through the kernel's name for the descriptor leads to the very same file, even one
+/// that was renamed or removed, and shares nothing.
+fn own_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<File> {
+    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let duplicate = File::from(descriptor.try_clone_to_owned()?);
+    let Ok(file) = File::open(name) else { return Ok(duplicate) };
+    let (ours, theirs) = (file.metadata()?, duplicate.metadata()?);
+    let same = ours.dev() == theirs.dev() && ours.ino() == theirs.ino();
+    Ok(if same { file } else { duplicate })
 }
 
 /// libhdf5 prints its error stack unless told otherwise, a setting that belongs to

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use crate::BindError;
-use crate::api::{Api, DEFAULT, haddr_t, hid_t, hsize_t};
+use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
 
 /// What the probe found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub struct ChunkConventions {
     /// `H5Dchunk_iter` passes the chunk's place in the grid and a size of 32 bits, as its
     /// first versions did, rather than the chunk's first element and 64 bits.
     pub chunk_iter_is_scaled: bool,
+    /// Listing the chunks of a fixed or extensible array counts over the largest extent,
+    /// as the array itself does (1.10.8, 2.0), and not over the present one.
+    pub arrays_count_largest_extent: bool,
 }
 
 const USER_BLOCK: hsize_t = 512;
@@ -69,6 +72,9 @@ pub unsafe fn probe(api: &Api) -> Result<ChunkConventions, BindError> {
         let fapl = handles.keep("H5Pcreate", fapl, api.H5Pclose)?;
         // In memory, and never written to disk.
         api.checked("H5Pset_fapl_core", (api.H5Pset_fapl_core)(fapl, 4096, 0))?;
+        // From 1.10 on: with array indexes.
+        let v110: c_int = 2;
+        api.checked("H5Pset_libver_bounds", (api.H5Pset_libver_bounds)(fapl, v110, v110))?;
         let fcpl = (api.H5Pcreate)(api.H5P_CLS_FILE_CREATE_ID_g);
         let fcpl = handles.keep("H5Pcreate", fcpl, api.H5Pclose)?;
         api.checked("H5Pset_userblock", (api.H5Pset_userblock)(fcpl, USER_BLOCK))?;
@@ -93,53 +99,114 @@ pub unsafe fn probe(api: &Api) -> Result<ChunkConventions, BindError> {
         let everywhere: c_int = 1;
         api.checked("H5Fflush", (api.H5Fflush)(file, everywhere))?;
 
-        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, 0, 0);
+        let last = Listed { origin: [CHUNK, 0], ..ask_by_coord(api, dataset, [CHUNK, 0])? };
+        let found = find_pattern(api, file, fapl)?;
+        let mut seen = last;
+        let mut chunk_iter_is_scaled = false;
+        if let Some(chunk_iter) = api.H5Dchunk_iter {
+            let data = (&raw mut seen).cast();
+            api.checked("H5Dchunk_iter", chunk_iter(dataset, DEFAULT, keep_last, data))?;
+            chunk_iter_is_scaled = seen.origin[0] == 1;
+            if chunk_iter_is_scaled {
+                seen.size &= hsize_t::from(u32::MAX);
+            }
+        }
+        let address_includes_user_block = match found.checked_sub(seen.address) {
+            Some(0) => true,
+            Some(USER_BLOCK) => false,
+            _ => {
+                let message = format!("a chunk at byte {found} is said to lie at {}", seen.address);
+                return Err(BindError::Call { call: "H5Dget_chunk_info_by_coord", message });
+            }
+        };
+        if seen.size != CHUNK {
+            let message = format!("a chunk of {CHUNK} bytes is said to take {}", seen.size);
+            return Err(BindError::Call { call: "H5Dchunk_iter", message });
+        }
+        Ok(ChunkConventions {
+            address_includes_user_block,
+            has_chunk_iter: api.H5Dchunk_iter.is_some(),
+            chunk_iter_is_scaled,
+            arrays_count_largest_extent: probe_array(api, file)?,
+        })
+    }
+}
+
+/// One chunk, as the library lists it.
+#[derive(Clone, Copy)]
+struct Listed {
+    origin: [hsize_t; 2],
+    address: haddr_t,
+    size: hsize_t,
+}
+
+unsafe fn ask_by_coord(
+    api: &Api,
+    dataset: hid_t,
+    origin: [hsize_t; 2],
+) -> Result<Listed, BindError> {
+    let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, 0, 0);
+    // SAFETY: a live dataset of at most two dimensions, and valid pointers.
+    unsafe {
         let status = (api.H5Dget_chunk_info_by_coord)(
             dataset,
-            [CHUNK].as_ptr(),
+            origin.as_ptr(),
             &raw mut mask,
             &raw mut address,
             &raw mut size,
         );
         api.checked("H5Dget_chunk_info_by_coord", status)?;
-        let found = find_pattern(api, file, fapl)?;
-        let address_includes_user_block = if address == found {
-            true
-        } else if address.checked_add(USER_BLOCK) == Some(found) {
-            false
-        } else {
-            return Err(BindError::Call {
-                call: "H5Dget_chunk_info_by_coord",
-                message: format!("a chunk at byte {found} is said to lie at {address}"),
-            });
-        };
-        let mut last_offset: hsize_t = 0;
-        if let Some(chunk_iter) = api.H5Dchunk_iter {
-            let data = (&raw mut last_offset).cast();
-            api.checked("H5Dchunk_iter", chunk_iter(dataset, DEFAULT, keep_largest, data))?;
-        }
-        Ok(ChunkConventions {
-            address_includes_user_block,
-            has_chunk_iter: api.H5Dchunk_iter.is_some(),
-            chunk_iter_is_scaled: last_offset == 1,
-        })
     }
+    Ok(Listed { origin, address, size })
 }
 
-unsafe extern "C" fn keep_largest(
+unsafe extern "C" fn keep_last(
     offset: *const hsize_t,
     _mask: c_uint,
-    _address: haddr_t,
-    _size: hsize_t,
+    address: haddr_t,
+    size: hsize_t,
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: libhdf5 passes at least one offset (the dataset has one dimension), and
     // `data` is the probe's variable.
-    unsafe {
-        let largest = data.cast::<hsize_t>();
-        *largest = (*largest).max(*offset);
-    }
+    unsafe { *data.cast::<Listed>() = Listed { origin: [*offset, 0], address, size } };
     0
+}
+
+/// A fixed array of 2x2 chunks that may grow to 2x4: is the one chunk written, that at
+/// (1, 0), listed there?  By the present extent it would be at (2, 0), which is nowhere.
+///
+/// # Safety
+/// As [`probe`].
+unsafe fn probe_array(api: &Api, file: hid_t) -> Result<bool, BindError> {
+    let mut handles = Handles { api, open: Vec::new() };
+    // SAFETY: handles are checked, pointers live through each call.
+    unsafe {
+        let space = (api.H5Screate_simple)(2, [2, 2].as_ptr(), [2, 4].as_ptr());
+        let space = handles.keep("H5Screate_simple", space, api.H5Sclose)?;
+        let one = (api.H5Screate_simple)(2, [1, 1].as_ptr(), std::ptr::null());
+        let one = handles.keep("H5Screate_simple", one, api.H5Sclose)?;
+        let dcpl = (api.H5Pcreate)(api.H5P_CLS_DATASET_CREATE_ID_g);
+        let dcpl = handles.keep("H5Pcreate", dcpl, api.H5Pclose)?;
+        api.checked("H5Pset_chunk", (api.H5Pset_chunk)(dcpl, 2, [1, 1].as_ptr()))?;
+        let byte = api.H5T_NATIVE_UCHAR_g;
+        let name = c"array".as_ptr();
+        let dataset = (api.H5Dcreate2)(file, name, byte, space, DEFAULT, dcpl, DEFAULT);
+        let dataset = handles.keep("H5Dcreate2", dataset, api.H5Dclose)?;
+        let null = std::ptr::null();
+        let (start, count) = ([1, 0], [1, 1]);
+        let set: c_int = 0;
+        let selected =
+            (api.H5Sselect_hyperslab)(space, set, start.as_ptr(), null, count.as_ptr(), null);
+        api.checked("H5Sselect_hyperslab", selected)?;
+        let written = (api.H5Dwrite)(dataset, byte, one, space, DEFAULT, [7u8].as_ptr().cast());
+        api.checked("H5Dwrite", written)?;
+        let everywhere: c_int = 1;
+        api.checked("H5Fflush", (api.H5Fflush)(file, everywhere))?;
+        // A version that finds it elsewhere gives an undefined address, or fails.
+        let found = ask_by_coord(api, dataset, start);
+        Ok(found.is_ok_and(|chunk| chunk.address != HADDR_UNDEF && chunk.size == 1))
+    }
 }
 
 /// Where the pattern lies in the file's image, which the core driver hands out.

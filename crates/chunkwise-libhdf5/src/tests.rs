@@ -162,6 +162,7 @@ fn each_library_agrees_with_itself_and_the_others() {
 fn conventions_are_those_of_the_version() {
     for library in libraries() {
         let (version, found) = (library.version(), library.conventions());
+        assert!(found.arrays_count_largest_extent, "{library:?}");
         // What was seen of these versions; the binding itself never asks the version.
         if version < LibraryVersion(1, 12, 0) {
             assert!(!found.address_includes_user_block, "{library:?}");

@@ -6,6 +6,7 @@ use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, walk_blocks};
 use chunkwise_select::{Dims, Hyperslab};
 
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
+use crate::dataset::holds_pointers;
 use crate::{BindError, Library};
 
 /// Why a walk stopped.
@@ -43,6 +44,17 @@ pub unsafe fn walk_libhdf5(
     bounds: WalkBounds,
 ) -> Result<WalkRecord, String> {
     library.locked(|api| {
+        // SAFETY: a live type, by the caller's contract.
+        let size = unsafe { (api.H5Tget_size)(memory_type) };
+        if size != element_size {
+            return Err(format!("an element takes {size} bytes in memory, not {element_size}"));
+        }
+        // SAFETY: as above.
+        match unsafe { holds_pointers(api, memory_type) } {
+            Ok(false) => {}
+            Ok(true) => return Err("elements of variable length cannot be walked".to_string()),
+            Err(error) => return Err(error.to_string()),
+        }
         // SAFETY: a live dataset, by the caller's contract.
         let space = unsafe { (api.H5Dget_space)(dataset) };
         let space = api.checked_id("H5Dget_space", space).map_err(|e| e.to_string())?;

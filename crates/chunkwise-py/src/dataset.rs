@@ -1,21 +1,21 @@
 //! An open dataset as Python sees it: read by the engine, or a reason why not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chunkwise_engine::{Dataset, ReadError, walk_blocks};
 use chunkwise_libhdf5::Unsuited;
-use chunkwise_select::{Hyperslab, resolve_index};
+use chunkwise_select::{Hyperslab, Plan, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
-use crate::errors::{bind_error, read_error, select_error};
-use crate::index::items_of;
+use crate::errors::{raise, read_error, select_error};
+use crate::index::{Parts, items_of};
 use crate::library::PyLibrary;
 use crate::walk::{bounds, record_to_dict};
 
@@ -49,7 +49,10 @@ impl PyDataset {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(Arc::new(dataset)),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
-                Err(Unsuited::Failed(error)) => return Err(bind_error(py, &error)),
+                Err(Unsuited::Failed(error)) => {
+                    let message = format!("{label}: {error}; the file is damaged, or too new");
+                    return Err(raise(py, "CorruptDataError", message));
+                }
             }
         };
         Ok(Self { engine, dtype: dtype.unbind(), label })
@@ -79,18 +82,15 @@ impl PyDataset {
     }
 
     /// Read a hyperslab, into `out` or a new array; the engine must be able to.
-    #[pyo3(signature = (start, stride, count, block, out = None))]
+    #[pyo3(signature = (hyperslab, out = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        start: Vec<u64>,
-        stride: Vec<u64>,
-        count: Vec<u64>,
-        block: Vec<u64>,
+        hyperslab: Parts,
         out: Option<Bound<'py, PyUntypedArray>>,
     ) -> PyResult<Bound<'py, PyUntypedArray>> {
         let engine = self.native()?;
-        let slab = self.slab(py, engine, &start, &stride, &count, &block)?;
+        let slab = self.slab(py, engine, &hyperslab)?;
         let array = match out {
             Some(array) => array,
             None => {
@@ -103,16 +103,9 @@ impl PyDataset {
     }
 
     /// What reading a hyperslab would do, in figures.
-    fn explain<'py>(
-        &self,
-        py: Python<'py>,
-        start: Vec<u64>,
-        stride: Vec<u64>,
-        count: Vec<u64>,
-        block: Vec<u64>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    fn explain<'py>(&self, py: Python<'py>, hyperslab: Parts) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.native()?;
-        let slab = self.slab(py, engine, &start, &stride, &count, &block)?;
+        let slab = self.slab(py, engine, &hyperslab)?;
         let figures = py
             .detach(|| engine.explain(&slab))
             .map_err(|error| read_error(py, &self.label, &error))?;
@@ -145,43 +138,72 @@ impl PyDataset {
     }
 }
 
-/// Reads of at least this many bytes answer to Ctrl-C while they run.
-const INTERRUPTIBLE_NBYTES: usize = 64 << 20;
+/// Reads that may decode and copy at least this many bytes answer to Ctrl-C.
+const INTERRUPTIBLE_NBYTES: u64 = 64 << 20;
 /// How often such a read looks for signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Read on a thread of its own, while this one looks after Python's signals.
+/// Read without the GIL.
 ///
 /// The outer error is a signal handler's exception, such as KeyboardInterrupt; by then
 /// the read has ended, and nothing writes to `out` any more.
-fn read_interruptibly(
+fn read_plan(
     py: Python<'_>,
     engine: &Dataset,
-    slab: &Hyperslab,
+    plan: &Plan<'_>,
     out: &mut [u8],
 ) -> PyResult<Result<(), ReadError>> {
     let cancelled = AtomicBool::new(false);
-    py.detach(|| {
-        std::thread::scope(|scope| {
-            let (sender, receiver) = std::sync::mpsc::channel();
-            let cancel = &cancelled;
-            scope.spawn(move || sender.send(engine.read_unless(slab, out, cancel)));
-            loop {
-                match receiver.recv_timeout(SIGNAL_INTERVAL) {
-                    Ok(outcome) => return Ok(outcome),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
-                            // The scope waits for the thread, which stops at the next chunk.
-                            cancelled.store(true, Ordering::Relaxed);
-                            return Err(interrupt);
-                        }
+    // Python runs signal handlers in the main thread only.
+    if engine.work_nbytes(plan) < INTERRUPTIBLE_NBYTES || !on_main_thread() {
+        return Ok(py.detach(|| engine.read_plan(plan, out, &cancelled)));
+    }
+    py.detach(|| read_while_watching(engine, plan, out, &cancelled))
+}
+
+/// Read on a thread of its own, while this one looks after Python's signals.
+fn read_while_watching(
+    engine: &Dataset,
+    plan: &Plan<'_>,
+    out: &mut [u8],
+    cancelled: &AtomicBool,
+) -> PyResult<Result<(), ReadError>> {
+    // Handed over through a cell, so that it is still here if no thread can be had.
+    let out = Mutex::new(Some(out));
+    let read = || {
+        let out = out.lock().ok().and_then(|mut out| out.take());
+        out.map_or(Ok(()), |out| engine.read_plan(plan, out, cancelled))
+    };
+    let read = &read;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let spawned = std::thread::Builder::new().spawn_scoped(scope, move || sender.send(read()));
+        if spawned.is_err() {
+            return Ok(read());
+        }
+        loop {
+            match receiver.recv_timeout(SIGNAL_INTERVAL) {
+                Ok(outcome) => return Ok(outcome),
+                Err(RecvTimeoutError::Timeout) => {
+                    // None while the interpreter shuts down: nobody to interrupt then.
+                    let signals = Python::try_attach(|py| py.check_signals());
+                    if let Some(Err(interrupt)) = signals {
+                        // The scope waits for the thread, which stops at the next chunk.
+                        cancelled.store(true, Ordering::Relaxed);
+                        return Err(interrupt);
                     }
-                    // Only a panic ends the thread without an answer; the scope passes it on.
-                    Err(RecvTimeoutError::Disconnected) => return Ok(Err(ReadError::Cancelled)),
                 }
+                // Only a panic ends the thread without an answer; the scope passes it on.
+                Err(RecvTimeoutError::Disconnected) => return Ok(Err(ReadError::Cancelled)),
             }
-        })
+        }
     })
+}
+
+/// Whether this is the thread with which the process began.
+fn on_main_thread() -> bool {
+    // SAFETY: neither call takes anything or fails.
+    unsafe { libc::getpid() == libc::gettid() }
 }
 
 impl PyDataset {
@@ -191,15 +213,8 @@ impl PyDataset {
         })
     }
 
-    fn slab(
-        &self,
-        py: Python<'_>,
-        engine: &Dataset,
-        start: &[u64],
-        stride: &[u64],
-        count: &[u64],
-        block: &[u64],
-    ) -> PyResult<Hyperslab> {
+    fn slab(&self, py: Python<'_>, engine: &Dataset, hyperslab: &Parts) -> PyResult<Hyperslab> {
+        let (start, stride, count, block) = hyperslab;
         Hyperslab::new(engine.shape(), start, stride, count, block)
             .map_err(|error| select_error(py, &self.label, &error))
     }
@@ -223,16 +238,17 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        let outcome = if out.len() < INTERRUPTIBLE_NBYTES {
-            py.detach(|| engine.read(slab, out))
-        } else {
-            read_interruptibly(py, engine, slab, out)?
-        };
-        outcome.map_err(|error| read_error(py, &self.label, &error))
+        let plan = engine.plan(slab).map_err(|error| read_error(py, &self.label, &error))?;
+        read_plan(py, engine, &plan, out)?.map_err(|error| read_error(py, &self.label, &error))
     }
 
-    /// The dtype of an array's elements: without the shape that an HDF5 array type adds.
+    /// The dtype of an array's elements: without the shapes that HDF5 array types add,
+    /// which may be arrays of arrays.
     fn base_dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        self.dtype.bind(py).base()
+        let mut dtype = self.dtype.bind(py).clone();
+        while dtype.has_subarray() {
+            dtype = dtype.base();
+        }
+        dtype
     }
 }

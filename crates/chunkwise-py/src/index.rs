@@ -46,7 +46,7 @@ fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 /// Start, stride, count and block, each of one value a dimension.
-type Parts = (Vec<u64>, Vec<u64>, Vec<u64>, Vec<u64>);
+pub type Parts = (Vec<u64>, Vec<u64>, Vec<u64>, Vec<u64>);
 
 /// The hyperslab of an index on an array of `shape`, or None where h5py understands
 /// more; `label` is what an error begins with.

@@ -21,11 +21,25 @@ impl LibraryLock for PhilLock {
             while let Err(error) = self.acquire.call0(py) {
                 error.write_unraisable(py, None);
             }
+            // Released even when the work panics.
+            let held = Held { release: &self.release, py };
             work();
-            if let Err(error) = self.release.call0(py) {
-                error.write_unraisable(py, None);
-            }
+            drop(held);
         });
+    }
+}
+
+/// `phil`, held until dropped.
+struct Held<'a, 'py> {
+    release: &'a Py<PyAny>,
+    py: Python<'py>,
+}
+
+impl Drop for Held<'_, '_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.release.call0(self.py) {
+            error.write_unraisable(self.py, None);
+        }
     }
 }
 

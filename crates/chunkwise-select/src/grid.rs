@@ -23,6 +23,10 @@ impl ChunkGrid {
         if shape.len() != chunk.len() {
             return Err(SelectError::Rank { selection: chunk.len(), dataset: shape.len() });
         }
+        // So that the element after the last chunk can be counted, too.
+        if shape.iter().chain(chunk).any(|&n| n > i64::MAX as u64) {
+            return Err(SelectError::Overflow("elements in a dimension"));
+        }
         if let Some(dimension) = chunk.iter().position(|&c| c == 0) {
             return Err(SelectError::ZeroSize(dimension));
         }
@@ -136,10 +140,11 @@ mod tests {
     fn impossible_grids_are_refused() {
         assert!(matches!(ChunkGrid::new(&[4], &[0]), Err(SelectError::ZeroSize(0))));
         assert!(matches!(
-            ChunkGrid::new(&[u64::MAX, u64::MAX], &[1, 1]),
+            ChunkGrid::new(&[1 << 40, 1 << 40], &[1, 1]),
             Err(SelectError::Overflow("chunks"))
         ));
         assert!(matches!(ChunkGrid::new(&[4, 4], &[2]), Err(SelectError::Rank { .. })));
-        assert!(ChunkGrid::new(&[0, u64::MAX, u64::MAX], &[1, 1, 1]).unwrap().is_empty());
+        assert!(ChunkGrid::new(&[0, 1 << 62, 1 << 62], &[1, 1, 1]).unwrap().is_empty());
+        assert!(ChunkGrid::new(&[u64::MAX], &[1]).is_err());
     }
 }

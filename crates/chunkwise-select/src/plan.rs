@@ -12,8 +12,8 @@ enum AxisChunks {
     Dense { first: u64, count: u64 },
     /// Each selected element lies in a chunk of its own.
     OnePerElement { count: u64 },
-    /// Anything else: blocks that are far apart and may span chunks.
-    Listed(Vec<u64>),
+    /// Blocks so far apart that no two share a chunk; each may span several.
+    PerBlock { count: u64 },
 }
 
 impl AxisChunks {
@@ -29,20 +29,14 @@ impl AxisChunks {
         if axis.block() == 1 {
             return Self::OnePerElement { count: axis.len() };
         }
-        let mut chunks = Vec::new();
-        let mut position = 0;
-        while position < axis.len() {
-            let chunk = axis.index_of(position) / chunk_len;
-            chunks.push(chunk);
-            position = axis.rank_of((chunk + 1) * chunk_len);
-        }
-        Self::Listed(chunks)
+        Self::PerBlock { count: chunks_of_blocks(axis, chunk_len, axis.count()) }
     }
 
     fn len(&self) -> u64 {
         match self {
-            Self::Dense { count, .. } | Self::OnePerElement { count } => *count,
-            Self::Listed(chunks) => chunks.len() as u64,
+            Self::Dense { count, .. }
+            | Self::OnePerElement { count }
+            | Self::PerBlock { count } => *count,
         }
     }
 
@@ -50,9 +44,53 @@ impl AxisChunks {
         match self {
             Self::Dense { first, .. } => first + number,
             Self::OnePerElement { .. } => axis.index_of(number) / chunk_len,
-            Self::Listed(chunks) => chunks[number as usize],
+            Self::PerBlock { .. } => {
+                // The last block whose chunks begin at or before this number.
+                let (mut low, mut high) = (0, axis.count());
+                while high - low > 1 {
+                    let middle = low + (high - low) / 2;
+                    if chunks_of_blocks(axis, chunk_len, middle) <= number {
+                        low = middle;
+                    } else {
+                        high = middle;
+                    }
+                }
+                let before = chunks_of_blocks(axis, chunk_len, low);
+                axis.index_of(low * axis.block()) / chunk_len + number - before
+            }
         }
     }
+}
+
+/// Chunks that the first `blocks` blocks of an axis span together, when no two blocks
+/// share one: the sum of `last / chunk_len - first / chunk_len + 1` over the blocks.
+fn chunks_of_blocks(axis: &Axis, chunk_len: u64, blocks: u64) -> u64 {
+    let [blocks, chunk, stride, start, block] =
+        [blocks, chunk_len, axis.stride(), axis.start(), axis.block()].map(u128::from);
+    let spans = floor_sum(blocks, chunk, stride, start + block - 1)
+        - floor_sum(blocks, chunk, stride, start);
+    // No more than there are elements, which fit into 64 bits.
+    u64::try_from(spans + blocks).unwrap_or(u64::MAX)
+}
+
+/// The sum of `(a * i + b) / m`, rounded down, over `i` in `0..n`, in logarithmic time
+/// (the Euclidean algorithm on the lattice points below a line).
+///
+/// No step overflows while `a * n + b` is below 2^64 and `m` at least 1.
+fn floor_sum(mut n: u128, mut m: u128, mut a: u128, mut b: u128) -> u128 {
+    let mut sum = 0;
+    while n > 0 {
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        (a, b) = (a % m, b % m);
+        let top = a * n + b;
+        if top < m {
+            break;
+        }
+        n = top / m;
+        b = top % m;
+        (m, a) = (a, m);
+    }
+    sum
 }
 
 /// What a selection asks of a chunked dataset: an indexable sequence of
@@ -120,6 +158,14 @@ impl<'a> Plan<'a> {
             parts[d] = AxisPart { chunk, position, len };
         }
         ChunkTask { plan: self, parts }
+    }
+
+    /// Elements wanted of the chunk at `chunk_index`; 0 when the plan does not touch it.
+    pub fn selected_of(&self, chunk_index: &[u64]) -> u64 {
+        let axes = self.slab.axes().iter().zip(self.grid.chunk());
+        axes.zip(chunk_index)
+            .map(|((axis, &len), &i)| axis.rank_of((i + 1) * len) - axis.rank_of(i * len))
+            .product()
     }
 
     /// All tasks, in order.
@@ -339,7 +385,7 @@ mod tests {
     type Case = (u64, u64, (u64, u64, u64, u64));
 
     fn dimension() -> impl Strategy<Value = Case> {
-        (1u64..40, 1u64..12, 0u64..40, 1u64..9, 0u64..12, 0u64..14).prop_map(
+        (1u64..90, 1u64..12, 0u64..40, 1u64..9, 0u64..25, 0u64..14).prop_map(
             |(size, chunk, start, block, gap, count)| {
                 let stride = block + gap;
                 let start = start % size;
@@ -396,6 +442,7 @@ mod tests {
                         }
                     }
                 });
+                prop_assert_eq!(plan.selected_of(&task.chunk_index()), wanted);
                 prop_assert!(wanted > 0, "a chunk that holds nothing wanted is not in the plan");
                 if let Some(at) = task.lands_whole_at() {
                     prop_assert!(task.takes_all());
@@ -404,6 +451,9 @@ mod tests {
                 }
             }
             prop_assert_eq!(plan.summary().chunks, touched.len() as u64);
+            let by_chunk: u64 =
+                (0..grid.len()).map(|i| plan.selected_of(&grid.chunk_index(i))).sum();
+            prop_assert_eq!(by_chunk, total as u64);
             for (number, found) in result.iter().enumerate() {
                 let mut rest = number as u64;
                 let mut index = vec![0; cases.len()];
@@ -429,6 +479,25 @@ mod tests {
         let last = plan.task(plan.len() - 1);
         assert_eq!(last.linear_index(), (1 << 30) - 1);
         assert_eq!(last.lands_whole_at(), Some((1 << 40) * 1000 - (1 << 10) * 1000));
+    }
+
+    #[test]
+    fn a_billion_blocks_cost_nothing() {
+        let shape = [1 << 50];
+        let grid = ChunkGrid::new(&shape, &[7]).unwrap();
+        let slab = Hyperslab::new(&shape, &[3], &[1000], &[1 << 40], &[20]).unwrap();
+        let plan = Plan::new(&grid, &slab).unwrap();
+        let last = plan.task(plan.len() - 1);
+        let end = 3 + ((1u64 << 40) - 1) * 1000 + 19;
+        assert_eq!(last.linear_index(), end / 7);
+        assert!(plan.len() > 3 << 40 && plan.len() < 4 << 40);
+    }
+
+    proptest! {
+        #[test]
+        fn floor_sum_is_the_sum(n in 0u128..50, m in 1u128..50, a in 0u128..100, b in 0u128..100) {
+            prop_assert_eq!(floor_sum(n, m, a, b), (0..n).map(|i| (a * i + b) / m).sum::<u128>());
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.words import format_seconds, format_speed
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.walk import printable
+from chunkwise.objects import printable
 
 JSON_VERSION = 1
 WIDTH = 80

@@ -19,8 +19,8 @@ from h5py import h5p, h5z
 
 from chunkwise import grammar
 from chunkwise.errors import UsageError
-from chunkwise.files import find_dataset, has_variable_length, largest_chunked, open_h5
-from chunkwise.walk import HDF5_ERRORS, printable
+from chunkwise.objects import HDF5_ERRORS, printable
+from chunkwise.opening import find_dataset, has_variable_length, largest_chunked, open_h5
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
     Raises
     ------
     FileFormatError, DatasetNotFoundError, NotADatasetError
-        From opening and finding (`chunkwise.files`).
+        From opening and finding (`chunkwise.opening`).
     UsageError
         If there is nothing to time: a scalar, null or zero-sized dataset; one
         of variable length; one whose filter is not installed.

@@ -23,8 +23,8 @@ from chunkwise.bench.geometry import Walk
 from chunkwise.bench.target import missing_filter
 from chunkwise.bench.trial import Trial
 from chunkwise.errors import ChunkwiseError
-from chunkwise.files import open_h5
-from chunkwise.walk import encode_name, hdf5_reason
+from chunkwise.objects import encode_name, hdf5_reason
+from chunkwise.opening import open_h5
 
 
 def open_with_cache(file: h5py.File, trial: Trial) -> h5py.Dataset:

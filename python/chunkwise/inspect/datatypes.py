@@ -10,7 +10,7 @@ from typing import Literal
 
 from h5py import h5t
 
-from chunkwise.walk import decode_name
+from chunkwise.objects import decode_name
 
 ByteOrder = Literal["little", "big", "vax", "mixed"]
 

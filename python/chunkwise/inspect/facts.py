@@ -16,10 +16,10 @@ from typing import Any, Literal
 import h5py
 from h5py import h5a, h5d, h5s, h5z
 
-from chunkwise.files import find_dataset, has_variable_length, open_h5
 from chunkwise.grammar import Pipeline
 from chunkwise.inspect.datatypes import ByteOrder, byte_order, describe
-from chunkwise.walk import HDF5_ERRORS, Entry, Kind, hdf5_reason, walk
+from chunkwise.objects import HDF5_ERRORS, Entry, Kind, hdf5_reason, walk
+from chunkwise.opening import find_dataset, has_variable_length, open_h5
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
@@ -103,7 +103,7 @@ class ObjectFacts:
     Attributes
     ----------
     path, depth, kind, target, reason
-        As in `chunkwise.walk.Entry`.
+        As in `chunkwise.objects.Entry`.
     attributes
         How many attributes the object has; None for links and unreadable objects.
     dataset
@@ -164,7 +164,7 @@ def inspect(path: str | os.PathLike[str], dataset: str | None = None) -> FileFac
     FileFormatError
         The file cannot be opened as HDF5.
     DatasetNotFoundError, NotADatasetError, CorruptDataError
-        See `chunkwise.files.find_dataset`.
+        See `chunkwise.opening.find_dataset`.
     """
     # A plugin may have been registered since the last call.
     _is_available.cache_clear()

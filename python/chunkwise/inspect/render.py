@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts
-from chunkwise.walk import printable
+from chunkwise.objects import printable
 
 # Types such as a compound of fifty members are shown whole for one dataset only.
 _DTYPE_WIDTH = 48

@@ -26,8 +26,8 @@ from chunkwise.errors import (
     FileFormatError,
     NotADatasetError,
 )
-from chunkwise.files import find_dataset, largest_chunked, open_h5, walk_datasets
-from chunkwise.walk import decode_name, encode_name, hdf5_reason, printable, walk
+from chunkwise.objects import decode_name, encode_name, hdf5_reason, printable, walk
+from chunkwise.opening import find_dataset, largest_chunked, open_h5, walk_datasets
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_damaged_superblock(good: Path) -> None:
 def test_nothing_else_on_stderr(good: Path) -> None:
     os.truncate(good, 900)
     program = (
-        "import sys\nfrom chunkwise.files import open_h5\n"
+        "import sys\nfrom chunkwise.opening import open_h5\n"
         "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
     )
     done = subprocess.run(

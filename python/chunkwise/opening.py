@@ -28,7 +28,7 @@ from chunkwise.errors import (
     NotADatasetError,
 )
 from chunkwise.magic import hdf5_offset, is_zarr, what_it_is
-from chunkwise.walk import (
+from chunkwise.objects import (
     HDF5_ERRORS,
     decode_name,
     encode_name,

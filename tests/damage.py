@@ -1,0 +1,86 @@
+"""How tests damage files, and read them where a crash is conceivable."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+# Reads each dataset whole, by h5py and then by chunkwise, and prints, a line each, a
+# checksum or the error; nothing for a file that h5py cannot open.
+READER = """
+import faulthandler, resource, sys, warnings, zlib
+faulthandler.enable()
+import h5py, chunkwise
+warnings.simplefilter("ignore")
+path, nbytes = sys.argv[1], int(sys.argv[2])
+chunkwise.thread_count()
+resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
+try:
+    f = h5py.File(path)
+    names = list(f)
+except (OSError, RuntimeError):
+    names = []
+for read in (lambda n: f[n][...], lambda n: chunkwise.wrap(f[n])[...]):
+    for name in names:
+        try:
+            print("read", zlib.crc32(read(name).tobytes()))
+        except Exception as error:
+            classes = [c.__name__ for c in type(error).__mro__]
+            print("error", ",".join(classes), str(error).replace(chr(10), " "))
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+class Reading:
+    """What the subprocess said: of h5py, of chunkwise, and its peak memory in bytes."""
+
+    def __init__(self, lines: list[str]) -> None:
+        *results, peak = lines
+        half = len(results) // 2
+        self.theirs, self.ours = results[:half], results[half:]
+        self.peak_nbytes = int(peak.split()[1])
+
+
+def read_elsewhere(path: Path, limit_nbytes: int = 4 << 30) -> Reading:
+    """Read all datasets in a process of their own, which must not crash."""
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(path), str(limit_nbytes)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Reading(done.stdout.splitlines())
+
+
+def chunk_at(path: Path, name: str, origin: tuple[int, ...]) -> Any:
+    """h5py's StoreInfo of a chunk."""
+    with h5py.File(path) as f:
+        return f[name].id.get_chunk_info_by_coord(origin)
+
+
+def overwrite(path: Path, address: int, content: bytes) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(address)
+        stream.write(content)
+
+
+def btree_key(path: Path, name: str, origin: tuple[int, ...]) -> int:
+    """Where the v1 B-tree's record of a chunk lies.
+
+    Size and filter mask (4 bytes each), an offset of 8 bytes for each dimension and for
+    the bytes of an element, the chunk's address (8 bytes).
+    """
+    info = chunk_at(path, name, origin)
+    offsets = struct.pack(f"<{len(origin) + 1}Q", *origin, 0)
+    address = struct.pack("<Q", info.byte_offset)
+    record = struct.pack("<II", info.size, info.filter_mask) + offsets + address
+    content = path.read_bytes()
+    assert content.count(record) == 1
+    return content.index(record)
