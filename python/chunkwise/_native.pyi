@@ -86,8 +86,8 @@ def thread_count() -> int:
 def cache_stats() -> dict[str, int]:
     """The cache of decoded chunks of this process.
 
-    ``held_nbytes`` of at most ``budget_nbytes``, and ``hits`` and ``misses`` since the
-    process started.
+    ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
+    ``misses``, and the chunks ``decoded``, for the cache or past it.
     """
 
 def hyperslab_of(

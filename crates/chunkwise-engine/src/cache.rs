@@ -34,10 +34,12 @@ pub struct CacheStats {
     pub hits: u64,
     /// Chunks looked for in vain.
     pub misses: u64,
+    /// Chunks decoded, for the cache or past it.
+    pub decoded: u64,
 }
 
 /// What an entry costs beside its chunk's bytes: table, list, two allocations.
-const ENTRY_NBYTES: usize = 192;
+pub const ENTRY_NBYTES: usize = 192;
 
 impl Entry {
     fn nbytes(&self) -> usize {
@@ -69,6 +71,11 @@ impl ChunkCache {
         self.stats.hits += 1;
         entry.read = read;
         Some(Arc::clone(&entry.chunk))
+    }
+
+    /// Whether the chunk is held, without using it.
+    pub fn holds(&self, key: ChunkKey) -> bool {
+        self.entries.contains(&key)
     }
 
     /// Offer a chunk that read number `read` has decoded.

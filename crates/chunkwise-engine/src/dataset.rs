@@ -1,7 +1,7 @@
 //! What does the engine know of a dataset?
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use chunkwise_codec::Pipeline;
 use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan};
@@ -54,6 +54,10 @@ pub struct Dataset {
     /// are read by one path.
     pub(crate) grid: ChunkGrid,
     pub(crate) chunk_nbytes: u64,
+    /// The chunk of which a read last wanted a part; see `ahead.rs`.
+    pub(crate) last_wanted: AtomicU64,
+    /// For work that outlives a call.
+    pub(crate) itself: Weak<Dataset>,
 }
 
 /// A contiguous dataset is cut into slabs of about this size, to be read in parallel.
@@ -92,7 +96,7 @@ impl Dataset {
     ///
     /// # Errors
     /// When the shapes do not fit together or cannot be counted in 64 bits.
-    pub fn new(info: DatasetInfo, storage: Arc<dyn Storage>) -> Result<Self, ReadError> {
+    pub fn new(info: DatasetInfo, storage: Arc<dyn Storage>) -> Result<Arc<Self>, ReadError> {
         let size = info.element_size as u64;
         let grid = match &info.layout {
             Layout::Chunked { chunk, .. } => ChunkGrid::new(&info.shape, chunk)?,
@@ -107,7 +111,12 @@ impl Dataset {
             return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { number, storage, info, grid, chunk_nbytes })
+        // No chunk comes after this one.
+        let last_wanted = AtomicU64::new(u64::MAX);
+        Ok(Arc::new_cyclic(|itself| {
+            let itself = Weak::clone(itself);
+            Self { number, storage, info, grid, chunk_nbytes, last_wanted, itself }
+        }))
     }
 
     /// Elements in each dimension, slowest first.

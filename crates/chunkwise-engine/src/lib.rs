@@ -5,8 +5,10 @@
 //! else has found out ([`DatasetInfo`]: shape, layout, filters, addresses) and a
 //! [`Storage`] that gives bytes; from there on everything happens here.
 
+mod ahead;
 mod cache;
 mod dataset;
+mod decode;
 mod error;
 mod index;
 mod limits;

@@ -11,7 +11,8 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::cache::{CacheStats, ChunkCache};
+use crate::ahead::Jobs;
+use crate::cache::{CacheStats, ChunkCache, ChunkKey, Decoded};
 use crate::limits::{default_cache_nbytes, thread_limit};
 
 /// What the reads of one process share.
@@ -20,6 +21,10 @@ pub struct ProcessState {
     cache: Mutex<ChunkCache>,
     /// None where one thread is all there is, or the system gives no more.
     pool: OnceLock<Option<ThreadPool>>,
+    /// Chunks that are being decoded ahead.
+    pub jobs: Jobs,
+    /// Chunks decoded.
+    decoded: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
     reads: AtomicU64,
 }
@@ -37,6 +42,8 @@ impl ProcessState {
         Self {
             cache: Mutex::new(ChunkCache::new(default_cache_nbytes())),
             pool: OnceLock::new(),
+            jobs: Jobs::default(),
+            decoded: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
     }
@@ -78,6 +85,21 @@ impl ProcessState {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The chunk, from the cache or from a thread that is decoding it ahead.
+    pub fn cached(&self, key: ChunkKey, read: u64) -> Option<Decoded> {
+        let found = self.cache().get(key, read);
+        // A job that ends between the two looks has left its chunk in the cache.
+        found.or_else(|| self.jobs.wait_for(key)).or_else(|| {
+            let mut cache = self.cache();
+            if cache.holds(key) { cache.get(key, read) } else { None }
+        })
+    }
+
+    /// Note that a chunk is decoded.
+    pub fn count_decoded(&self) {
+        self.decoded.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The pool, made when first needed; None means: work on the calling thread.
     pub fn pool(&self) -> Option<&ThreadPool> {
         self.pool
@@ -100,7 +122,9 @@ impl ProcessState {
 
 /// What the cache of this process holds and has done.
 pub fn cache_stats() -> CacheStats {
-    ProcessState::of_this_process().cache().stats()
+    let state = ProcessState::of_this_process();
+    let decoded = state.decoded.load(Ordering::Relaxed);
+    CacheStats { decoded, ..state.cache().stats() }
 }
 
 /// Threads that reading uses in this process.

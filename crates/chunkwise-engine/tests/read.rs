@@ -19,7 +19,7 @@ struct Model {
     size: usize,
     /// Row-major elements of the whole array.
     array: Vec<u8>,
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
 }
 
 /// Every element's bytes, distinct for neighbours.
@@ -216,7 +216,7 @@ fn a_walk_of_rows_never_decodes_twice() {
 }
 
 /// One chunk of four bytes with the given record, behind deflate.
-fn one_chunk(storage: Vec<u8>, address: u64, stored_nbytes: u64, chunk: u64) -> Dataset {
+fn one_chunk(storage: Vec<u8>, address: u64, stored_nbytes: u64, chunk: u64) -> Arc<Dataset> {
     let mut builder = ChunkIndexBuilder::default();
     builder.push(0, ChunkRecord { address, stored_nbytes, filter_mask: 0 }).unwrap();
     let layout = Layout::Chunked {

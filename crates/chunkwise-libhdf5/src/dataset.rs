@@ -13,7 +13,7 @@ use crate::chunks::list_chunks;
 use crate::{BindError, Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
-pub type Described = Result<Dataset, Unsuited>;
+pub type Described = Result<Arc<Dataset>, Unsuited>;
 
 fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
     Err(Unsuited::Reason(reason.into()))

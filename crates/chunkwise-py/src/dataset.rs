@@ -46,7 +46,7 @@ impl PyDataset {
             match unsafe {
                 chunkwise_libhdf5::describe(&library.library, dataset_id, memory_type_id)
             } {
-                Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(Arc::new(dataset)),
+                Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
                 Err(Unsuited::Failed(error)) => {

@@ -38,6 +38,7 @@ fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("budget_nbytes", stats.budget_nbytes)?;
     dict.set_item("hits", stats.hits)?;
     dict.set_item("misses", stats.misses)?;
+    dict.set_item("decoded", stats.decoded)?;
     Ok(dict)
 }
 

@@ -1,0 +1,163 @@
+//! How is one chunk fetched from storage and decoded?
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use chunkwise_codec::{DecodeError, Scratch, resize};
+use chunkwise_select::Dims;
+
+use crate::cache::Decoded;
+use crate::dataset::Layout;
+use crate::process::ProcessState;
+use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
+
+/// What a thread reuses from chunk to chunk.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub stored: Vec<u8>,
+    raw: Vec<u8>,
+    scratch: Scratch,
+}
+
+impl Buffers {
+    /// Buffers larger than this are given back after a read.
+    const KEEP_NBYTES: usize = 32 << 20;
+
+    fn trim(&mut self) {
+        for buffer in [&mut self.stored, &mut self.raw] {
+            if buffer.capacity() > Self::KEEP_NBYTES {
+                *buffer = Vec::new();
+            }
+        }
+        self.scratch.trim(Self::KEEP_NBYTES);
+    }
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+/// Run `work` with this thread's buffers.
+pub(crate) fn with_buffers<T>(work: impl FnOnce(&mut Buffers) -> T) -> T {
+    BUFFERS.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut buffers) => {
+            let outcome = work(&mut buffers);
+            buffers.trim();
+            outcome
+        }
+        // Unreachable while chunk work does not call back into the pool; correct if it
+        // ever does.
+        Err(_) => work(&mut Buffers::default()),
+    })
+}
+
+/// A chunk behind filters.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredChunk {
+    pub chunk_index: Dims,
+    pub record: ChunkRecord,
+}
+
+impl Dataset {
+    /// Decode a chunk into `out`, which is of a chunk's length.
+    pub(crate) fn decode_into(&self, chunk: &StoredChunk, out: &mut [u8]) -> Result<(), ReadError> {
+        with_buffers(|Buffers { stored, scratch, .. }| {
+            self.fetch(chunk, stored)?;
+            self.decode(chunk, stored, scratch, out)
+        })
+    }
+
+    /// Decode a chunk into a buffer that the thread reuses, and look at it there.
+    pub(crate) fn decode_and(
+        &self,
+        chunk: &StoredChunk,
+        look: impl FnOnce(&[u8]),
+    ) -> Result<(), ReadError> {
+        with_buffers(|Buffers { stored, raw, scratch }| {
+            self.fetch(chunk, stored)?;
+            resize(raw, self.chunk_len()?)?;
+            self.decode(chunk, stored, scratch, raw)?;
+            look(raw);
+            Ok(())
+        })
+    }
+
+    /// Decode a chunk into memory of its own, to be kept.
+    pub(crate) fn decode_new(&self, chunk: &StoredChunk) -> Result<Decoded, ReadError> {
+        with_buffers(|Buffers { stored, scratch, .. }| {
+            self.fetch(chunk, stored)?;
+            let mut raw = Vec::new();
+            resize(&mut raw, self.chunk_len()?)?;
+            self.decode(chunk, stored, scratch, &mut raw)?;
+            Ok(Arc::new(raw))
+        })
+    }
+
+    /// Bytes of a decoded chunk.
+    fn chunk_len(&self) -> Result<usize, ReadError> {
+        usize::try_from(self.chunk_nbytes).map_err(|_| ReadError::Memory(Some(self.chunk_nbytes)))
+    }
+
+    /// Fill `stored` with the chunk's bytes as they are in the file, unless they could not
+    /// hold a chunk at all.
+    fn fetch(&self, chunk: &StoredChunk, stored: &mut Vec<u8>) -> Result<(), ReadError> {
+        let ChunkRecord { address, stored_nbytes: len, filter_mask } = chunk.record;
+        // Filters add little to a chunk that does not shrink.  A claim far beyond that
+        // is checked against the file before memory is spent on it.
+        if len > self.chunk_nbytes.saturating_add(1 << 20) {
+            let end = self.storage.end();
+            if address.checked_add(len).is_none_or(|last| last > end) {
+                return Err(ReadError::TruncatedChunk { place: self.place(chunk), end });
+            }
+        }
+        let nbytes = usize::try_from(len).map_err(|_| ReadError::Memory(Some(len)))?;
+        if let Layout::Chunked { pipeline, .. } = &self.info.layout {
+            pipeline
+                .check_len(nbytes, filter_mask, self.chunk_len()?)
+                .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
+        }
+        resize(stored, nbytes)?;
+        let read = self.storage.read_at(address, stored);
+        read.map_err(|error| self.name_chunk(error, chunk))
+    }
+
+    /// Say which chunk is cut off; a contiguous dataset's slabs are no chunks of the file.
+    pub(crate) fn name_chunk(&self, error: ReadError, chunk: &StoredChunk) -> ReadError {
+        match (error, &self.info.layout) {
+            (ReadError::Truncated { end, .. }, Layout::Chunked { .. }) => {
+                ReadError::TruncatedChunk { place: self.place(chunk), end }
+            }
+            (other, _) => other,
+        }
+    }
+
+    fn decode(
+        &self,
+        chunk: &StoredChunk,
+        stored: &[u8],
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), ReadError> {
+        let Layout::Chunked { pipeline, unfiltered_partial_chunks, .. } = &self.info.layout else {
+            // Contiguous data never comes here: it has no filters.
+            return Ok(());
+        };
+        ProcessState::of_this_process().count_decoded();
+        let short = DecodeError::TooShort { len: stored.len(), expected: out.len() };
+        let decoded = if *unfiltered_partial_chunks && self.grid.is_partial(&chunk.chunk_index) {
+            Err(short)
+        } else {
+            pipeline.decode(stored, chunk.record.filter_mask, scratch, out)
+        };
+        decoded.map_err(|source| ReadError::Decode { place: self.place(chunk), source })
+    }
+
+    fn place(&self, chunk: &StoredChunk) -> ChunkPlace {
+        let origin = chunk.chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c);
+        ChunkPlace {
+            chunk_origin: origin.collect(),
+            address: chunk.record.address,
+            stored_nbytes: chunk.record.stored_nbytes,
+        }
+    }
+}
