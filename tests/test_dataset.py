@@ -367,3 +367,15 @@ def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
             d[wrong]
         assert "face.h5: dataset /a/b/chunked" in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def test_filters_in_the_grammar(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "filters.h5", "w") as f:
+        data = np.zeros((8, 8))
+        f.create_dataset("two", data=data, chunks=(4, 4), shuffle=True, compression=4)
+        f.create_dataset("none", data=data, chunks=(4, 4))
+        f.create_dataset("contiguous", data=data)
+    with chunkwise.open(tmp_path / "filters.h5") as ours:
+        assert dataset(ours, "two").filters == "shuffle+deflate:4"
+        assert dataset(ours, "none").filters == "none"
+        assert dataset(ours, "contiguous").filters == "none"

@@ -18,6 +18,7 @@ from h5py import AttributeManager, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import OversizedChunkError, SelectionError, UsageError
+from chunkwise.grammar import Pipeline
 from chunkwise.selection import Selection
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Dataset:
     def chunks(self) -> tuple[int, ...] | None:
         """Shape of a chunk in elements; None when the dataset is not chunked."""
         return cast("tuple[int, ...] | None", self._h5.chunks)
+
+    @property
+    def filters(self) -> str:
+        """Filters in the order of the pipeline, as ``shuffle+deflate:4``; ``none`` without."""
+        return str(Pipeline.from_dcpl(self._h5.id.get_create_plist()))
 
     @property
     def fillvalue(self) -> Any:
