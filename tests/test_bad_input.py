@@ -85,3 +85,18 @@ def test_bad_input_is_one_line_and_code_2(
     assert done.stderr.startswith("chunkwise: ")
     assert words in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_name_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "names.h5", "w") as f:
+        f["höhe"] = 1
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("chunkwise")), "inspect", str(tmp_path / "names.h5")],
+        env={**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "h\\xf6he" in done.stdout

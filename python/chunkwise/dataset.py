@@ -286,17 +286,22 @@ class Dataset:
         # so that reads do not wait for another thread's call of libhdf5.
         if native is not None and self._id.id:
             return native
-        if not self._id.valid:
-            self._release()
-            raise UsageError("the dataset's file is closed")
-        dtype = self.dtype
-        enum = h5py.check_enum_dtype(dtype) is not None
-        memory_type = h5t.py_create(dtype, logical=enum)
-        native = _native.Dataset(library(), self._id.id, memory_type.id, dtype, self._label())
-        if native.reason is None:
-            self._fixed = (self.shape, dtype)
-        self._native = native
-        return native
+        # Under h5py's lock no other thread can close the file meanwhile, and the first of
+        # several threads lists the chunks for all.
+        with h5py._objects.phil:
+            if not self._id.valid:
+                self._release()
+                raise UsageError("the dataset's file is closed")
+            if self._native is not None:
+                return self._native
+            dtype = self.dtype
+            enum = h5py.check_enum_dtype(dtype) is not None
+            memory_type = h5t.py_create(dtype, logical=enum)
+            native = _native.Dataset(library(), self._id.id, memory_type.id, dtype, self._label())
+            if native.reason is None:
+                self._fixed = (self.shape, dtype)
+            self._native = native
+            return native
 
     def _release(self) -> None:
         """Let go of the file's descriptor and of the chunks in the cache."""

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::Dataset;
 use crate::cache::{ChunkKey, Decoded, ENTRY_NBYTES};
@@ -115,7 +115,10 @@ impl Dataset {
         }
         let state = ProcessState::of_this_process();
         let Some(pool) = state.pool() else { return };
-        let ahead = pool.current_num_threads() as u64;
+        let ahead = state.cache().worth_ahead(pool.current_num_threads()) as u64;
+        if ahead == 0 {
+            return;
+        }
         // What is decoded ahead must not drive out what is being read.
         let cost = self.chunk_nbytes.saturating_add(ENTRY_NBYTES as u64);
         let budget = state.cache().stats().budget_nbytes as u64;
@@ -129,15 +132,15 @@ impl Dataset {
             if state.cache().holds(key) {
                 continue;
             }
-            let (Some(dataset), Some(job)) = (self.itself.upgrade(), state.jobs.begin(key)) else {
-                continue;
-            };
+            let Some(job) = state.jobs.begin(key) else { continue };
+            // A dataset that is closed meanwhile is not kept open for this.
+            let dataset = Weak::clone(&self.itself);
             pool.spawn(move || {
                 let state = ProcessState::of_this_process();
                 let chunk = StoredChunk { chunk_index, record };
                 state.jobs.run(key, &job, || {
-                    let decoded = dataset.decode_new(&chunk).ok()?;
-                    state.cache().put(key, Arc::clone(&decoded), read);
+                    let decoded = dataset.upgrade()?.decode_new(&chunk).ok()?;
+                    state.cache().put_ahead(key, Arc::clone(&decoded), read);
                     Some(decoded)
                 });
             });

@@ -21,6 +21,8 @@ struct Entry {
     chunk: Decoded,
     /// The read that last used it.
     read: u64,
+    /// Decoded ahead, and not yet wanted.
+    ahead: bool,
 }
 
 /// What the cache holds and has done since the process started.
@@ -52,6 +54,10 @@ pub struct ChunkCache {
     entries: LruCache<ChunkKey, Entry>,
     /// Entries of each dataset that has any, so that most are forgotten for nothing.
     counts: HashMap<u64, usize>,
+    /// Of the chunks that were decoded ahead, those that were wanted, and those that had to
+    /// go before they were.
+    ahead_used: usize,
+    ahead_wasted: usize,
     stats: CacheStats,
 }
 
@@ -59,7 +65,13 @@ impl ChunkCache {
     /// An empty cache that may hold `budget_nbytes`.
     pub fn new(budget_nbytes: usize) -> Self {
         let stats = CacheStats { budget_nbytes, ..CacheStats::default() };
-        Self { entries: LruCache::unbounded(), counts: HashMap::new(), stats }
+        Self {
+            entries: LruCache::unbounded(),
+            counts: HashMap::new(),
+            ahead_used: 0,
+            ahead_wasted: 0,
+            stats,
+        }
     }
 
     /// The chunk, if it is held; marks it as used by read number `read`.
@@ -70,6 +82,7 @@ impl ChunkCache {
         };
         self.stats.hits += 1;
         entry.read = read;
+        self.ahead_used += usize::from(std::mem::take(&mut entry.ahead));
         Some(Arc::clone(&entry.chunk))
     }
 
@@ -80,7 +93,28 @@ impl ChunkCache {
 
     /// Offer a chunk that read number `read` has decoded.
     pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        let entry = Entry { chunk, read };
+        self.keep(key, Entry { chunk, read, ahead: false });
+    }
+
+    /// Offer a chunk that was decoded because read number `read` may be followed by one
+    /// that wants it.
+    pub fn put_ahead(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
+        self.keep(key, Entry { chunk, read, ahead: true });
+    }
+
+    /// How many chunks to decode ahead: one until that has paid, then one for each of
+    /// `threads`, and none while too many had to go before they were wanted (a walk
+    /// through so many datasets at once that their chunks drive each other out).
+    pub fn worth_ahead(&self, threads: usize) -> usize {
+        match (self.ahead_used, self.ahead_wasted) {
+            (used, wasted) if wasted > 2 + used / 8 => 0,
+            (0, _) => 1,
+            _ => threads,
+        }
+    }
+
+    fn keep(&mut self, key: ChunkKey, entry: Entry) {
+        let read = entry.read;
         let nbytes = entry.nbytes();
         while self.stats.held_nbytes + nbytes > self.stats.budget_nbytes {
             match self.entries.peek_lru() {
@@ -100,6 +134,7 @@ impl ChunkCache {
 
     fn drop_oldest(&mut self) {
         if let Some((key, entry)) = self.entries.pop_lru() {
+            self.ahead_wasted += usize::from(entry.ahead);
             self.account_for_loss(key, &entry);
         }
     }
@@ -183,6 +218,19 @@ mod tests {
         }
         assert!(hits >= 4 * 5, "{hits} hits");
         assert!(cache.stats().held_nbytes <= 100_000);
+    }
+
+    #[test]
+    fn decoding_ahead_grows_when_it_pays_and_stops_when_it_does_not() {
+        let mut cache = ChunkCache::new(100_000);
+        assert_eq!(cache.worth_ahead(8), 1);
+        cache.put_ahead((1, 0), chunk(10), 0);
+        assert!(cache.get((1, 0), 1).is_some());
+        assert_eq!(cache.worth_ahead(8), 8);
+        for position in 1..14 {
+            cache.put_ahead((1, position), chunk(10), position);
+        }
+        assert_eq!(cache.worth_ahead(8), 0);
     }
 
     #[test]

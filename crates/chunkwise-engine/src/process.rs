@@ -109,7 +109,13 @@ impl ProcessState {
                     return None;
                 }
                 let named = |i| format!("chunkwise-{i}");
-                ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build().ok()
+                ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .thread_name(named)
+                    // Work done ahead that panics is lost, and done again by the reader.
+                    .panic_handler(|_| {})
+                    .build()
+                    .ok()
             })
             .as_ref()
     }

@@ -18,6 +18,10 @@ use crate::{ChunkRecord, Dataset, ReadError};
 
 /// Fewer bytes than this are not worth waking other threads for.
 const PARALLEL_NBYTES: u64 = 128 << 10;
+/// Copying fewer bytes than this, out of at most so many chunks, takes less time than
+/// waking other threads.
+const SMALL_NBYTES: u64 = 128 << 10;
+const SMALL_CHUNKS: u64 = 4096;
 
 impl Dataset {
     /// Read `slab` into `out`, row-major in the selection's shape.
@@ -40,8 +44,15 @@ impl Dataset {
         Ok(Plan::new(&self.grid, slab)?)
     }
 
-    /// The most bytes that carrying out `plan` may decode and copy.
+    /// The most bytes that carrying out `plan` may decode and copy, a single chunk that is
+    /// cached excepted.
     pub fn work_nbytes(&self, plan: &Plan<'_>) -> u64 {
+        if plan.len() == 1 && self.chunk_nbytes >= PARALLEL_NBYTES {
+            let key = (self.number, plan.task(0).linear_index());
+            if ProcessState::of_this_process().cache().holds(key) {
+                return plan.summary().selected_elements * self.info.element_size as u64;
+            }
+        }
         plan.len().saturating_mul(self.chunk_nbytes)
     }
 
@@ -81,10 +92,80 @@ impl Dataset {
         if plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
             return (0..plan.len()).try_for_each(one);
         }
-        match state.pool() {
-            None => (0..plan.len()).try_for_each(one),
-            Some(pool) => pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one)),
+        let Some(pool) = state.pool() else { return (0..plan.len()).try_for_each(one) };
+        if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
+            return pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one));
         }
+        // A small read of chunks that are mostly cached is over before another thread wakes:
+        // only what has to be decoded is worth sharing.
+        let left: Vec<u64> = (0..plan.len())
+            .filter(|&number| {
+                // SAFETY: as above; one task after the other.
+                !unsafe { self.read_cached(&plan.task(number), read, &result) }
+            })
+            .collect();
+        match left.as_slice() {
+            [] => Ok(()),
+            &[number] => one(number),
+            left => pool.install(|| left.par_iter().try_for_each(|&number| one(number))),
+        }
+    }
+
+    /// Copy one chunk's part if that needs neither storage nor decoding; false if it does.
+    ///
+    /// # Safety
+    /// As [`read_task`](Self::read_task).
+    unsafe fn read_cached(
+        &self,
+        task: &ChunkTask<'_>,
+        read: u64,
+        result: &SharedResult<'_>,
+    ) -> bool {
+        let position = task.linear_index();
+        match self.placement(position, &task.chunk_index()) {
+            Placement::Missing => {
+                // SAFETY: the caller's contract.
+                unsafe { self.fill(task, result) };
+                true
+            }
+            Placement::Raw { .. } => false,
+            Placement::Filtered(_) => {
+                let mut cache = ProcessState::of_this_process().cache();
+                let key = (self.number, position);
+                let found = if cache.holds(key) { cache.get(key, read) } else { None };
+                drop(cache);
+                if let Some(chunk) = &found {
+                    // SAFETY: the caller's contract.
+                    unsafe { self.copy(task, chunk, result) };
+                }
+                found.is_some()
+            }
+        }
+    }
+
+    /// Set the task's elements to the fill value, if there is one.
+    ///
+    /// # Safety
+    /// As [`read_task`](Self::read_task).
+    unsafe fn fill(&self, task: &ChunkTask<'_>, result: &SharedResult<'_>) {
+        let Some(fill) = &self.info.fill else { return };
+        task.for_each_strip(|strip| {
+            // SAFETY: the caller's contract.
+            let filled = unsafe { fill_strip(result, &strip, fill) };
+            debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+        });
+    }
+
+    /// Copy the task's elements out of its decoded chunk.
+    ///
+    /// # Safety
+    /// As [`read_task`](Self::read_task).
+    unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8], result: &SharedResult<'_>) {
+        task.for_each_strip(|strip| {
+            // SAFETY: the caller's contract.
+            let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
+            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+        });
     }
 
     /// Read one chunk's part.
@@ -102,13 +183,8 @@ impl Dataset {
         let chunk_index = task.chunk_index();
         match self.placement(position, &chunk_index) {
             Placement::Missing => {
-                if let Some(fill) = &self.info.fill {
-                    task.for_each_strip(|strip| {
-                        // SAFETY: the caller's contract.
-                        let filled = unsafe { fill_strip(result, &strip, fill) };
-                        debug_assert!(filled.is_some(), "a plan's strips lie within the result");
-                    });
-                }
+                // SAFETY: the caller's contract.
+                unsafe { self.fill(task, result) };
                 Ok(())
             }
             Placement::Raw { address } => with_buffers(|buffers| {
@@ -143,13 +219,8 @@ impl Dataset {
         result: &SharedResult<'_>,
     ) -> Result<(), ReadError> {
         let size = self.info.element_size;
-        let copy = |chunk: &[u8]| {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let copied = unsafe { copy_strip(chunk, result, &strip, size) };
-                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
-            });
-        };
+        // SAFETY: the caller's contract.
+        let copy = |chunk: &[u8]| unsafe { self.copy(task, chunk, result) };
         let key = (self.number, position);
         let state = ProcessState::of_this_process();
         if let Some(decoded) = state.cached(key, read) {

@@ -26,7 +26,13 @@ from chunkwise.bench.target import Target, look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import UsageError
 
-WORKER = (sys.executable, "-m", "chunkwise.bench.worker")
+# Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
+# user's data is not the one that is meant.
+WORKER = (
+    sys.executable,
+    "-c",
+    "import sys; del sys.path[0]; from chunkwise.bench.worker import main; main()",
+)
 DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
 # What a worker takes besides its timed reads: the interpreter, imports, the file.

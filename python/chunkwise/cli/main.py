@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -66,6 +67,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every expected error is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or pipe that cannot show a name gets it escaped, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(standalone_mode=False, prog_name="chunkwise")
         sys.exit(code if isinstance(code, int) else 0)
