@@ -142,6 +142,7 @@ def test_contiguous_can_be_asked_for(file: Path) -> None:
         (["t", "--cache", "0"], "cache of 0 bytes"),
         (["t", "--cache", "lots"], "not understood"),
         (["t", "--driver", "netcdf"], "unknown driver"),
+        (["t", "--driver", "chunkwise", "--cache", "8MiB"], "concerns libhdf5 and h5py"),
         (["t", "--repeat", "0"], "--repeat"),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 
 from chunkwise import bench
 from chunkwise.bench.run import WORKER, measure_in_worker, warm
+from chunkwise.bench.target import look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import SelectionError, UsageError
 
@@ -272,6 +273,25 @@ def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
     else:
         results = bench.run(path, "x", ["all"], ["h5py"], repeat=1)
         assert results.cells[0].problem is None
+
+
+def test_layouts_are_named_truly(tmp_path: Path) -> None:
+    path = tmp_path / "layouts.h5"
+    data = np.arange(12, dtype="<i4")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("chunked", data=data, chunks=(4,))
+        f.create_dataset("contiguous", data=data)
+        external = [(str(tmp_path / "raw"), 0, data.nbytes)]
+        f.create_dataset("external", data=data, external=external)
+        virtual = h5py.VirtualLayout((12,), "<i4")
+        virtual[:] = h5py.VirtualSource(path, "contiguous", (12,))
+        f.create_virtual_dataset("virtual", virtual)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((12,))
+        h5py.h5d.create(f.id, b"compact", h5py.h5t.STD_I32LE, space, properties)
+    for name in ("chunked", "contiguous", "external", "virtual", "compact"):
+        assert look(path, name).layout == name
 
 
 def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:

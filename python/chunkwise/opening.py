@@ -11,6 +11,7 @@ import difflib
 import errno
 import os
 import re
+import shlex
 import stat
 from collections import Counter
 from collections.abc import Iterable
@@ -152,6 +153,7 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
     largest: h5py.Dataset | None = None
     largest_nbytes = 0
     others: Counter[str] = Counter()
+    without_chunks: str | None = None
     for entry in walk(file):
         if entry.kind == "unreadable":
             others["unreadable"] += 1
@@ -161,6 +163,8 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
         why_not = _unfit(dataset)
         if why_not:
             others[why_not] += 1
+            if why_not == "not chunked" and dataset.shape and without_chunks is None:
+                without_chunks = entry.path
             continue
         nbytes = dataset.size * dataset.id.get_type().get_size()
         if nbytes > largest_nbytes:
@@ -168,9 +172,14 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
     if largest is not None:
         return largest
     held = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
+    hint = ""
+    if without_chunks is not None:
+        arguments = shlex.join([str(file.filename), without_chunks.removeprefix("/")])
+        hint = f"; name one to measure it: chunkwise bench {printable(arguments)}"
     raise DatasetNotFoundError(
         f"{printable(str(file.filename))}: no chunked dataset with data of fixed size; "
         + (f"its datasets: {held}" if held else "it holds no dataset at all")
+        + hint
     )
 
 

@@ -15,10 +15,17 @@ from dataclasses import dataclass, replace
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.environment import available_memory_nbytes
 from chunkwise.bench.geometry import Walk
-from chunkwise.bench.layout import balanced_chunks, line_axis, repack_command
+from chunkwise.bench.layout import (
+    can_repack,
+    chunks_for_cache,
+    copy_name,
+    hash_slots,
+    line_axis,
+    repack_command,
+)
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
-from chunkwise.bench.words import format_ratio, format_seconds
+from chunkwise.bench.words import LAYOUTS, format_ratio, format_seconds
 from chunkwise.grammar import format_shape, format_size
 
 # A pattern is slow if the same data takes so many times as long as in the best one.
@@ -33,7 +40,8 @@ MUCH_DECODED = 16
 CALL_S = 2e-4
 # Call overhead that sums up to less is not worth a word.
 NOTICED_S = 1.0
-LARGEST_CACHE_NBYTES = 1 << 30
+# A cache beyond this is not what a reader should be told to give one dataset.
+LARGEST_CACHE_NBYTES = 512 << 20
 # What was measured to gain so much comes before a remedy that was only computed.
 MUCH_FASTER = 5.0
 
@@ -47,7 +55,8 @@ class Advice:
     why : str
         One sentence.
     fix : str or None
-        A line of Python or a shell command; None if nothing needs to be done.
+        A line of Python or a shell command, or a command and the line that its
+        output is to be opened with; None if nothing needs to be done.
     effect : str or None
         What the fix changes, and whether that was measured or computed.
     """
@@ -72,10 +81,15 @@ def explain(results: Results) -> Advice | None:
     worst = max(cells, key=_total)
     alike = [c for c in cells if (c.driver, c.cache_nbytes) == (worst.driver, worst.cache_nbytes)]
     best = min(alike, key=_total)
-    if _total(worst) >= SLOW * _total(best):
+    # Where all patterns decode chunks again and again, the best one is no measure.
+    alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
+    if alone or _total(worst) >= SLOW * _total(best):
         reason = _slow_pattern(results, worst, best, alike)
         if reason is not None:
             return reason
+    cured = _cured(results, worst)
+    if cured is not None:
+        return _beside(_other_cache(results.target, worst, cured), results, worst)
     return _no_slow_pattern(results, worst)
 
 
@@ -107,36 +121,68 @@ def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
     return walk.chunks_per_operation >= MANY_CHUNKS and decoded >= MUCH_DECODED * asked
 
 
+def _piecemeal(target: Target, cell: Cell) -> bool:
+    """Whether libhdf5 reads just the elements it needs, as from contiguous storage.
+
+    It does so from a chunk that is neither filtered nor fits its cache.
+    """
+    return target.filters == "none" and target.chunk_nbytes > _cache_nbytes(cell)
+
+
+def _decodes(target: Target, cell: Cell) -> float:
+    """Return how often the walk decodes each chunk; 1 where there is nothing to decode."""
+    if target.chunks is None or _piecemeal(target, cell):
+        return 1.0
+    cached = _cache_nbytes(cell) // target.chunk_nbytes
+    return _walk(target, cell).decodes_per_chunk(cached)
+
+
 def _slow_pattern(
     results: Results, worst: Cell, best: Cell, alike: Sequence[Cell]
 ) -> Advice | None:
     """Explain a pattern that takes much longer than the best of those measured alike."""
     target = results.target
-    cache_nbytes = _cache_nbytes(worst)
-    # From a chunk that is neither filtered nor fits its cache, libhdf5 reads just the
-    # elements it needs, as from contiguous storage.
-    piecemeal = target.filters == "none" and target.chunk_nbytes > cache_nbytes
-    if target.chunks is not None and not piecemeal:
+    decodes = _decodes(target, worst)
+    if decodes >= SLOW:
         walk = _walk(target, worst)
-        decodes = walk.decodes_per_chunk(cache_nbytes // target.chunk_nbytes)
-        if decodes >= SLOW:
-            affordable = min(LARGEST_CACHE_NBYTES, available_memory_nbytes() // 4)
-            too_much = walk.chunks_to_cache() * target.chunk_nbytes > affordable
-            too_many = too_much or _goes_through_many(target, worst, walk)
-            if too_many and _cured(results, worst) is None:
-                return _instead(_layout(target, worst, walk), results, worst)
-            return _beside(_cache(results, worst, walk, decodes), results, worst)
+        held = _chunks_to_hold(target, walk, decodes)
+        if held is None and _cured(results, worst) is None:
+            return _instead(_layout(target, worst, walk), results, worst)
+        return _beside(_cache(results, worst, walk, decodes, held), results, worst)
     each = worst.spread(lambda m: m.mean_s)
-    if each is not None and each.median <= CALL_S:
+    call = worst.spread(lambda m: m.median_s)
+    # Where a few reads decode and the many others do not, the mean is no call's cost.
+    if each and call and call.median <= CALL_S and each.median <= 2 * call.median:
         largest = max(alike, key=lambda cell: math.prod(cell.access.block))
-        return _calls(results, worst, largest, each.median)
-    return _scattered(target, worst, best) if piecemeal or target.chunks is None else None
+        return _calls(results, worst, largest, call.median)
+    if target.chunks is None or _piecemeal(target, worst):
+        advice = _scattered(results, worst, best)
+        offer = _instead if target.chunks is None else _beside
+        return offer(advice, results, worst)
+    return None
+
+
+def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
+    """Return how many chunks a larger cache should hold; None if no such cache would do.
+
+    The one that leaves the fewest decodes, and of equals the smallest.
+    """
+    affordable = [
+        held
+        for held in {*walk.footprints(), walk.chunks_to_cache()}
+        if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES
+        and decodes >= SLOW * walk.decodes_per_chunk(held)
+    ]
+    return min(affordable, key=lambda held: (walk.decodes_per_chunk(held), held), default=None)
 
 
 def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
     said = _measured(results, worst)
     if said is None:
+        if advice.fix is None and advice.effect and not _gain_at(results, worst):
+            effect = f"{advice.effect}; chunkwise was not measured here"
+            return replace(advice, fix=_open(results.target), effect=effect)
         return advice
     if _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None:
         return replace(advice, fix=_open(results.target), effect=f"measured: {said}")
@@ -194,8 +240,40 @@ def _cache_nbytes(cell: Cell) -> int:
     return cell.succeeded[0].actual_cache_nbytes or 0
 
 
-def _cache(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
-    """A cache that holds what the walk comes back to makes it decode once."""
+def _cache_line(target: Target, held: int) -> str:
+    """Return the line that opens a file with a cache for so many chunks."""
+    nbytes = _round_up(held * target.chunk_nbytes, 1 << 20)
+    return _open_with(target.file, nbytes, held)
+
+
+def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
+    # libhdf5 keeps one chunk for each slot of its hash table.
+    slots = "" if held is None else f", rdcc_nslots={hash_slots(held)}"
+    return f"h5py.File({_quoted(file)}, rdcc_nbytes={_in_mib(nbytes)}{slots})"
+
+
+def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
+    """Another cache was measured to help, though shapes alone do not tell why."""
+    return Advice(
+        f"The chunk cache decides: '{worst.access.name}' takes "
+        f"{format_seconds(_total(worst))} with {_named_cache(target, worst)}, and "
+        f"{format_seconds(_total(cured))} with {_named_cache(target, cured)}.",
+        _open_with(target.file, _cache_nbytes(cured)),
+        _measured_cache(target, worst, cured),
+    )
+
+
+def _measured_cache(target: Target, worst: Cell, cured: Cell) -> str:
+    return (
+        f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
+        f"'{worst.access.name}' {format_ratio(_total(worst) / _total(cured))} as fast"
+    )
+
+
+def _cache(
+    results: Results, worst: Cell, walk: Walk, decodes: float, needed: int | None
+) -> Advice:
+    """A cache that holds what the walk comes back to spares it the decodes."""
     target = results.target
     chunk = format_size(target.chunk_nbytes)
     cache = format_size(_cache_nbytes(worst))
@@ -212,20 +290,19 @@ def _cache(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
         )
     verb = "fetches" if target.filters == "none" else "decodes"
     why = f"{held}, so that reading '{worst.access.name}' {verb} each chunk about {times}."
-    nbytes = _round_up(walk.chunks_to_cache() * target.chunk_nbytes, 1 << 20)
-    arguments = f"rdcc_nbytes={_in_mib(nbytes)}"
-    # libhdf5 keeps one chunk for each slot of its hash table.
-    slots = worst.succeeded[0].actual_cache_nslots or 0
-    if walk.chunks_to_cache() * 10 > slots:
-        arguments += f", rdcc_nslots={walk.chunks_to_cache() * 10 + 1}"
-    effect = f"each chunk is then needed once instead of {times} (computed, not measured)"
     cured = _cured(results, worst)
     if cured is not None:
-        effect = (
-            f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
-            f"'{worst.access.name}' {format_ratio(_total(worst) / _total(cured))} as fast"
-        )
-    return Advice(why, f"h5py.File({_quoted(target.file)}, {arguments})", effect)
+        fix = _open_with(target.file, _cache_nbytes(cured))
+        return Advice(why, fix, _measured_cache(target, worst, cured))
+    assert needed is not None
+    after = walk.decodes_per_chunk(needed)
+    left = "once" if after < 1.05 else f"{format_ratio(after)}"
+    return Advice(
+        why,
+        _cache_line(target, needed),
+        f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
+        "(computed, not measured)",
+    )
 
 
 def _named_cache(target: Target, cell: Cell) -> str:
@@ -244,8 +321,14 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
         f"{walk.chunks_per_operation:,} chunks of {format_shape(target.chunks)}, "
         f"{format_size(decoded)} in all: {format_ratio(decoded / asked)} what it asks for."
     )
+    if not can_repack(target.filters):
+        return Advice(
+            why,
+            effect=f"no h5repack is offered: it may lack a filter of {target.filters}, and then "
+            "writes no data",
+        )
     axis = line_axis(target.shape, block)
-    chunks = balanced_chunks(target.shape, target.itemsize, axis)
+    chunks, needed = chunks_for_cache(target.shape, target.itemsize, axis, target.cache_nbytes)
     after = Walk(target.shape, block, chunks)
     if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
         return Advice(why)
@@ -255,7 +338,7 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     size = math.prod(chunks) * target.itemsize
     return Advice(
         why,
-        repack_command(target.file, target.dataset, chunks),
+        _repack(target, chunks, needed),
         f"such a read then needs {format_size(after.chunks_per_operation * size)} instead of "
         f"{format_size(decoded)}, and one of {format_shape(across)} "
         f"{format_size(plane_after * size)} instead of "
@@ -263,20 +346,52 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     )
 
 
-def _scattered(target: Target, worst: Cell, best: Cell) -> Advice:
+def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str:
+    """Return the command, and the line that its output needs if no default cache would do."""
+    command = repack_command(target.file, target.dataset, chunks, target.filters)
+    if needed_nbytes <= target.cache_nbytes:
+        return command
+    nbytes = _round_up(needed_nbytes, 1 << 20)
+    held = -(-nbytes // (math.prod(chunks) * target.itemsize))
+    return f"{command}\n{_open_with(copy_name(target.file), nbytes, held)}"
+
+
+def _stored(target: Target) -> str:
+    """Name the layout of a dataset without chunks, and who reads it."""
+    said = LAYOUTS[target.layout]
+    if target.layout == "contiguous":
+        return said
+    return f"{said}, and libhdf5 reads it, through chunkwise as well"
+
+
+def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
     """Without filters or a cache, what is not adjacent is fetched piece by piece."""
-    stored = "contiguous" if target.chunks is None else "not compressed, its chunks not cached"
+    target = results.target
+    stored = "not compressed, its chunks not cached"
+    if target.chunks is None:
+        stored = _stored(target)
     why = (
         f"The dataset is {stored}, and one read of '{worst.access.name}' "
         f"({format_shape(worst.access.block)}) gathers pieces from all over it: the same data "
         f"takes {format_ratio(_total(worst) / _total(best))} as long as by '{best.access.name}'."
     )
-    chunks = balanced_chunks(
-        target.shape, target.itemsize, line_axis(target.shape, worst.access.block)
-    )
+    cured = _cured(results, worst)
+    if cured is not None:
+        fix = _open_with(target.file, _cache_nbytes(cured))
+        return Advice(why, fix, _measured_cache(target, worst, cured))
+    if target.chunks is not None:
+        walk = _walk(target, worst)
+        held = walk.chunks_to_cache()
+        if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
+            effect = "each chunk is then fetched once, as a whole (computed, not measured)"
+            return Advice(why, _cache_line(target, held), effect)
+    elif target.layout != "contiguous":
+        return Advice(why)
+    axis = line_axis(target.shape, worst.access.block)
+    chunks, needed = chunks_for_cache(target.shape, target.itemsize, axis, target.cache_nbytes)
     return Advice(
         why,
-        repack_command(target.file, target.dataset, chunks),
+        _repack(target, chunks, needed),
         f"each read then fetches whole chunks of {format_shape(chunks)} (computed, not measured)",
     )
 
@@ -305,8 +420,18 @@ def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advic
 def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
     """No pattern stands out: what is left is decoding, or copying."""
     target = results.target
-    if target.chunks is None:
+    walk = None if target.chunks is None else _walk(target, worst)
+    if target.layout == "contiguous":
         why = "The dataset is contiguous and not compressed: reading it is copying it."
+    elif walk is None:
+        why = f"The dataset is {_stored(target)}."
+    elif not _piecemeal(target, worst) and _goes_through_many(target, worst, walk):
+        why = (
+            f"One read of '{worst.access.name}' goes through {walk.chunks_per_operation:,} "
+            f"chunks of {format_shape(target.chunks or ())}, many times what it asks for: the "
+            f"first is slow, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
+            "them for the next."
+        )
     elif target.filters == "none":
         why = "The chunks suit these patterns and are not compressed: reading is copying."
     else:

@@ -7,8 +7,18 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from chunkwise.bench.geometry import Walk
+
 # Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
 CHUNK_NBYTES = 1 << 20
+# Smaller chunks cost more to find and to start than to decode.
+SMALLEST_CHUNK_NBYTES = 1 << 15
+# What h5repack and nccopy have in every build.  With any other filter, h5repack may
+# write an empty dataset or file and still end with exit code 0.
+H5REPACK_FILTERS = frozenset({"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"})
+NCCOPY_FILTERS = frozenset({"deflate", "shuffle", "fletcher32"})
+FEWEST_SLOTS = 521
+MANY_SLOTS = 1_000_000
 
 
 def line_axis(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -54,16 +64,78 @@ def balanced_chunks(
     return tuple(map(chunk, range(len(shape))))
 
 
-def repack_command(file: str, dataset: str, chunks: Sequence[int]) -> str:
+def working_set(
+    shape: tuple[int, ...], block: tuple[int, ...], chunks: tuple[int, ...], itemsize: int
+) -> int:
+    """Return the bytes of the chunks that one read of a block touches."""
+    return Walk(shape, block, chunks).chunks_per_operation * math.prod(chunks) * itemsize
+
+
+def chunks_for_cache(
+    shape: tuple[int, ...], itemsize: int, axis: int, cache_nbytes: int
+) -> tuple[tuple[int, ...], int]:
+    """Return chunks whose lines and planes fit a chunk cache, if there are any.
+
+    Returns
+    -------
+    chunks : tuple of int
+        The largest balanced shape of which the chunks of a line fit
+        `cache_nbytes` and those of a plane do, too; if none does, that of
+        `CHUNK_NBYTES`.
+    needed_nbytes : int
+        The larger of the two: more than `cache_nbytes` if no shape fits.
+    """
+    line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+    plane = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    limit, found = CHUNK_NBYTES, []
+    while limit >= SMALLEST_CHUNK_NBYTES:
+        chunks = balanced_chunks(shape, itemsize, axis, limit)
+        needed = max(working_set(shape, b, chunks, itemsize) for b in (line, plane))
+        if needed <= cache_nbytes:
+            return chunks, needed
+        found.append((chunks, needed))
+        limit //= 2
+    return found[0]
+
+
+def hash_slots(chunks: int) -> int:
+    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
+
+    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each.
+    """
+    number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
+def copy_name(file: str) -> str:
+    """Return the name of the copy that `repack_command` makes."""
+    source = Path(file)
+    return source.with_name(f"{source.stem}_rechunked{source.suffix}").name
+
+
+def can_repack(filters: str) -> bool:
+    """Whether `h5repack` can be trusted with a pipeline such as ``shuffle+deflate:4``."""
+    return _names(filters) <= H5REPACK_FILTERS
+
+
+def _names(filters: str) -> set[str]:
+    return set() if filters == "none" else {part.split(":")[0] for part in filters.split("+")}
+
+
+def repack_command(file: str, dataset: str, chunks: Sequence[int], filters: str = "none") -> str:
     """Return the command that copies a file with one dataset in other chunks.
 
     ``nccopy`` for a variable in the root group of an ``.nc`` file, whose
-    conventions it keeps; ``h5repack`` for everything else.  Filters stay.
+    conventions it keeps, if it has the filters; ``h5repack`` for everything else.
+    Filters stay; ask `can_repack` before.
     """
     source = Path(file)
-    copy = source.with_name(f"{source.stem}_rechunked{source.suffix}").name
+    copy = copy_name(file)
     name = "/" + dataset.strip("/")
-    if source.suffix in (".nc", ".nc4") and name.count("/") == 1:
+    in_root = source.suffix in (".nc", ".nc4") and name.count("/") == 1
+    if in_root and _names(filters) <= NCCOPY_FILTERS:
         spelled = f"{name[1:]}:{','.join(map(str, chunks))}"
         return shlex.join(["nccopy", "-c", spelled, file, copy])
     spelled = f"{name}:CHUNK={'x'.join(map(str, chunks))}"

@@ -13,7 +13,7 @@ from rich.text import Text
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.words import format_seconds, format_speed
+from chunkwise.bench.words import LAYOUTS, format_seconds, format_speed
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
 
@@ -60,7 +60,7 @@ def _heading(results: Results) -> list[str]:
     target = results.target
     stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
     if target.chunks is None:
-        layout = "contiguous"
+        layout = LAYOUTS[target.layout]
     else:
         layout = f"chunks {format_shape(target.chunks)} ({format_size(target.chunk_nbytes)})"
     return [
@@ -128,6 +128,7 @@ def _figures(results: Results, cell: Cell) -> list[str]:
     repeats = len(cell.succeeded)
     width = (total.highest - total.lowest) / total.median if total.median else 0.0
     speed = results.speed(cell)
+    about = "~" if results.speed_is_estimated(cell) else ""
     # One read that is the whole pattern has one time, which need not stand there thrice.
     one = cell.total_operations == 1
     return [
@@ -135,7 +136,7 @@ def _figures(results: Results, cell: Cell) -> list[str]:
         "-" if one else mark + format_seconds(each.median),
         mark + format_seconds(total.median),
         f"{width:.0%}" if repeats > 1 else "-",
-        "-" if speed is None else mark + format_speed(speed),
+        "-" if speed is None else about + format_speed(speed),
     ]
 
 
@@ -205,9 +206,9 @@ def _show_advice(advice: Advice, console: Console) -> None:
     for part in textwrap.wrap(f"Why: {advice.why}", WIDTH):
         console.print(part, highlight=False, markup=False, style="bold")
     if advice.fix is not None:
-        # Never wrapped: it is there to be copied.
+        # Never wrapped: each line is there to be copied.
         console.print("What helps:", highlight=False)
-        console.print(Text(f"  {advice.fix}"), soft_wrap=True)
+        console.print(Text(textwrap.indent(advice.fix, "  ")), soft_wrap=True)
     if advice.effect is not None:
         effect = advice.effect[0].upper() + advice.effect[1:]
         for part in textwrap.wrap(f"{effect}.", WIDTH):

@@ -154,10 +154,17 @@ class Results:
 
         By total time, median against median; None where either has no figure.
         """
-        base = next(other for other in self.cells if other.access == cell.access)
+        base = self._base(cell)
         if base.total_s is None or not cell.total_s:
             return None
         return base.total_s / cell.total_s
+
+    def speed_is_estimated(self, cell: Cell) -> bool:
+        """Tell whether one of the two times behind `speed` is extrapolated."""
+        return cell.extrapolated or self._base(cell).extrapolated
+
+    def _base(self, cell: Cell) -> Cell:
+        return next(other for other in self.cells if other.access == cell.access)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return one row for each pattern, driver and cache: medians, spread, speed."""
@@ -183,6 +190,7 @@ class Results:
             "total_lowest_s": total and total.lowest,
             "total_highest_s": total and total.highest,
             "speed": self.speed(cell),
+            "speed_is_estimated": self.speed_is_estimated(cell),
             "status": problem.status if problem else "ok",
             "error": problem.error if problem else None,
         }

@@ -31,7 +31,8 @@ from chunkwise.errors import UsageError
 WORKER = (
     sys.executable,
     "-c",
-    "import sys; del sys.path[0]; from chunkwise.bench.worker import main; main()",
+    "import sys; sys.path[:] = filter(None, sys.path)\n"
+    "from chunkwise.bench.worker import main; main()",
 )
 DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
@@ -94,7 +95,9 @@ def run(
     begun = time.monotonic()
     target = look(file, dataset)
     plan = _plan(target, patterns, drivers, caches, repeat, seconds)
-    page_cache = warm(target.storage)
+    # Data that lies in other files is not warmed with this one.
+    elsewhere = target.layout in ("external", "virtual")
+    page_cache = "uncontrolled" if elsewhere else warm(target.storage)
     schedule = _Schedule(plan, repeat, begun + seconds, progress, tuple(worker), page_cache)
     cells = schedule.execute()
     return Results(target, cells, seconds, time.monotonic() - begun)

@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5p, h5z
+from h5py import h5d, h5p, h5z
 
 from chunkwise import grammar
 from chunkwise.errors import UsageError
@@ -51,6 +51,9 @@ class Target:
         Bytes allocated in the file.
     cache_nslots, cache_nbytes, cache_w0 : int, int, float
         The chunk cache that the installed h5py gives this dataset by default.
+    layout : str
+        ``chunked``, ``contiguous``, ``compact``, ``virtual``, or ``external``:
+        contiguous in files outside of this one.
     """
 
     file: str
@@ -66,6 +69,7 @@ class Target:
     cache_nslots: int
     cache_nbytes: int
     cache_w0: float
+    layout: str = "chunked"
 
     @property
     def nbytes(self) -> int:
@@ -122,6 +126,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             cache_nslots=int(nslots),
             cache_nbytes=int(nbytes),
             cache_w0=float(w0),
+            layout=_layout(properties),
         )
 
 
@@ -176,6 +181,15 @@ def missing_filter(properties: h5p.PropDCID) -> str | None:
             label = printable(name.decode("utf-8", "replace"))
             return f"filter {code} ({label})" if label else f"filter {code}"
     return None
+
+
+def _layout(properties: h5p.PropDCID) -> str:
+    """Name where a dataset's elements are."""
+    if properties.get_external_count():
+        return "external"  # H5Pget_layout calls these contiguous, too
+    return {h5d.CHUNKED: "chunked", h5d.COMPACT: "compact", h5d.VIRTUAL: "virtual"}.get(
+        properties.get_layout(), "contiguous"
+    )
 
 
 def _type_name(dataset: h5py.Dataset) -> str:

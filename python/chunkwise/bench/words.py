@@ -33,6 +33,14 @@ def format_speed(speed: float) -> str:
     return f"1/{1 / speed:,.0f}" if speed > 0 else "0x"
 
 
+LAYOUTS = {
+    "contiguous": "contiguous",
+    "compact": "compact (in the object header)",
+    "virtual": "virtual (made of other datasets)",
+    "external": "stored in external files",
+}
+
+
 def three_digits(value: float) -> str:
     """Write a number with three significant digits, and no exponent."""
     if value >= 99.95:

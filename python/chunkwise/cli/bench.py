@@ -10,7 +10,9 @@ from rich.console import Console
 
 from chunkwise import bench
 from chunkwise.bench import render
+from chunkwise.bench.drivers import DRIVERS, WITH_LIBRARY_CACHE
 from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
+from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 
 EXAMPLES = """\b
@@ -36,9 +38,9 @@ Examples:
 @click.option(
     "--cache",
     "caches",
-    default="default",
     metavar="SIZE,...",
-    help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own.",
+    help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own."
+    "  [default: default]",
 )
 @click.option(
     "--driver",
@@ -67,7 +69,7 @@ def command(
     file: str,
     dataset: str | None,
     patterns: tuple[str, ...],
-    caches: str,
+    caches: str | None,
     drivers: str,
     repeat: int,
     seconds: float,
@@ -78,14 +80,21 @@ def command(
     With nothing else said: three patterns on the largest chunked dataset, read
     by h5py and by chunkwise at their defaults, within 30 seconds.
     """
-    sizes = [None if text == "default" else parse_size(text) for text in _listed(caches)]
+    names = _listed(drivers)
+    if caches is not None and names and set(names) <= set(DRIVERS) - WITH_LIBRARY_CACHE:
+        raise UsageError(
+            "--cache concerns libhdf5 and h5py, which --driver leaves out: chunkwise has a "
+            "cache of its own; add one of the two, or leave --cache out"
+        )
+    texts = _listed("default" if caches is None else caches)
+    sizes = [None if text == "default" else parse_size(text) for text in texts]
     progress = Console(stderr=True)
     with progress.status("warming the page cache") as status:
         results = bench.run(
             file,
             dataset,
             patterns or None,
-            _listed(drivers),
+            names,
             sizes,
             repeat,
             seconds,
