@@ -250,6 +250,18 @@ class Dataset:
             plan["amplification"] = plan["decoded_nbytes"] / plan["selected_nbytes"]
         return plan
 
+    def prepare(self) -> None:
+        """Load the chunk index now, rather than within the first read.
+
+        Raises
+        ------
+        chunkwise.errors.UsageError
+            When the file is closed.
+        chunkwise.errors.CorruptDataError
+            When libhdf5 cannot describe the dataset.
+        """
+        self._bound()
+
     def walk(self, block: tuple[int, ...], max_operations: int, max_seconds: float) -> WalkResult:
         """Read block by block through the engine, timed, with no Python in the loop.
 

@@ -5,7 +5,9 @@
 //! near each other are read in one call, gaps included, and copied out.
 
 use chunkwise_select::{ChunkTask, Strip};
+use rayon::prelude::*;
 
+use crate::process::ProcessState;
 use crate::scatter::{SharedResult, copy_strip};
 use crate::{ReadError, Storage};
 
@@ -16,6 +18,9 @@ const DIRECT_NBYTES: u64 = 32 << 10;
 const GAP_NBYTES: u64 = 8 << 10;
 /// The most that one call reads for short runs.
 const GROUP_NBYTES: u64 = 256 << 10;
+
+/// A long run is shared among threads in pieces of this size.
+const PIECE_NBYTES: usize = 1 << 20;
 
 /// Read the elements of `task` from bytes stored row-major at `address`.
 ///
@@ -89,7 +94,7 @@ impl Group<'_, '_> {
             // SAFETY: the caller's contract.
             let out = unsafe { self.result.part(begin, len) };
             let address = self.address.saturating_add(piece.src * self.size);
-            return self.storage.read_at(address, out.unwrap_or_default());
+            return read_run(self.storage, address, out.unwrap_or_default());
         }
         if let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) {
             let gap = (piece.src - end_of(last)) * self.size;
@@ -121,6 +126,24 @@ impl Group<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Read one long run: copying it out of the page cache is worth sharing among threads,
+/// unless this is one of several that each read a run of their own.
+fn read_run(storage: &dyn Storage, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+    let on_pool = rayon::current_thread_index().is_some();
+    let pool = if on_pool || out.len() < 2 * PIECE_NBYTES {
+        None
+    } else {
+        ProcessState::of_this_process().pool()
+    };
+    let Some(pool) = pool else { return storage.read_at(address, out) };
+    pool.install(|| {
+        out.par_chunks_mut(PIECE_NBYTES).enumerate().try_for_each(|(number, piece)| {
+            let offset = (number * PIECE_NBYTES) as u64;
+            storage.read_at(address.saturating_add(offset), piece)
+        })
+    })
 }
 
 /// One past the last element of a strip, in the chunk.

@@ -102,11 +102,24 @@ pub fn walk_blocks<E: From<ReadError>>(
     Ok(record)
 }
 
-/// Zeroed bytes whose pages are not touched yet.
+/// Zeroed bytes whose pages are not touched yet; in huge pages where the system gives them
+/// on request, as NumPy asks for them for arrays of 4 MiB and more.
 fn zeroed(nbytes: usize) -> Result<Vec<u8>, ReadError> {
     // A reservation that fails says so; `vec!` would end the process.
     Vec::<u8>::new()
         .try_reserve_exact(nbytes)
         .map_err(|_| ReadError::Memory(Some(nbytes as u64)))?;
-    Ok(vec![0; nbytes])
+    let mut buffer = vec![0u8; nbytes];
+    #[cfg(target_os = "linux")]
+    if nbytes >= 4 << 20 {
+        const PAGE: usize = 4096;
+        let skip = buffer.as_ptr().align_offset(PAGE);
+        let whole = (nbytes - skip) / PAGE * PAGE;
+        // SAFETY: whole pages within the buffer; the advice does not change what they hold,
+        // and that it may be refused does not matter.
+        unsafe {
+            libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, libc::MADV_HUGEPAGE);
+        }
+    }
+    Ok(buffer)
 }

@@ -199,6 +199,14 @@ fn large_chunked_reads_equal_the_model() {
         .check(&Hyperslab::new(&[100, 200, 50], &[0, 3, 9], &ones, &[100, 150, 1], &ones).unwrap());
 }
 
+/// One unfiltered chunk, long enough to be read in pieces.
+#[test]
+fn a_long_run_equals_the_model() {
+    let model = contiguous(&[1, 900_001], 4);
+    model.check(&Hyperslab::all(&[1, 900_001]));
+    model.check(&Hyperslab::new(&[1, 900_001], &[0, 7], &[1, 1], &[1, 800_003], &[1, 1]).unwrap());
+}
+
 /// A sequential walk decodes each chunk once, chunks larger than the budget included.
 #[test]
 fn a_walk_of_rows_never_decodes_twice() {
