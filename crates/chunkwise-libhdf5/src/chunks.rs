@@ -47,7 +47,9 @@ impl Numbering {
         grid: &ChunkGrid,
         max_shape: &[hsize_t],
     ) -> Self {
-        if ![FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type) {
+        // A grid without chunks has no numbers; what a damaged file lists all the same is
+        // outside it.
+        if ![FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type) || grid.is_empty() {
             return Self::Coordinates;
         }
         let unlimited = max_shape.iter().position(|&most| most == hsize_t::MAX);
@@ -274,4 +276,35 @@ unsafe fn ask_for_each(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONVENTIONS: ChunkConventions = ChunkConventions {
+        address_includes_user_block: true,
+        has_chunk_iter: true,
+        chunk_iter_is_scaled: false,
+        arrays_count_largest_extent: true,
+    };
+
+    #[test]
+    fn an_inner_unlimited_dimension_is_numbered_first() {
+        let grid = ChunkGrid::new(&[3, 4], &[1, 2]).unwrap();
+        let numbering = |max_shape| Numbering::of(EXTENSIBLE_ARRAY, CONVENTIONS, &grid, max_shape);
+        assert_eq!(numbering(&[u64::MAX, 9]), Numbering::Coordinates);
+        assert_eq!(numbering(&[3, u64::MAX]), Numbering::Order { first: 1 });
+        let listed: Vec<_> = (0..6).map(|n| Numbering::position(1, n, &grid)).collect();
+        assert_eq!(listed, [0, 2, 4, 1, 3, 5].map(Some));
+        assert_eq!(Numbering::position(1, 6, &grid), None);
+    }
+
+    /// Dividing by the number of chunks along a dimension would panic within a callback.
+    #[test]
+    fn a_grid_without_chunks_is_never_numbered() {
+        let grid = ChunkGrid::new(&[0, 4], &[1, 2]).unwrap();
+        let numbering = Numbering::of(EXTENSIBLE_ARRAY, CONVENTIONS, &grid, &[9, u64::MAX]);
+        assert_eq!(numbering, Numbering::Coordinates);
+    }
 }

@@ -9,6 +9,8 @@ program, which only stands in for it, is smooth (`occam-smooth`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chunkwise.sample.noise import Floats, bell, element_hash, smooth
@@ -66,17 +68,10 @@ OCCAM = Sample(
     resolutions=_RESOLUTIONS,
 )
 
-OCCAM_SMOOTH = Sample(
+OCCAM_SMOOTH = replace(
+    OCCAM,
     name="occam-smooth",
     summary="ocean temperature without noise, highly compressible",
-    stands_for=_PAPER,
-    datasets=("/temperature",),
-    dtype="<f4",
-    shape=_RESOLUTIONS["1"],
-    chunk=(11, 8, 360),
-    filters="deflate:1",
     expected_ratio=(50.0, 200.0),
     values=_zonal_mean,
-    attributes=_ATTRIBUTES,
-    resolutions=_RESOLUTIONS,
 )
