@@ -84,3 +84,21 @@ def btree_key(path: Path, name: str, origin: tuple[int, ...]) -> int:
     content = path.read_bytes()
     assert content.count(record) == 1
     return content.index(record)
+
+
+def damage_header(path: Path, name: str) -> None:
+    """Make HDF5 refuse an object of the old format: its header begins with a version."""
+    with h5py.File(path) as f:
+        address = h5py.h5o.get_info(f[name].id).addr
+    overwrite(path, address, b"\xee")
+
+
+def damage_attribute(path: Path, attribute: str) -> None:
+    """Make HDF5 refuse an attribute of the old format, whose name is in the file once.
+
+    Before the name stand the message's version, a reserved byte and three sizes of two.
+    """
+    content = path.read_bytes()
+    name = attribute.encode() + b"\0"
+    assert content.count(name) == 1
+    overwrite(path, content.index(name) - 8, b"\xee")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,156 @@ def make_netcdf(path: Path) -> None:
 def make_plain(path: Path) -> None:
     with h5py.File(path, "w") as file:
         make_layouts(file)
+
+
+# --- the matrix of chunk indexes, filters and fill values ------------------------------
+
+SHAPE, CHUNK = (40, 30), (7, 8)
+MAXSHAPES: dict[str, tuple[int | None, int | None]] = {
+    "fixed": SHAPE,
+    "limited": (45, 61),
+    "first": (None, 30),
+    "second": (40, None),
+    "both": (None, None),
+}
+
+
+def make_indexes(path: Path, libver: str | tuple[str, str] = "earliest") -> None:
+    """Write one dataset for each kind of chunk index, filtered or not, full and less so."""
+    values = np.arange(1200, dtype="i4").reshape(SHAPE) % 97
+    with h5py.File(path, "w", libver=libver, userblock_size=1024) as file:
+        for kind, maxshape in MAXSHAPES.items():
+            for filters in ({}, {"compression": 1}):
+                name = f"{kind}-{'deflate' if filters else 'plain'}"
+                given: dict[str, Any] = {"chunks": CHUNK, "maxshape": maxshape, **filters}
+                file.create_dataset(f"{name}-full", data=values, **given)
+                some = file.create_dataset(f"{name}-some", SHAPE, "i4", **given)
+                for origin in ((35, 24), (7, 8), (0, 0), (21, 16)):
+                    some[origin] = 1
+                file.create_dataset(f"{name}-none", SHAPE, "i4", **given)
+                if kind != "fixed":
+                    shrunk = file.create_dataset(f"{name}-shrunk", data=values, **given)
+                    shrunk.resize((20, 30) if kind == "first" else (40, 11))
+        file.create_dataset("single", data=values, chunks=SHAPE)
+        file.create_dataset("single-deflate", data=values, chunks=SHAPE, compression=1)
+        file.create_dataset("larger", data=values, chunks=(64, 64), maxshape=(99, 99))
+        file.create_dataset("empty", (0, 30), "i4", chunks=CHUNK, maxshape=(None, 30))
+        interleave(file)
+        make_early(file)
+
+
+def interleave(file: h5py.File) -> None:
+    """Write two datasets chunk by chunk, one of them backwards."""
+    forth = file.create_dataset("forth", SHAPE, "i4", chunks=CHUNK)
+    back = file.create_dataset("back", SHAPE, "i4", chunks=CHUNK)
+    origins = [(i, j) for i in range(0, 40, 7) for j in range(0, 30, 8)]
+    for one, other in zip(origins, reversed(origins), strict=True):
+        forth[one], back[other] = 1, 2
+        file.flush()
+
+
+def make_early(file: h5py.File) -> None:
+    """Allocate all chunks at once, which gives an implicit index where there is one."""
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    dcpl.set_chunk(CHUNK)
+    dcpl.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    h5d.create(file.id, b"early", h5t.STD_I32LE, h5s.create_simple(SHAPE), dcpl)
+
+
+def set_partial_unfiltered(dcpl: h5p.PropDCID) -> None:
+    """H5Pset_chunk_opts, which h5py lacks, called in h5py's own libhdf5."""
+    libhdf5 = ctypes.CDLL(h5d.__file__)
+    libhdf5.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    dont_filter_partial_chunks = 2
+    assert libhdf5.H5Pset_chunk_opts(dcpl.id, dont_filter_partial_chunks) >= 0
+
+
+FILTERS: dict[str, Callable[[h5p.PropDCID], Any]] = {
+    "deflate": lambda dcpl: dcpl.set_deflate(3),
+    "shuffle": lambda dcpl: dcpl.set_shuffle(),
+    "fletcher32": lambda dcpl: dcpl.set_fletcher32(),
+    "szip": lambda dcpl: dcpl.set_szip(h5py.h5z.SZIP_NN_OPTION_MASK, 8),
+    "nbit": lambda dcpl: dcpl.set_filter(h5py.h5z.FILTER_NBIT, h5py.h5z.FLAG_MANDATORY, ()),
+    "scaleoffset": lambda dcpl: dcpl.set_scaleoffset(h5py.h5z.SO_INT, 0),
+    "lzf": lambda dcpl: dcpl.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL, ()),
+    "shuffle+deflate": lambda dcpl: (dcpl.set_shuffle(), dcpl.set_deflate(9)),
+    "fletcher32 first": lambda dcpl: (dcpl.set_fletcher32(), dcpl.set_shuffle()),
+    "deflate twice": lambda dcpl: (dcpl.set_deflate(1), dcpl.set_deflate(2)),
+}
+
+
+def make_filters(path: Path, libver: str | tuple[str, str] = "earliest") -> None:
+    """Write one dataset for each filter, some with chunks that were not filtered."""
+    values = np.arange(1200, dtype="i4").reshape(SHAPE) % 97
+    space = h5s.create_simple(SHAPE)
+    with h5py.File(path, "w", libver=libver) as file:
+        for name, prepare in FILTERS.items():
+            for edges in ("", " unfiltered edges"):
+                if edges and libver == "earliest":
+                    # Only the layout message of HDF5 1.10 can say so.
+                    continue
+                dcpl = h5p.create(h5p.DATASET_CREATE)
+                dcpl.set_chunk(CHUNK)
+                prepare(dcpl)
+                if edges:
+                    set_partial_unfiltered(dcpl)
+                dataset = h5py.Dataset(
+                    h5d.create(file.id, (name + edges).encode(), h5t.STD_I32LE, space, dcpl)
+                )
+                dataset[...] = values
+        masked = file.create_dataset("masked", SHAPE, "i4", chunks=CHUNK, compression=1)
+        masked[...] = values
+        for origin in ((0, 0), (7, 16), (35, 24)):
+            masked.id.write_direct_chunk(origin, bytes(7 * 8 * 4), 1)
+
+
+def make_fills(path: Path) -> None:
+    """Write datasets with every fill value, fill time and allocation time."""
+    with h5py.File(path, "w") as file:
+        for name, dtype, value in FILLS:
+            file.create_dataset(name, (3,), dtype, fillvalue=value)
+        for time in (h5d.FILL_TIME_ALLOC, h5d.FILL_TIME_NEVER, h5d.FILL_TIME_IFSET):
+            for when in (h5d.ALLOC_TIME_EARLY, h5d.ALLOC_TIME_LATE, h5d.ALLOC_TIME_INCR):
+                raw_dataset(file, f"times-{time}-{when}", h5t.STD_I32LE, times(time, when))
+        for layout in (h5d.COMPACT, h5d.CONTIGUOUS):
+            raw_dataset(file, f"layout-{layout}", h5t.STD_I32LE, partial(set_layout, layout))
+        raw_dataset(file, "undefined", h5t.STD_I32LE, undefine_fill)
+
+
+FILLS: list[tuple[str, Any, Any]] = [
+    ("float", "<f4", -999.3),
+    ("big-endian", ">f8", 1e20),
+    ("nan", "<f8", np.nan),
+    ("half", "<f2", 0.1),
+    ("integer", ">i2", -32768),
+    ("unsigned", "<u8", 2**64 - 1),
+    ("string", "S5", b"none"),
+    ("unicode", h5py.string_dtype("utf-8", 8), "höhe"),
+    ("variable string", h5py.string_dtype(), "missing"),
+    ("bool", "?", True),
+    ("enum", h5py.enum_dtype({"A": 1, "B": 2}, "i2"), 2),
+    ("opaque", "V3", np.void(b"\x0a\xff\x00")),
+    ("complex", "<c8", 1 - 2j),
+    ("default", "<f4", None),
+]
+
+
+def set_layout(layout: int, dcpl: h5p.PropDCID) -> None:
+    dcpl.set_layout(layout)
+
+
+def times(time: int, when: int) -> Callable[[h5p.PropDCID], None]:
+    def prepare(dcpl: h5p.PropDCID) -> None:
+        dcpl.set_chunk((2,))
+        dcpl.set_fill_time(time)
+        dcpl.set_alloc_time(when)
+        dcpl.set_fill_value(np.array(7, "i4"))
+
+    return prepare
+
+
+def undefine_fill(dcpl: h5p.PropDCID) -> None:
+    """H5Pset_fill_value with no value, which h5py lacks, called in h5py's own libhdf5."""
+    libhdf5 = ctypes.CDLL(h5d.__file__)
+    libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    assert libhdf5.H5Pset_fill_value(dcpl.id, h5t.STD_I32LE.id, None) >= 0

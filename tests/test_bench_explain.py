@@ -9,20 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.bench import Results, Target, explain
-from chunkwise.bench.access import Access, count
-from chunkwise.bench.explain import Advice
-from chunkwise.bench.layout import (
+from chunkwise.advise.layout import (
     balanced_chunks,
     can_repack,
     chunks_for_cache,
     hash_slots,
     line_axis,
-    repack_command,
 )
+from chunkwise.bench import Results, Target, explain
+from chunkwise.bench.access import Access, count
+from chunkwise.bench.explain import Advice
 from chunkwise.bench.results import Cell
 from chunkwise.bench.trial import Measurement, Trial
-from chunkwise.bench.words import format_ratio, format_seconds, format_speed
+from chunkwise.words import format_ratio, format_seconds, format_speed
 
 CUBE = Target(
     file="cube.h5",
@@ -338,9 +337,11 @@ def test_what_h5repack_has_in_every_build(filters: str, stock: bool) -> None:
     assert can_repack(filters) is stock
 
 
-def test_nccopy_is_not_offered_for_filters_of_hdf5_alone() -> None:
-    assert repack_command("a.nc", "t", (2, 3), "szip:nn:8").startswith("h5repack")
-    assert repack_command("a.nc", "t", (2, 3), "shuffle+deflate:4").startswith("nccopy")
+def test_no_repack_where_another_dataset_would_be_lost() -> None:
+    beside = replace(LONG, file_filters=("none", "bitshuffle:lz4"))
+    advice = advise(beside, cell(beside, LONG_LINE, 1.2e6), cell(beside, LONG_ALL, 3.5))
+    assert "h5repack -l" not in str(advice)
+    assert "bitshuffle:lz4" in (advice.effect or "")
 
 
 def test_nothing_measured_nothing_said() -> None:
@@ -376,19 +377,6 @@ def test_line_axis() -> None:
     assert line_axis((365, 600, 600), (365, 1, 1)) == 0
     assert line_axis((365, 600, 600), (1, 600, 1)) == 1
     assert line_axis((1, 50), (1, 10)) == 1
-
-
-@pytest.mark.parametrize(
-    ("file", "dataset", "expected"),
-    [
-        ("a.h5", "g/t", "h5repack -l /g/t:CHUNK=2x3 a.h5 a_rechunked.h5"),
-        ("a.nc", "t", "nccopy -c t:2,3 a.nc a_rechunked.nc"),
-        ("a.nc", "/g/t", "h5repack -l /g/t:CHUNK=2x3 a.nc a_rechunked.nc"),
-        ("my file.h5", "t", "h5repack -l /t:CHUNK=2x3 'my file.h5' 'my file_rechunked.h5'"),
-    ],
-)
-def test_repack_command(file: str, dataset: str, expected: str) -> None:
-    assert repack_command(file, dataset, (2, 3)) == expected
 
 
 @pytest.mark.parametrize(

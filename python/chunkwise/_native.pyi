@@ -29,6 +29,26 @@ class WalkResult(TypedDict):
     latencies_s: list[float]
     checksums: dict[int, int]
 
+class ChunkCensus(TypedDict):
+    """What is common to the stored chunks of a dataset.
+
+    ``index_type`` is H5D_chunk_index_t, or None where nothing is stored or it is not
+    told.  ``sizes`` are the stored bytes of the smallest, the middle and the largest
+    chunk.  ``placement`` holds, for chunks in C order: the elements of the dataset that
+    they cover; pairs of one chunk and the next; pairs without a gap in the file; pairs
+    of which the second lies before the first; and the bytes from the first chunk in the
+    file to the end of the last.  ``stored_nbytes`` and ``sizes`` are None where chunks
+    cannot be listed (or for ``sizes``, where none is stored), ``placement``
+    where it is not known which chunk is which.
+    """
+
+    index_type: int | None
+    allocated: int
+    stored_nbytes: int | None
+    sizes: tuple[int, int, int] | None
+    unfiltered: int
+    placement: tuple[int, int, int, int, int] | None
+
 @final
 class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
@@ -46,6 +66,11 @@ class Library:
     @staticmethod
     def from_process() -> Library:
         """The one libhdf5 loaded in this process; `LibraryError` for none or several."""
+    def chunk_census(self, dataset_id: int) -> ChunkCensus:
+        """Take the census of a chunked dataset's chunks, from its index alone.
+
+        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
+        """
     @property
     def version(self) -> tuple[int, int, int]: ...
     @property

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import h5py
-from h5py import h5g, h5l, h5o
+from h5py import h5d, h5f, h5g, h5l, h5o
 
 Kind = Literal[
     "group",
@@ -28,6 +28,10 @@ Kind = Literal[
     "user_link",
     "unreadable",
 ]
+
+# What tells an object from all others in the files that are open (H5G_stat_t): its
+# file's number and where it lies in there, in two halves each.
+Address = tuple[int, ...]
 
 # What h5py's low-level calls raise on a damaged or unsupported object.
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
@@ -55,6 +59,10 @@ class Entry:
         holds, for ``external_link`` ``FILE:PATH``; otherwise None.
     reason
         For ``unreadable``, why HDF5 could not open it, in one line.
+    address
+        Of the open object: the same under each of its names.
+    names
+        How many names the open object has, by its own count.
     """
 
     path: str
@@ -63,6 +71,8 @@ class Entry:
     identifier: Any = None
     target: str | None = None
     reason: str | None = None
+    address: Address | None = None
+    names: int = 0
 
 
 def decode_name(name: bytes) -> str:
@@ -112,32 +122,28 @@ def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
         `top` first (depth 0), then its members.  No object is visited twice and no error
         is raised for one that HDF5 cannot open: it comes as ``unreadable``.
     """
-    # Groups are remembered always, since one damaged reference count must not
-    # make the walk endless; other objects only if they have several names.
     try:
-        seen = {_address(h5o.get_info(top.id)): path}
+        root = _opened(path, 0, top.id)
     except HDF5_ERRORS as error:
         yield Entry(path, 0, "unreadable", reason=hdf5_reason(error))
         return
-    yield Entry(path, 0, "group", top.id)
+    yield root
+    seen = {root.address: path}
     pending = [_members(top.id, path, 1)]
     while pending:
         entry = next(pending[-1], None)
         if entry is None:
             pending.pop()
             continue
-        if entry.identifier is not None:
-            try:
-                info = h5o.get_info(entry.identifier)
-            except HDF5_ERRORS as error:
-                yield Entry(entry.path, entry.depth, "unreadable", reason=hdf5_reason(error))
-                continue
-            first = seen.get(_address(info))
+        if entry.address is not None:
+            first = seen.get(entry.address)
             if first is not None:
                 yield Entry(entry.path, entry.depth, "hard_link", target=first)
                 continue
-            if entry.kind == "group" or info.rc > 1:
-                seen[_address(info)] = entry.path
+            # Groups are remembered always, since one damaged count of names must not
+            # make the walk endless; other objects only if they have several names.
+            if entry.kind == "group" or entry.names > 1:
+                seen[entry.address] = entry.path
         yield entry
         if entry.kind == "group":
             pending.append(_members(entry.identifier, entry.path, entry.depth + 1))
@@ -156,10 +162,6 @@ def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
     for entry in walk(file, "/" if isinstance(file, h5py.File) else file.name):
         if entry.kind == "dataset":
             yield entry.path, h5py.Dataset(entry.identifier)
-
-
-def _address(info: Any) -> tuple[int, int]:
-    return info.fileno, info.addr
 
 
 def _members(group: Any, path: str, depth: int) -> Iterator[Entry]:
@@ -189,9 +191,23 @@ def _member(group: Any, name: bytes, path: str, depth: int) -> Entry:
         )
     if link != h5l.TYPE_HARD:
         return Entry(path, depth, "user_link")
-    identifier = h5o.open(group, name)
-    if isinstance(identifier, h5g.GroupID):
-        return Entry(path, depth, "group", identifier)
-    if isinstance(identifier, h5py.h5d.DatasetID):
-        return Entry(path, depth, "dataset", identifier)
-    return Entry(path, depth, "named_type", identifier)
+    return _opened(path, depth, h5o.open(group, name))
+
+
+def address_of(identifier: Any) -> Address:
+    """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
+    info = h5g.get_objinfo(identifier)
+    return (*info.fileno, *info.objno)
+
+
+def _opened(path: str, depth: int, identifier: Any) -> Entry:
+    # Not h5o.get_info: it reads a whole chunk index to tell its size, and where that is
+    # damaged it can end the process (HDF5 2.0).
+    info = h5g.get_objinfo(identifier)
+    kind: Kind = "named_type"
+    if isinstance(identifier, h5g.GroupID | h5f.FileID):
+        kind = "group"
+    elif isinstance(identifier, h5d.DatasetID):
+        kind = "dataset"
+    address = (*info.fileno, *info.objno)
+    return Entry(path, depth, kind, identifier, address=address, names=info.nlink)

@@ -20,13 +20,13 @@ fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
 }
 
 /// Closes a handle when it goes out of scope.
-struct Handle {
-    id: hid_t,
+pub(crate) struct Handle {
+    pub(crate) id: hid_t,
     close: unsafe extern "C" fn(hid_t) -> c_int,
 }
 
 impl Handle {
-    fn new(
+    pub(crate) fn new(
         api: &Api,
         call: &'static str,
         id: hid_t,
@@ -207,7 +207,7 @@ pub(crate) unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, 
 }
 
 /// Elements in each dimension, and the most there may be (all bits set: unlimited).
-unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuited> {
+pub(crate) unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuited> {
     const SIMPLE: c_int = 1;
     // SAFETY: a live dataset, by the caller's contract; room for the rank's dimensions.
     unsafe {
@@ -291,24 +291,48 @@ unsafe fn contiguous(
     }
 }
 
+/// How a dataset is chunked.
+pub(crate) struct Chunking {
+    /// Shape of a chunk.
+    pub(crate) chunk: Dims,
+    /// Number of filters.
+    pub(crate) filters: u32,
+    /// Whether chunks that reach beyond the shape are stored without filters.
+    pub(crate) unfiltered_partial_chunks: bool,
+}
+
+/// # Safety
+/// A live property list of a chunked dataset of `rank` dimensions; the lock must be held.
+pub(crate) unsafe fn chunk_options(
+    api: &Api,
+    dcpl: hid_t,
+    rank: usize,
+) -> Result<Chunking, Unsuited> {
+    const DONT_FILTER_PARTIAL_CHUNKS: c_uint = 2;
+    let mut chunk: Dims = smallvec::smallvec![0; rank];
+    let mut options: c_uint = 0;
+    // SAFETY: live handles and room for the rank's dimensions.
+    unsafe {
+        let found = (api.H5Pget_chunk)(dcpl, rank as c_int, chunk.as_mut_ptr().cast::<hsize_t>());
+        if api.checked("H5Pget_chunk", found)?.unsigned_abs() as usize != rank {
+            return because("its chunks have another number of dimensions than the dataset");
+        }
+        api.checked("H5Pget_chunk_opts", (api.H5Pget_chunk_opts)(dcpl, &raw mut options))?;
+        let filters = api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?.unsigned_abs();
+        let unfiltered_partial_chunks = options & DONT_FILTER_PARTIAL_CHUNKS != 0;
+        Ok(Chunking { chunk, filters, unfiltered_partial_chunks })
+    }
+}
+
 /// Chunk shape, pipeline, and whether partial chunks go unfiltered.
 unsafe fn chunking(
     api: &Api,
     dcpl: hid_t,
     rank: usize,
 ) -> Result<(Dims, Pipeline, bool), Unsuited> {
-    const DONT_FILTER_PARTIAL_CHUNKS: c_uint = 2;
-    let mut chunk: Dims = smallvec::smallvec![0; rank];
-    let mut options: c_uint = 0;
-    // SAFETY: live handles and room for the rank's dimensions.
-    let filters = unsafe {
-        let found = (api.H5Pget_chunk)(dcpl, rank as c_int, chunk.as_mut_ptr().cast::<hsize_t>());
-        if api.checked("H5Pget_chunk", found)?.unsigned_abs() as usize != rank {
-            return because("its chunks have another number of dimensions than the dataset");
-        }
-        api.checked("H5Pget_chunk_opts", (api.H5Pget_chunk_opts)(dcpl, &raw mut options))?;
-        api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?.unsigned_abs()
-    };
+    // SAFETY: the caller's contract.
+    let Chunking { chunk, filters, unfiltered_partial_chunks } =
+        unsafe { chunk_options(api, dcpl, rank)? };
     let mut decoders = Vec::new();
     for number in 0..filters {
         let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
@@ -343,5 +367,5 @@ unsafe fn chunking(
             }
         }
     }
-    Ok((chunk, Pipeline::new(decoders), options & DONT_FILTER_PARTIAL_CHUNKS != 0))
+    Ok((chunk, Pipeline::new(decoders), unfiltered_partial_chunks))
 }

@@ -9,6 +9,7 @@
 //! [`LibraryLock`] of whoever else uses the same library.
 
 mod api;
+mod census;
 mod chunks;
 mod dataset;
 mod error;
@@ -21,6 +22,7 @@ mod tests;
 mod timed;
 
 pub use api::{Api, hid_t};
+pub use census::{ChunkCensus, Placement, census};
 pub use dataset::{Described, describe};
 pub use error::{BindError, Unsuited};
 pub use file::OpenDataset;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Library, LibraryLock, MutexLock};
+use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::errors::bind_error;
+use crate::errors::{bind_error, raise};
 
 /// h5py's `phil`: taken and released with the GIL held, by the same thread.  Waiting
 /// for it releases the GIL, as every blocking call of Python does.
@@ -78,6 +79,28 @@ impl PyLibrary {
     #[getter]
     fn path(&self) -> &str {
         self.library.path()
+    }
+
+    /// How the chunks of a dataset lie (see `_native.pyi`).  The handle must be of this
+    /// library; h5py's objects vouch for that where this is called (`chunkwise.inspect`).
+    fn chunk_census<'py>(&self, py: Python<'py>, dataset_id: i64) -> PyResult<Bound<'py, PyDict>> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let census = unsafe { chunkwise_libhdf5::census(&self.library, dataset_id) };
+        let census = census.map_err(|error| {
+            raise(py, "CorruptDataError", format!("its chunk index cannot be read: {error}"))
+        })?;
+        let dict = PyDict::new(py);
+        dict.set_item("index_type", census.index_type)?;
+        dict.set_item("allocated", census.allocated)?;
+        dict.set_item("stored_nbytes", census.stored_nbytes)?;
+        dict.set_item("sizes", census.sizes)?;
+        dict.set_item("unfiltered", census.unfiltered)?;
+        let placement = census.placement.map(|found| {
+            let Placement { covered_elements, pairs, adjacent, backward, span_nbytes } = found;
+            (covered_elements, pairs, adjacent, backward, span_nbytes)
+        });
+        dict.set_item("placement", placement)?;
+        Ok(dict)
     }
 
     fn __repr__(&self) -> String {

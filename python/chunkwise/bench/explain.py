@@ -12,21 +12,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
-from chunkwise.bench.environment import available_memory_nbytes
-from chunkwise.bench.geometry import Walk
-from chunkwise.bench.layout import (
-    can_repack,
+from chunkwise.advise.geometry import Walk
+from chunkwise.advise.layout import (
     chunks_for_cache,
     copy_name,
     hash_slots,
     line_axis,
-    repack_command,
 )
+from chunkwise.advise.remedies import keeps_all_data, rechunk
+from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
+from chunkwise.bench.environment import available_memory_nbytes
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
-from chunkwise.bench.words import LAYOUTS, format_ratio, format_seconds
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.words import LAYOUTS, format_ratio, format_seconds
 
 # A pattern is slow if the same data takes so many times as long as in the best one.
 SLOW = 2.0
@@ -321,14 +320,15 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
         f"{walk.chunks_per_operation:,} chunks of {format_shape(target.chunks)}, "
         f"{format_size(decoded)} in all: {format_ratio(decoded / asked)} what it asks for."
     )
-    if not can_repack(target.filters):
-        return Advice(
-            why,
-            effect=f"no h5repack is offered: it may lack a filter of {target.filters}, and then "
-            "writes no data",
-        )
     axis = line_axis(target.shape, block)
     chunks, needed = chunks_for_cache(target.shape, target.itemsize, axis, target.cache_nbytes)
+    command = _repack(target, chunks, needed)
+    if command is None:
+        return Advice(
+            why,
+            effect="no h5repack is offered: it may lack a filter of this file "
+            f"({', '.join(_pipelines(target))}), and then leaves that data out",
+        )
     after = Walk(target.shape, block, chunks)
     if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
         return Advice(why)
@@ -338,7 +338,7 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     size = math.prod(chunks) * target.itemsize
     return Advice(
         why,
-        _repack(target, chunks, needed),
+        command,
         f"such a read then needs {format_size(after.chunks_per_operation * size)} instead of "
         f"{format_size(decoded)}, and one of {format_shape(across)} "
         f"{format_size(plane_after * size)} instead of "
@@ -346,14 +346,28 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     )
 
 
-def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str:
-    """Return the command, and the line that its output needs if no default cache would do."""
-    command = repack_command(target.file, target.dataset, chunks, target.filters)
+def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str | None:
+    """Return the command, and the line that its output needs if no default cache would do.
+
+    None where no command can be trusted with every dataset of the file.
+    """
+    fixes = rechunk(target.file, target.dataset, chunks, target.filters)
+    commands = [
+        fix.text
+        for fix in fixes
+        if fix.tool in ("nccopy", "h5repack") and keeps_all_data(fix, _pipelines(target))
+    ]
+    if not commands:
+        return None
     if needed_nbytes <= target.cache_nbytes:
-        return command
+        return commands[0]
     nbytes = _round_up(needed_nbytes, 1 << 20)
     held = -(-nbytes // (math.prod(chunks) * target.itemsize))
-    return f"{command}\n{_open_with(copy_name(target.file), nbytes, held)}"
+    return f"{commands[0]}\n{_open_with(copy_name(target.file), nbytes, held)}"
+
+
+def _pipelines(target: Target) -> list[str]:
+    return sorted({target.filters, *target.file_filters} - {"none"})
 
 
 def _stored(target: Target) -> str:

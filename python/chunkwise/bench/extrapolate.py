@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.bench.geometry import Walk
+from chunkwise.advise.geometry import Walk
 
 
 def total_seconds(

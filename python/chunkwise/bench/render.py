@@ -13,9 +13,9 @@ from rich.text import Text
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.words import LAYOUTS, format_seconds, format_speed
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
+from chunkwise.words import LAYOUTS, format_seconds, format_speed
 
 JSON_VERSION = 1
 WIDTH = 80

@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import h5py
@@ -19,8 +20,11 @@ from h5py import h5d, h5p, h5z
 
 from chunkwise import grammar
 from chunkwise.errors import UsageError
-from chunkwise.objects import HDF5_ERRORS, printable
+from chunkwise.objects import HDF5_ERRORS, printable, walk
 from chunkwise.opening import find_dataset, has_variable_length, largest_chunked, open_h5
+
+# Of more objects than this, some filters are not looked at: it would take seconds.
+_MOST_OBJECTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Target:
     layout : str
         ``chunked``, ``contiguous``, ``compact``, ``virtual``, or ``external``:
         contiguous in files outside of this one.
+    file_filters : tuple of str
+        The pipelines of all datasets of the file, each once: what copies it needs them.
     """
 
     file: str
@@ -70,6 +76,7 @@ class Target:
     cache_nbytes: int
     cache_w0: float
     layout: str = "chunked"
+    file_filters: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -127,6 +134,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             cache_nbytes=int(nbytes),
             cache_w0=float(w0),
             layout=_layout(properties),
+            file_filters=_file_filters(file),
         )
 
 
@@ -155,6 +163,17 @@ def _refuse_what_cannot_be_timed(dataset: h5py.Dataset, where: str) -> None:
             f"{where} needs {missing}, which is not installed: "
             "pip install hdf5plugin, or set HDF5_PLUGIN_PATH to its folder"
         )
+
+
+def _file_filters(file: h5py.File) -> tuple[str, ...]:
+    """Name the pipelines of a file's datasets; of very many, those of the first."""
+    found = set()
+    for entry in islice(walk(file), _MOST_OBJECTS):
+        if entry.kind == "dataset":
+            with contextlib.suppress(*HDF5_ERRORS):
+                properties = entry.identifier.get_create_plist()
+                found.add(str(grammar.Pipeline.from_dcpl(properties)))
+    return tuple(sorted(found))
 
 
 def _can_read(dataset: h5py.Dataset) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 import h5py
 from h5py import h5d, h5p
 
+from chunkwise.advise.geometry import Walk
 from chunkwise.bench import drivers, environment
 from chunkwise.bench.extrapolate import total_seconds
-from chunkwise.bench.geometry import Walk
 from chunkwise.bench.target import missing_filter
 from chunkwise.bench.trial import Trial
 from chunkwise.errors import ChunkwiseError

@@ -1,5 +1,17 @@
-"""Facts about a file: what it holds, and how that is stored."""
+"""Facts about a file, and findings drawn from them."""
 
-from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts, dataset_facts, inspect
+from chunkwise.advise.fix import Fix
+from chunkwise.inspect.collect import dataset_facts
+from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts
+from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.inspection import inspect
 
-__all__ = ["DatasetFacts", "FileFacts", "ObjectFacts", "dataset_facts", "inspect"]
+__all__ = [
+    "DatasetFacts",
+    "FileFacts",
+    "Finding",
+    "Fix",
+    "ObjectFacts",
+    "dataset_facts",
+    "inspect",
+]

@@ -181,12 +181,17 @@ class Walk:
     def footprints(self) -> tuple[int, ...]:
         """Chunks touched between two visits along each dimension."""
         held = []
-        for i in range(len(self.axes)):
-            # Neighbours that straddle a boundary share one chunk and differ in the rest.
-            spare = 1 if self.axes[i].nested else 2
-            slower = math.prod(axis.widest for axis in self.axes[: i + 1]) * spare
-            faster = math.prod(axis.chunks for axis in self.axes[i + 1 :])
-            held.append(slower * faster)
+        for i, axis in enumerate(self.axes):
+            slower = math.prod(other.widest for other in self.axes[:i])
+            faster = math.prod(other.chunks for other in self.axes[i + 1 :])
+            if slower == faster == 1:
+                # The chunk that neighbours share is the last of the one, the first of the other.
+                held.append(1)
+            elif faster == 1:
+                held.append(slower * axis.widest)
+            else:
+                # Neighbours that straddle a boundary share one chunk and differ in the rest.
+                held.append(slower * axis.widest * (1 if axis.nested else 2) * faster)
         return tuple(held)
 
     def chunks_to_cache(self) -> int:

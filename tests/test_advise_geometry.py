@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkwise.advise.geometry import Census, Walk
 from chunkwise.bench import access
 from chunkwise.bench.extrapolate import total_seconds
-from chunkwise.bench.geometry import Census, Walk
 
 AXIS = st.integers(1, 14).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(1, n), st.integers(1, n + 2))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from chunkwise.bench.geometry import Walk
+from chunkwise.advise.geometry import Walk
 
 # Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
 CHUNK_NBYTES = 1 << 20
@@ -110,7 +109,7 @@ def hash_slots(chunks: int) -> int:
 
 
 def copy_name(file: str) -> str:
-    """Return the name of the copy that `repack_command` makes."""
+    """Return the name of a copy in other chunks."""
     source = Path(file)
     return source.with_name(f"{source.stem}_rechunked{source.suffix}").name
 
@@ -122,21 +121,3 @@ def can_repack(filters: str) -> bool:
 
 def _names(filters: str) -> set[str]:
     return set() if filters == "none" else {part.split(":")[0] for part in filters.split("+")}
-
-
-def repack_command(file: str, dataset: str, chunks: Sequence[int], filters: str = "none") -> str:
-    """Return the command that copies a file with one dataset in other chunks.
-
-    ``nccopy`` for a variable in the root group of an ``.nc`` file, whose
-    conventions it keeps, if it has the filters; ``h5repack`` for everything else.
-    Filters stay; ask `can_repack` before.
-    """
-    source = Path(file)
-    copy = copy_name(file)
-    name = "/" + dataset.strip("/")
-    in_root = source.suffix in (".nc", ".nc4") and name.count("/") == 1
-    if in_root and _names(filters) <= NCCOPY_FILTERS:
-        spelled = f"{name[1:]}:{','.join(map(str, chunks))}"
-        return shlex.join(["nccopy", "-c", spelled, file, copy])
-    spelled = f"{name}:CHUNK={'x'.join(map(str, chunks))}"
-    return shlex.join(["h5repack", "-l", spelled, file, copy])

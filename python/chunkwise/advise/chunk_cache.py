@@ -1,0 +1,212 @@
+"""Which of the chunks that a read touches are still cached when it is repeated?
+
+libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a number of
+bytes.  The slot is not `cindex mod nslots`, as in paper 004: the chunk's grid
+coordinates are packed into one number, each shifted by the bits that the number of
+chunks along its dimension needs, and that number is taken modulo `nslots`
+(``H5D__chunk_hash_val``).  The order in which chunks are dropped is no plain LRU
+either: a hit moves a chunk back by one place only, and chunks read in full go before
+others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/test_advise_chunk_cache.py
+counts the chunks that 1.10.8, 1.14 and 2.0 load, and finds both to hold in each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.advise.readers import Reader
+
+# A read of more chunks is not followed one by one.  What does not fit is then taken
+# to be lost altogether, as the front of the queue always is.
+MOST_FOLLOWED = 512
+# A read of still more chunks is taken to fill all slots there are.
+MOST_LISTED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a chunk cache keeps of one read.
+
+    Attributes
+    ----------
+    chunks
+        Chunks that the read touches.
+    collisions
+        Of those, how many share their slot with another one of them.
+    reloads
+        Chunks that are decoded again when the same read follows at once.
+    """
+
+    chunks: int
+    collisions: int
+    reloads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A box of elements of a chunked dataset, read at once.
+
+    Attributes
+    ----------
+    shape, chunk
+        Of the dataset and of a chunk, in elements.
+    itemsize
+        Bytes of an element.
+    start, block
+        Where the box begins, and its shape, in elements; within the dataset.
+    """
+
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    itemsize: int
+    start: tuple[int, ...]
+    block: tuple[int, ...]
+
+    @property
+    def first(self) -> list[int]:
+        """The first chunk along each dimension."""
+        return [a // c for a, c in zip(self.start, self.chunk, strict=True)]
+
+    @property
+    def extent(self) -> list[int]:
+        """How many chunks the box touches along each dimension."""
+        ends = zip(self.start, self.block, self.chunk, self.first, strict=True)
+        return [(a + n - 1) // c - f + 1 for a, n, c, f in ends]
+
+    @property
+    def grid(self) -> list[int]:
+        """How many chunks the dataset has along each dimension."""
+        return [-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True)]
+
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of an unfiltered chunk."""
+        return math.prod(self.chunk) * self.itemsize
+
+    def wanted_nbytes(self) -> list[int]:
+        """Bytes that are wanted of each chunk touched, in C order."""
+        along = []
+        for a, n, c, f, e in zip(
+            self.start, self.block, self.chunk, self.first, self.extent, strict=True
+        ):
+            edges = [(max(a, i * c), min(a + n, (i + 1) * c)) for i in range(f, f + e)]
+            along.append([end - begin for begin, end in edges])
+        return [math.prod(lengths) * self.itemsize for lengths in product(*along)]
+
+
+def slots(
+    grid: Sequence[int], first: Sequence[int], extent: Sequence[int], nslots: int
+) -> npt.NDArray[np.int64]:
+    """Return the slot of each chunk of a box in the grid of chunks.
+
+    Parameters
+    ----------
+    grid
+        Chunks along each dimension of the dataset.
+    first, extent
+        The box: its first chunk, and its chunks along each dimension.
+    nslots
+        Slots of the hash table.
+
+    Returns
+    -------
+    numpy.ndarray
+        In C order of the box, one number from 0 to `nslots` - 1 for each chunk.
+    """
+    packed = np.zeros(1, dtype=np.uint64)
+    for dimension, (start, count) in enumerate(zip(first, extent, strict=True)):
+        # H5VM_log2_gen(H5VM_power2up(n)): the bits that hold 0 to n - 1.
+        bits = (grid[dimension] - 1).bit_length() if dimension else 0
+        along = np.arange(start, start + count, dtype=np.uint64)
+        packed = ((packed[:, None] << np.uint64(bits)) ^ along[None, :]).ravel()
+    return (packed % np.uint64(nslots)).astype(np.int64)
+
+
+def kept(reader: Reader, read: Read) -> Kept:
+    """Tell what a reader's cache keeps of a read of filtered chunks.
+
+    Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
+    """
+    chunks = math.prod(read.extent)
+    nbytes = read.chunk_nbytes
+    if nbytes > reader.cache_nbytes or reader.nslots == 0:
+        return Kept(chunks, 0, chunks)
+    if reader.nslots is None or reader.w0 is None:
+        return Kept(chunks, 0, 0 if chunks * nbytes <= reader.cache_nbytes else chunks)
+    if chunks > MOST_LISTED:
+        taken, lost = reader.nslots, chunks
+    else:
+        places = slots(read.grid, read.first, read.extent, reader.nslots)
+        held = np.bincount(places)
+        taken = int(np.count_nonzero(held))
+        lost = chunks - int(np.count_nonzero(held == 1))
+    # Where the chunks of all slots taken fit, none is dropped but by collision.
+    if taken * nbytes <= reader.cache_nbytes:
+        return Kept(chunks, lost, lost)
+    if chunks > MOST_FOLLOWED:
+        return Kept(chunks, lost, chunks)
+    cache = _ChunkCache(reader.cache_nbytes // nbytes, reader.w0, nbytes)
+    accesses = list(zip(places.tolist(), read.wanted_nbytes(), strict=True))
+    for _ in range(2):
+        loads = sum(cache.access(i, *access) for i, access in enumerate(accesses))
+    return Kept(chunks, lost, loads)
+
+
+@dataclass(slots=True)
+class _ChunkCache:
+    """libhdf5's chunk cache (``H5D_rdcc_t``), for reads.
+
+    `room` chunks of `nbytes` bytes fit.
+    """
+
+    room: int
+    w0: float
+    nbytes: int
+    # Of each chunk held, the first to be dropped first: its bytes not read yet, its slot.
+    queue: list[int] = field(default_factory=list)
+    unread: dict[int, int] = field(default_factory=dict)
+    slot_of: dict[int, int] = field(default_factory=dict)
+    holder: dict[int, int] = field(default_factory=dict)
+
+    def access(self, chunk: int, slot: int, wanted_nbytes: int) -> bool:
+        """Read from a chunk; tell whether it had to be loaded."""
+        load = self.holder.get(slot) != chunk
+        if load:
+            if slot in self.holder:
+                self._drop(self.holder[slot])
+            self._prune()
+            self.queue.append(chunk)
+            self.unread[chunk] = self.nbytes
+            self.slot_of[chunk] = slot
+            self.holder[slot] = chunk
+        else:
+            at = self.queue.index(chunk)
+            self.queue[at : at + 2] = reversed(self.queue[at : at + 2])
+        self.unread[chunk] = max(0, self.unread[chunk] - wanted_nbytes)
+        return load
+
+    def _drop(self, chunk: int) -> None:
+        self.queue.remove(chunk)
+        del self.holder[self.slot_of.pop(chunk)], self.unread[chunk]
+
+    def _prune(self) -> None:
+        """Make room for one chunk, if that can be done.
+
+        Two pointers walk the queue.  The first drops chunks that were read in full;
+        `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
+        1 the second never begins, and the cache may outgrow its bytes.
+        """
+        head = int(len(self.queue) * self.w0)
+        for step, chunk in enumerate(order := self.queue.copy()):
+            if len(self.queue) < self.room:
+                return
+            if not self.unread[chunk]:
+                self._drop(chunk)
+            elif step >= head:
+                self._drop(order[step - head])

@@ -1,0 +1,25 @@
+"""What is a fix: lines that can be pasted as they are?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tool = Literal["h5py", "netCDF4", "C", "h5repack", "nccopy", "h5clear", "shell", "chunkwise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Lines to paste.
+
+    Attributes
+    ----------
+    tool
+        What understands them: Python with ``h5py`` or ``netCDF4``, ``C``, or a shell
+        with ``h5repack``, ``nccopy``, ``h5clear`` or anything else.
+    text
+        The lines, complete with the names of file and dataset.
+    """
+
+    tool: Tool
+    text: str

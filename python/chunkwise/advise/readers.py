@@ -1,0 +1,64 @@
+"""Who reads the file, and what does that reader's chunk cache hold by default?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import h5py
+from h5py import h5p
+
+from chunkwise import _native
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A program that reads HDF5, by the chunk cache that it gives each dataset.
+
+    Attributes
+    ----------
+    name
+        As in ``--for``; ``this process`` for the library loaded here.
+    title
+        In words, for sentences.
+    cache_nbytes
+        Bytes of unfiltered chunks that the cache holds.
+    nslots
+        Slots of its hash table, each for one chunk; None where there is no such table.
+    w0
+        Preemption policy: chunks read in full go first among the least recently used
+        ``w0`` of the cache (H5Pset_cache); None where there is none.
+    """
+
+    name: str
+    title: str
+    cache_nbytes: int
+    nslots: int | None
+    w0: float | None
+
+
+LIBHDF5_1: Final = Reader("libhdf5-1.10", "libhdf5 before 2.0", 1 << 20, 521, 0.75)
+LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
+NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
+# What a file must serve well when nobody knows who will read it.
+LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
+NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", "chunkwise")
+
+
+def reader(name: str) -> Reader:
+    """Return the reader of a name of `NAMES`.
+
+    ``chunkwise`` has one cache for all datasets of the process, without slots.
+    """
+    if name == "chunkwise":
+        budget = _native.cache_stats()["budget_nbytes"]
+        return Reader("chunkwise", "chunkwise", budget, None, None)
+    return next(known for known in LIBRARIES if known.name == name)
+
+
+@cache
+def this_process() -> Reader:
+    """Return h5py's libhdf5 with the defaults that it has itself (H5Pget_cache)."""
+    _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
+    return Reader("this process", f"HDF5 {h5py.version.hdf5_version} here", nbytes, nslots, w0)

@@ -1,0 +1,362 @@
+"""Which lines can be pasted to give a dataset another cache, other chunks or filters?
+
+Commands copy the file and are complete as they stand.  Lines for a program come in two
+kinds: those that read open the file themselves; those that write belong where the
+program creates the dataset, and use its own names for what only it knows (``file``,
+``data``, ``datatype``, ``dimensions``; in C ``file``, ``type``, ``space``).
+
+Names are quoted for the language they stand in.  Where a tool cannot be told something
+(a path with a comma to h5repack, a bitshuffle filter to netCDF4), its line is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from chunkwise.advise.fix import Fix, Tool
+from chunkwise.advise.layout import NCCOPY_FILTERS, can_repack, copy_name
+from chunkwise.grammar import Filter, Pipeline
+from chunkwise.grammar.codecs import CODECS
+
+# libhdf5's default preemption policy (H5Pset_cache), in every version.
+DEFAULT_W0: Final = 0.75
+# netCDF-C's rule for names, as far as HDF5 allows others (netCDF User's Guide, "Name").
+_FIRST: Final = r"[A-Za-z0-9_\u0080-\ud7ff\ue000-\U0010ffff]"
+_LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
+_NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
+# Of other names, nccopy reads -F differently unless they are escaped.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_WRITER: Final = "in the program that writes it"
+# A question mark may begin a trigraph.
+_C_SPECIAL: Final = '"\\?'
+_SHELL_SPECIAL: Final = "'\\"
+
+
+def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix, ...]:
+    """Give the lines that open a dataset with another chunk cache.
+
+    Parameters
+    ----------
+    file
+        The file's path, as the user wrote it.
+    dataset
+        The dataset's path in the file.
+    nbytes
+        Bytes of unfiltered chunks that the cache is to hold.
+    nslots
+        Slots of its hash table (`chunkwise.advise.layout.hash_slots`).
+
+    Returns
+    -------
+    tuple of Fix
+        For h5py, netCDF4 (only a path that netCDF can name) and C.
+    """
+    path = _path(dataset)
+    fixes = [
+        Fix(
+            "h5py",
+            f"file = h5py.File({file!r}, rdcc_nbytes={nbytes}, rdcc_nslots={nslots})\n"
+            f"dataset = file[{_python(path)}]",
+        )
+    ]
+    if _in_netcdf(path):
+        fixes.append(
+            Fix(
+                "netCDF4",
+                f"variable = netCDF4.Dataset({file!r})[{path!r}]\n"
+                f"variable.set_var_chunk_cache({nbytes}, {nslots}, {DEFAULT_W0})",
+            )
+        )
+    fixes.append(
+        Fix(
+            "C",
+            "hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);\n"
+            f"H5Pset_chunk_cache(dapl, {nslots}, {nbytes}, H5D_CHUNK_CACHE_W0_DEFAULT);\n"
+            f"hid_t file = H5Fopen({_c(file)}, H5F_ACC_RDONLY, H5P_DEFAULT);\n"
+            f"hid_t dataset = H5Dopen2(file, {_c(path)}, dapl);",
+        )
+    )
+    return tuple(fixes)
+
+
+def rechunk(file: str, dataset: str, chunks: Sequence[int], filters: str) -> tuple[Fix, ...]:
+    """Give the lines that store a dataset in other chunks, under the filters that it has.
+
+    Parameters
+    ----------
+    file
+        The file's path, as the user wrote it.
+    dataset
+        The dataset's path in the file.
+    chunks
+        The new chunk shape, in elements; no dimension beyond the dataset's own.
+    filters
+        The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it.
+
+    Returns
+    -------
+    tuple of Fix
+        nccopy (a variable in the root group of an ``.nc`` or ``.nc4`` file; it keeps
+        netCDF's conventions) and h5repack, only where both can be trusted with the
+        filters (`chunkwise.advise.layout.can_repack`); what a writer with h5py, netCDF4
+        (only a path and filters that netCDF has) or C does.
+    """
+    path = _path(dataset)
+    chunks = tuple(map(int, chunks))
+    pipeline = Pipeline.parse(filters)
+    copy = copy_name(file)
+    fixes = []
+    if _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
+        spelled = f"{path[1:]}:{','.join(map(str, chunks))}"
+        # Without -M 0 nccopy ignores chunks of less than 8 KiB.
+        fixes.append(_command("nccopy", f"-M 0 -c {_shell(spelled)}", file, copy))
+    if can_repack(filters) and not set(path) & set(":,"):
+        spelled = f"{path}:CHUNK={'x'.join(map(str, chunks))}"
+        fixes.append(_command("h5repack", f"-l {_shell(spelled)}", file, copy))
+    return (*fixes, *_writer(path, pipeline, chunks))
+
+
+def refilter(
+    file: str,
+    dataset: str,
+    filters: Pipeline | str,
+    *,
+    stored: str = "none",
+    chunks: Sequence[int] | None = None,
+) -> tuple[Fix, ...]:
+    """Give the lines that store a dataset under other filters.
+
+    Parameters
+    ----------
+    file
+        The file's path, as the user wrote it.
+    dataset
+        The dataset's path in the file.
+    filters
+        The new pipeline; ``none`` for no filters.
+    stored
+        The pipeline that it has now: h5repack and nccopy must decode it.
+    chunks
+        The chunk shape that it has, for the lines of a writer, which then keep it;
+        None leaves it out of them.
+
+    Returns
+    -------
+    tuple of Fix
+        nccopy (a variable in the root group of an ``.nc`` or ``.nc4`` file; ``-d`` and
+        ``-s`` change all variables of the file, which netCDF users do with that very
+        command) and h5repack, only where they can be trusted with both pipelines; what
+        a writer with h5py, netCDF4 (only a path and filters that netCDF has) or C does.
+    """
+    path = _path(dataset)
+    pipeline = filters if isinstance(filters, Pipeline) else Pipeline.parse(filters)
+    copy = _repacked_name(file)
+    fixes = []
+    if _in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
+        words = pipeline.nccopy() if pipeline.filters else _nccopy_none(path)
+        if words is not None:
+            fixes.append(_command("nccopy", words, file, copy))
+    words = pipeline.h5repack(path)
+    if words is not None and can_repack(stored) and can_repack(str(pipeline)):
+        # Quoted by the grammar, but not for names that a terminal would not show.
+        words = " ".join(map(_shell, shlex.split(words)))
+        fixes.append(_command("h5repack", words, file, copy))
+    return (*fixes, *_writer(path, pipeline, None if chunks is None else tuple(map(int, chunks))))
+
+
+def repack(file: str) -> tuple[Fix, ...]:
+    """Give the command that copies a file as it is, the chunks of each dataset in order.
+
+    h5repack takes them as they are stored: filters that it lacks do no harm here.
+    """
+    return (_command("h5repack", "", file, _repacked_name(file)),)
+
+
+def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
+    """Whether a command can be trusted with all datasets of its file, not only its own.
+
+    With ``-l`` or ``-f``, h5repack leaves out every dataset whose filters it lacks, says
+    so in a warning, and ends with exit code 0 (seen with 1.10.8).  A copy without options
+    takes stored chunks as they are.  nccopy writes nothing at all and says so.
+
+    Parameters
+    ----------
+    fix
+        One of the lines made here.
+    filters
+        The pipelines of all datasets of the file.
+    """
+    changes = fix.tool == "nccopy" or fix.text.startswith(("h5repack -l ", "h5repack -f "))
+    return not changes or all(map(can_repack, set(filters)))
+
+
+# --- commands --------------------------------------------------------------------------
+
+
+def _command(tool: Tool, options: str, file: str, copy: str) -> Fix:
+    # A name that begins with a dash would be taken for an option.
+    names = (f"./{name}" if name.startswith("-") else name for name in (file, copy))
+    return Fix(tool, " ".join(filter(None, (tool, options, *map(_shell, names)))))
+
+
+def _repacked_name(file: str) -> str:
+    source = Path(file)
+    return source.with_name(f"{source.stem}_repacked{source.suffix}").name
+
+
+def _nccopy_none(path: str) -> str | None:
+    return f"-F {path[1:]},none" if _PLAIN_NAME.fullmatch(path[1:]) else None
+
+
+def _in_netcdf_root(file: str, path: str) -> bool:
+    """Whether nccopy can be told of a dataset, which it only takes from a netCDF file."""
+    fits = Path(file).suffix in (".nc", ".nc4") and path.count("/") == 1
+    return fits and _in_netcdf(path) and not set(path) & set(":,")
+
+
+def _in_netcdf(path: str) -> bool:
+    return all(_NETCDF_NAME.fullmatch(name) for name in path[1:].split("/"))
+
+
+def _names(pipeline: Pipeline) -> set[str]:
+    return {one.name for one in pipeline.filters}
+
+
+# --- what a writer does ----------------------------------------------------------------
+
+
+def _writer(path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> list[Fix]:
+    fixes = []
+    h5py_options = _h5py_options(pipeline)
+    if h5py_options is not None:
+        options = {**({} if chunks is None else {"chunks": chunks}), **h5py_options}
+        arguments = ", ".join([_python(path), "data=data", *_keywords(options)])
+        plugin = "import hdf5plugin\n" if any(map(_is_plugin, pipeline.filters)) else ""
+        fixes.append(Fix("h5py", f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"))
+    netcdf_options = _netcdf_options(pipeline)
+    if netcdf_options is not None and _in_netcdf(path):
+        options = {**({} if chunks is None else {"chunksizes": chunks}), **netcdf_options}
+        arguments = ", ".join([repr(path), "datatype", "dimensions", *_keywords(options)])
+        fixes.append(Fix("netCDF4", f"# {_WRITER}:\nfile.createVariable({arguments})"))
+    lines = [f"/* {_WRITER}: */", "hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);"]
+    if chunks is not None:
+        listed = ", ".join(map(str, chunks))
+        lines.append(f"H5Pset_chunk(dcpl, {len(chunks)}, (hsize_t[]){{{listed}}});")
+    lines += map(_c_filter, pipeline.filters)
+    lines.append(f"H5Dcreate2(file, {_c(path)}, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);")
+    fixes.append(Fix("C", "\n".join(lines)))
+    return fixes
+
+
+def _keywords(options: dict[str, object]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in options.items()]
+
+
+def _h5py_options(pipeline: Pipeline) -> dict[str, object] | None:
+    """Give the keywords of create_dataset; None for what they cannot say."""
+    options: dict[str, object] = {}
+    compressed = False
+    # h5py's own order; fletcher32 may stand anywhere in a file and always comes last here.
+    order = [one for one in pipeline.filters if one.name != "fletcher32"]
+    for one in order:
+        if compressed or one.name == "nbit":
+            return None
+        if one.name == "scaleoffset" and not options and int(one.options[1]) >= 0:
+            options["scaleoffset"] = one.options[1]
+        elif one.name == "shuffle" and "shuffle" not in options:
+            options["shuffle"] = True
+        elif one.name != "scaleoffset":
+            options |= _h5py_compression(one)
+            compressed = True
+        else:
+            return None
+    fletchers = len(pipeline.filters) - len(order)
+    if fletchers > 1 or (fletchers and "scaleoffset" in options):
+        return None
+    return options | ({"fletcher32": True} if fletchers else {})
+
+
+def _h5py_compression(one: Filter) -> dict[str, object]:
+    if one.name == "deflate":
+        return {"compression": "gzip", "compression_opts": one.options[0]}
+    if one.name == "szip":
+        return {"compression": "szip", "compression_opts": one.options}
+    if one.name == "lzf":
+        return {"compression": "lzf"}
+    return {"compression": one.filter_id, "compression_opts": one.cd_values}
+
+
+def _is_plugin(one: Filter) -> bool:
+    # Below 256 are HDF5's own filters; LZF comes with h5py.
+    return one.filter_id >= 256 and one.name != "lzf"
+
+
+def _netcdf_options(pipeline: Pipeline) -> dict[str, object] | None:
+    """Give the keywords of createVariable; None for what they cannot say."""
+    names = [one.name for one in pipeline.filters]
+    kept = [name for name in names if name != "fletcher32"]
+    if kept not in ([], ["deflate"], ["shuffle", "deflate"]):
+        return None
+    options: dict[str, object] = {}
+    if kept:
+        level = pipeline.filters[names.index("deflate")].options[0]
+        if level == 0:  # to netCDF4, no filter at all
+            return None
+        options = {"compression": "zlib", "complevel": level, "shuffle": "shuffle" in kept}
+    return options | ({"fletcher32": True} if "fletcher32" in names else {})
+
+
+def _c_filter(one: Filter) -> str:
+    if one.name == "deflate":
+        return f"H5Pset_deflate(dcpl, {one.options[0]});"
+    if one.name in ("shuffle", "fletcher32", "nbit"):
+        return f"H5Pset_{one.name}(dcpl);"
+    if one.name == "szip":
+        return f"H5Pset_szip(dcpl, {one.cd_values[0]}, {one.cd_values[1]});"
+    values = one.cd_values
+    listed = f"(unsigned[]){{{', '.join(map(str, values))}}}" if values else "NULL"
+    codec = CODECS.get(one.name)
+    flag = "OPTIONAL" if codec is None or codec.optional else "MANDATORY"
+    return f"H5Pset_filter(dcpl, {one.filter_id}, H5Z_FLAG_{flag}, {len(values)}, {listed});"
+
+
+# --- names -----------------------------------------------------------------------------
+
+
+def _path(dataset: str) -> str:
+    return "/" + dataset.strip("/")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _python(path: str) -> str:
+    """Quote an HDF5 path for h5py, which takes bytes where a name is not UTF-8."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return repr(_bytes(path))
+    return repr(path)
+
+
+def _octal(text: str, special: str) -> str:
+    """Escape bytes that do not print, and `special` characters, as bash and C read them."""
+    return "".join(
+        c if c.isprintable() and c not in special else "".join(f"\\{b:03o}" for b in _bytes(c))
+        for c in text
+    )
+
+
+def _c(text: str) -> str:
+    return f'"{_octal(text, _C_SPECIAL)}"'
+
+
+def _shell(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{_octal(word, _SHELL_SPECIAL)}'"

@@ -1,0 +1,67 @@
+"""What is wrong with a file, as far as its facts can tell?
+
+Each module looks at one subject; a check takes facts and yields findings, and reads
+nothing itself.  docs/findings.md explains each code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chunkwise.advise.readers import Reader
+from chunkwise.advise.remedies import keeps_all_data
+from chunkwise.inspect.facts import FileFacts
+from chunkwise.inspect.finding import SEVERITIES, Finding
+from chunkwise.inspect.findings import cache, chunks, file, filters, objects, placement
+from chunkwise.inspect.findings.subject import DatasetCheck, Subject
+
+__all__ = ["find"]
+
+DATASET_CHECKS: tuple[DatasetCheck, ...] = (
+    *filters.CHECKS,
+    *cache.CHECKS,
+    *chunks.CHECKS,
+    *placement.CHECKS,
+)
+
+
+def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
+    """Run every check on a file and all that is in it.
+
+    Parameters
+    ----------
+    facts
+        What was collected; its own `findings` are not looked at.
+    readers
+        Whom the file must serve well.
+
+    Returns
+    -------
+    tuple of Finding
+        The worst first: by severity, then by the bytes that it wastes, then in the
+        order of the file.
+    """
+    found = [finding for check in file.CHECKS for finding in check(facts)]
+    for entry in facts.objects:
+        found += (finding for check in objects.CHECKS for finding in check(facts.path, entry))
+        if entry.dataset is not None:
+            found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers))
+    pipelines = {entry.dataset.filters for entry in facts.objects if entry.dataset is not None}
+    found = [_trusted(finding, pipelines) for finding in found]
+    found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.waste_nbytes), reverse=True)
+    return tuple(found)
+
+
+def _of_dataset(subject: Subject) -> list[Finding]:
+    found = [finding for check in DATASET_CHECKS for finding in check(subject)]
+    codes = {finding.code for finding in found}
+    # One evil, said twice: the cache is what makes the single chunk dear.
+    if "chunk-exceeds-cache" in codes:
+        found = [finding for finding in found if finding.code != "single-chunk"]
+    return found
+
+
+def _trusted(finding: Finding, pipelines: set[str]) -> Finding:
+    """Leave out commands that would lose other datasets of the file."""
+    kept = tuple(fix for fix in finding.fixes if keeps_all_data(fix, pipelines))
+    return finding if len(kept) == len(finding.fixes) else replace(finding, fixes=kept)

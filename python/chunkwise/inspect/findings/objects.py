@@ -1,0 +1,161 @@
+"""Is there anything in the file that cannot be reached?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final
+
+from chunkwise.advise.fix import Fix
+from chunkwise.inspect.facts import ObjectFacts, Source
+from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.findings.subject import ObjectCheck
+from chunkwise.inspect.sources import NOT_LOOKED_FOR
+from chunkwise.objects import encode_name, printable
+
+
+def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """Virtual sources or raw files that are not there: their data is replaced or lost."""
+    dataset = facts.dataset
+    if dataset is None or dataset.sources is None:
+        return
+    looked_for = [source for source in dataset.sources if source.missing != NOT_LOOKED_FOR]
+    missing = [source for source in looked_for if source.missing is not None]
+    if not missing:
+        return
+    first = missing[0]
+    virtual = first.dataset is not None
+    noun = "source datasets" if virtual else "raw files"
+    summary = (
+        f"{len(missing):,} of its {len(looked_for):,} {noun} cannot be used; the first is "
+        f"{_named(first)}: {printable(first.missing or '')}. "
+    )
+    if virtual:
+        summary += f"HDF5 gives the fill value ({printable(dataset.fill_value)}) in place of them"
+    elif all((source.missing or "").startswith("too short") for source in missing):
+        summary += "HDF5 gives zeros for what is not there"
+    else:
+        summary += "Reading the data fails"
+    yield Finding(
+        code="sources-missing",
+        severity="error",
+        path=facts.path,
+        summary=summary + (", and says nothing." if "gives" in summary else "."),
+        evidence={
+            "missing": len(missing),
+            "looked_for": len(looked_for),
+            "sources": len(dataset.sources),
+            "first_file": first.file,
+            "first_dataset": first.dataset or "",
+            "first_reason": first.missing or "",
+        },
+        source="H5Pset_virtual, H5Pset_virtual_prefix" if virtual else "H5Pset_external",
+        fixes=_where_to_look(first, virtual),
+    )
+
+
+def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """A link to something that HDF5 cannot open."""
+    if facts.kind != "unreadable":
+        return
+    yield Finding(
+        code="unreadable-object",
+        severity="error",
+        path=facts.path,
+        summary=(
+            f"HDF5 cannot open it: {printable(facts.reason or '')}. What it holds is lost in this "
+            "copy of the file, unless a newer HDF5 wrote it and can read it."
+        ),
+        evidence={"reason": facts.reason or ""},
+        source="H5Oopen",
+    )
+
+
+def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """Attributes that HDF5 cannot list."""
+    if not facts.unreadable_attributes:
+        return
+    reasons = ", ".join(map(printable, facts.unreadable_attributes)).removeprefix("* ")
+    count = facts.attributes or 0
+    its = "its only attribute" if count == 1 else f"its {count:,} attributes"
+    yield Finding(
+        code="unreadable-attribute",
+        severity="warning",
+        path=facts.path,
+        summary=(
+            f"HDF5 cannot list {its} {reasons}. Programs that list them on opening, as netCDF "
+            "and xarray do, fail."
+        ),
+        evidence={"attributes": count, "reason": reasons},
+        source="H5Aiterate",
+    )
+
+
+def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """Soft and external links that lead nowhere."""
+    if not facts.dangling:
+        return
+    external = facts.kind == "external_link"
+    target = printable(facts.target or "")
+    kind = "An external" if external else "A soft"
+    remove = f"with h5py.File({file!r}, 'r+') as file:\n    del file[{_python(facts.path)}]"
+    fixes: tuple[Fix, ...] = (Fix("h5py", remove),)
+    if external:
+        name = (facts.target or "").partition(":")[0]
+        fixes = (*_search("HDF5_EXT_PREFIX", name), *fixes)
+    yield Finding(
+        code="dangling-link",
+        severity="warning" if external else "note",
+        path=facts.path,
+        summary=(
+            f"{kind} link to {target}, which is not there (or leads back to the link)."
+            + (" Whatever the other file holds cannot be read through it." if external else "")
+        ),
+        evidence={"target": facts.target or ""},
+        source="H5Oexists_by_name",
+        fixes=fixes,
+    )
+
+
+CHECKS: Final[tuple[ObjectCheck, ...]] = (
+    sources_missing,
+    unreadable_object,
+    unreadable_attribute,
+    dangling_link,
+)
+
+
+def _named(source: Source) -> str:
+    file = "this file" if source.file == "." else printable(source.file)
+    return file if source.dataset is None else f"{printable(source.dataset)} in {file}"
+
+
+def _where_to_look(source: Source, virtual: bool) -> tuple[Fix, ...]:
+    if source.missing != "no such file":
+        return ()
+    if virtual:
+        return _search("HDF5_VDS_PREFIX", source.file)
+    return (
+        # Raw files are looked for where the program runs; mostly they lie beside the file.
+        Fix("shell", "export HDF5_EXTFILE_PREFIX='${ORIGIN}'"),
+        *_search("HDF5_EXTFILE_PREFIX", source.file),
+    )
+
+
+def _search(variable: str, file: str) -> tuple[Fix, ...]:
+    """Give the line that finds a file by its name and tells HDF5 where it lies."""
+    name = PurePath(file)
+    if len(name.parts) != 1 and not name.is_absolute():
+        # HDF5 would look for the name's own folders below the one it is told.
+        return ()
+    found = f"find ~ -name {shlex.quote(name.name)} -print -quit"
+    return (Fix("shell", f'export {variable}="$(dirname "$({found})")"'),)
+
+
+def _python(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return repr(encode_name(path))
+    return repr(path)

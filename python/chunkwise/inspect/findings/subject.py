@@ -1,0 +1,37 @@
+"""What may a check look at?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from chunkwise.advise.readers import Reader
+from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts
+from chunkwise.inspect.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One dataset, and who is to read it.
+
+    Attributes
+    ----------
+    file
+        The file's path as given.
+    path
+        The dataset's path in it.
+    facts
+        How it is stored.
+    readers
+        The readers that it must serve well.
+    """
+
+    file: str
+    path: str
+    facts: DatasetFacts
+    readers: tuple[Reader, ...]
+
+
+DatasetCheck = Callable[[Subject], Iterator[Finding]]
+ObjectCheck = Callable[[str, ObjectFacts], Iterator[Finding]]
+FileCheck = Callable[[FileFacts], Iterator[Finding]]

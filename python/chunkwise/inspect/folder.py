@@ -1,0 +1,341 @@
+"""Which files are asked for, and how do many files compare?
+
+A folder's files are chosen by HDF5's signature, never by their names.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
+from typing import Any, Literal
+
+from chunkwise.errors import ChunkwiseError, FileFormatError
+from chunkwise.inspect.facts import FileFacts
+from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
+from chunkwise.magic import hdf5_offset, is_zarr
+from chunkwise.objects import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.opening import find_dataset, open_h5
+
+CANNOT_OPEN = "cannot-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Files to be inspected.
+
+    Attributes
+    ----------
+    files
+        Their paths, each once: as given, or below the folder as given.
+    passed_over
+        Files met in folders that are not HDF5.
+    unreadable
+        Files and folders that could not be looked into, with the reason.
+    """
+
+    files: tuple[str, ...]
+    passed_over: int
+    unreadable: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """One file among many.
+
+    Attributes
+    ----------
+    path
+        As given, or below the folder as given.
+    nbytes
+        Its size; None if even that is not known.
+    findings
+        How many it has.
+    worst
+        The first of them; None without any.
+    waste_nbytes
+        The largest waste of a finding.
+    reason
+        Why it could not be opened; None if it could.
+    """
+
+    path: str
+    nbytes: int | None
+    findings: int = 0
+    worst: Finding | None = None
+    waste_nbytes: int = 0
+    reason: str | None = None
+
+    @property
+    def severity(self) -> Severity | None:
+        """The worst that is wrong with it; a file that cannot be opened is an error."""
+        if self.reason is not None:
+            return "error"
+        return None if self.worst is None else self.worst.severity
+
+
+def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
+    """Tell whether one file is meant, and which dataset of it.
+
+    Parameters
+    ----------
+    arguments
+        One or more, as given.
+
+    Returns
+    -------
+    file : str
+        A path, also one where nothing is.
+    dataset : str or None
+        The second of two arguments, if the file has an object of that name, or if there
+        is no file or folder of that name.
+
+    None in place of both means that the arguments name several files.
+    """
+    first, *others = arguments
+    if len(others) > 1 or _is_folder(first) or _is_pattern(first):
+        return None
+    if not others:
+        return first, None
+    (second,) = others
+    if os.path.lexists(second) or _is_pattern(second):
+        return (first, second) if _holds(first, second) else None
+    return first, second
+
+
+def find_files(arguments: Iterable[str]) -> Found:
+    """Find the files that arguments name: files, folders and patterns.
+
+    Parameters
+    ----------
+    arguments
+        Files are taken as they are; folders are searched for HDF5 files through all
+        levels, links followed; a pattern (``*``, ``?``, ``[]``, ``**``) stands for what
+        it matches.
+
+    Raises
+    ------
+    FileFormatError
+        Nothing has that name, nothing matches, or there is no HDF5 file in the folders: a
+        check of nothing must not look like one that was passed.
+    """
+    arguments = tuple(arguments)
+    files: dict[str, None] = {}
+    unreadable: dict[str, str] = {}
+    passed_over = 0
+    for name in _expanded(arguments):
+        if not _is_folder(name):
+            files[name] = None
+            continue
+        for path, reason in _files_below(name):
+            if reason is not None:
+                unreadable[path] = reason
+            elif _is_hdf5(path, unreadable):
+                files[path] = None
+            elif path not in unreadable:
+                passed_over += 1
+    if not files and not unreadable:
+        others = f" ({passed_over:,} of other formats)" if passed_over else ""
+        where = ", ".join(map(printable, arguments))
+        raise FileFormatError(f"{where}: a directory without any HDF5 file{others}")
+    return Found(tuple(files), passed_over, tuple(unreadable.items()))
+
+
+def summarize(facts: FileFacts) -> FileSummary:
+    """Reduce the facts about a file to what its line says."""
+    return FileSummary(
+        path=facts.path,
+        nbytes=facts.nbytes,
+        findings=len(facts.findings),
+        worst=facts.findings[0] if facts.findings else None,
+        waste_nbytes=max((finding.waste_nbytes for finding in facts.findings), default=0),
+    )
+
+
+def survey(
+    found: Found, inspect: Callable[[str], FileFacts]
+) -> Iterator[tuple[FileSummary, FileFacts | None]]:
+    """Inspect file after file; one that cannot be opened does not stop the rest.
+
+    Parameters
+    ----------
+    found
+        The files.
+    inspect
+        Collects the facts about one.
+
+    Yields
+    ------
+    summary : FileSummary
+        The file's line, also of each that is unreadable.
+    facts : FileFacts or None
+        None for a file that cannot be opened.
+    """
+    for path, reason in found.unreadable:
+        yield FileSummary(path, _size(path), reason=reason), None
+    for path in found.files:
+        try:
+            facts = inspect(path)
+        except ChunkwiseError as error:
+            reason = str(error).removeprefix(f"{printable(path)}: ")
+            yield FileSummary(path, _size(path), reason=reason), None
+        except HDF5_ERRORS as error:
+            yield FileSummary(path, _size(path), reason=hdf5_reason(error)), None
+        else:
+            yield summarize(facts), facts
+
+
+def in_order(
+    summaries: Iterable[FileSummary], order: Literal["waste", "bytes", "name"] | None
+) -> list[FileSummary]:
+    """Sort files: by default the worst first, by severity and then by waste."""
+
+    def key(summary: FileSummary) -> tuple[int, int, str]:
+        if order == "name":
+            return 0, 0, summary.path
+        if order == "bytes":
+            return 0, -(summary.nbytes or 0), summary.path
+        severity = 0 if summary.severity is None else SEVERITIES.index(summary.severity) + 1
+        return (0 if order == "waste" else -severity), -summary.waste_nbytes, summary.path
+
+    return sorted(summaries, key=key)
+
+
+def refusal(summary: FileSummary) -> Finding:
+    """Put into a finding that a file cannot be opened."""
+    return Finding(
+        code=CANNOT_OPEN,
+        severity="error",
+        path=None,
+        summary=summary.reason or "",
+        evidence={},
+        source="H5Fopen",
+    )
+
+
+def reaches(severity: Severity | None, level: Severity) -> bool:
+    """Tell whether a severity is at least `level`; None is less than any."""
+    return severity is not None and SEVERITIES.index(severity) >= SEVERITIES.index(level)
+
+
+def refusal_record(summary: FileSummary) -> dict[str, Any]:
+    """Give what ``--json`` prints in place of a file that cannot be opened."""
+    return {
+        "format": "chunkwise-inspect",
+        "version": 2,
+        "path": summary.path,
+        "nbytes": summary.nbytes,
+        "error": summary.reason,
+    }
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        # A Zarr store is one thing; opening it says what to do with it.
+        # To a Path an empty name is the folder at work, to a shell it is nothing.
+        path = Path(name)
+        return bool(name) and stat.S_ISDIR(path.stat().st_mode) and not is_zarr(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_pattern(name: str) -> bool:
+    return has_magic(name) and not os.path.lexists(name)
+
+
+def _holds(file: str, dataset: str) -> bool:
+    try:
+        with open_h5(file) as opened:
+            find_dataset(opened, dataset)
+    except ChunkwiseError:
+        return False
+    return True
+
+
+def _expanded(arguments: Iterable[str]) -> Iterator[str]:
+    """Give the files and folders that arguments stand for."""
+    for name in arguments:
+        if _is_pattern(name):
+            yield from _matches(name)
+        elif os.path.lexists(name):
+            yield name
+        else:
+            raise FileFormatError(
+                f"{printable(name)}: no such file; a dataset can be named after one file only"
+            )
+
+
+def _matches(pattern: str) -> list[str]:
+    """Expand a pattern as a shell does, hidden names apart; raise if there is nothing."""
+    path = Path(pattern)
+    base = Path(path.anchor)
+    rest = path.relative_to(base)
+    hidden = any(part.startswith(".") for part in rest.parts)
+    try:
+        # Unlike glob.glob, this does not walk in circles where links lead upwards.
+        found = sorted(base.glob(str(rest)))
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise FileFormatError(f"{printable(pattern)}: {printable(str(error))}") from None
+    names = [
+        str(match)
+        for match in found
+        if hidden or not any(part.startswith(".") for part in match.relative_to(base).parts)
+    ]
+    if not names:
+        raise FileFormatError(f"{printable(pattern)}: no file matches this pattern")
+    return names
+
+
+def _files_below(top: str) -> Iterator[tuple[str, str | None]]:
+    """Give every file below a folder, or why a folder cannot be listed."""
+    seen: set[tuple[int, int]] = set()
+    pending = [Path(top)]
+    while pending:
+        folder = pending.pop()
+        try:
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                continue  # a link to a folder that was met, or to one above
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as entries:
+                members = sorted((entry.name, _leads_to_folder(entry)) for entry in entries)
+        except OSError as error:
+            yield str(folder), f"cannot be listed: {error.strerror or error}"
+            continue
+        yield from ((str(folder / name), None) for name, inside in members if not inside)
+        pending += [folder / name for name, inside in reversed(members) if inside]
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_hdf5(path: str, unreadable: dict[str, str]) -> bool:
+    """Look for the signature; what cannot be read goes to `unreadable`."""
+    try:
+        status = Path(path).stat()
+        # Opening a pipe or a device may block for ever.
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        with Path(path).open("rb") as stream:
+            return hdf5_offset(stream, status.st_size) is not None
+    except OSError as error:
+        # A link that leads nowhere or to itself is no file.
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            unreadable[path] = f"cannot be read: {error.strerror or error}"
+        return False
+
+
+def _size(path: str) -> int | None:
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,54 @@
+"""How do records become JSON, fast enough for files of ten thousand datasets?
+
+`dataclasses.asdict` copies every leaf deeply, and `json` with an indent does without
+its C encoder; both are avoided here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Turn records within records into dictionaries, tuples kept.
+
+    Numbers that JSON lacks (infinite, not a number) become None.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    # What dataclasses.fields reads, which is most of what that costs.
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is None:
+        return value
+    return {name: plain(getattr(value, name)) for name in fields}
+
+
+def json_lines(record: dict[str, Any]) -> Iterator[str]:
+    """Write a dictionary as one JSON object, each member of its lists on a line.
+
+    A line of output is then one object or finding, which can be searched for.
+
+    Yields
+    ------
+    str
+        The lines, without their ends.
+    """
+    last = len(record) - 1
+    yield "{"
+    for i, (key, value) in enumerate(record.items()):
+        comma = "," if i < last else ""
+        if isinstance(value, tuple) and value:
+            yield f"{json.dumps(key)}: ["
+            for j, item in enumerate(value, 1):
+                yield json.dumps(item) + ("," if j < len(value) else "")
+            yield "]" + comma
+        else:
+            yield f"{json.dumps(key)}: {json.dumps(value)}{comma}"
+    yield "}"

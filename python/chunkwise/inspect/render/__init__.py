@@ -1,0 +1,98 @@
+"""How are the facts about a file shown to a person?
+
+First the file, then what is wrong with it and what to do, then what it holds.
+Nothing here is wider than the console but the lines to paste, and nothing is cut
+without saying so.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Console
+from rich.text import Text
+
+from chunkwise.inspect.facts import FileFacts
+from chunkwise.inspect.render.dataset import print_dataset
+from chunkwise.inspect.render.findings import count_words, lint_line, print_findings
+from chunkwise.inspect.render.folder import print_folder
+from chunkwise.inspect.render.heading import print_heading
+from chunkwise.inspect.render.listing import Order, print_listing
+from chunkwise.inspect.render.patterns import print_patterns
+from chunkwise.inspect.render.tree import print_tree
+from chunkwise.inspect.render.words import wrapped
+
+__all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
+
+
+def print_file(
+    facts: FileFacts,
+    console: Console,
+    *,
+    order: Order | None = None,
+    tool: str | None = None,
+    everything: bool = False,
+) -> None:
+    """Print a file: its heading, its findings, and its objects.
+
+    Parameters
+    ----------
+    facts
+        From `chunkwise.inspect.inspect`, without a dataset.
+    console
+        Where to.
+    order
+        The order of a flat list of datasets; None prints the tree.
+    tool
+        Whose fixes are shown (`chunkwise.inspect.render.findings.print_findings`).
+    everything
+        Whether long trees, lists and names of affected objects are printed in full.
+    """
+    print_heading(facts, console)
+    console.print()
+    print_findings(facts.findings, console, tool=tool, everything=everything)
+    console.print()
+    if order is None:
+        print_tree(facts.objects, console, everything=everything)
+    else:
+        print_listing(facts, console, order, everything=everything)
+    _print_pointer(facts, console)
+
+
+def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
+    """Print one dataset: its facts, what reading it costs, and its findings.
+
+    Parameters
+    ----------
+    facts
+        From `chunkwise.inspect.inspect` with a dataset.
+    console
+        Where to.
+    tool
+        Whose fixes are shown; None shows all.
+    """
+    (entry,) = facts.objects
+    print_heading(facts, console)
+    console.print()
+    print_dataset(entry, console)
+    if entry.dataset is not None and entry.dataset.patterns:
+        console.print()
+        print_patterns(entry.dataset, console)
+    console.print()
+    print_findings(facts.findings, console, tool=tool or "all", everything=True)
+
+
+def _print_pointer(facts: FileFacts, console: Console) -> None:
+    """Say how to see more of the dataset that the worst finding is about.
+
+    The findings may have left the screen by now, hence also how many they are.
+    """
+    datasets = {entry.path for entry in facts.objects if entry.dataset is not None}
+    worst = next((found.path for found in facts.findings if found.path in datasets), None)
+    if worst is None or not (worst + facts.path).isprintable():
+        return
+    console.print()
+    words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
+    console.print(Text("\n".join(wrapped(words, console.width))), highlight=False)
+    line = f"    chunkwise inspect {shlex.join([facts.path, worst])}"
+    console.print(Text(line, style="green"), soft_wrap=True)

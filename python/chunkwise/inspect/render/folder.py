@@ -1,0 +1,89 @@
+"""How are many files shown: one line each, the worst first?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from chunkwise.grammar import format_size
+from chunkwise.inspect.finding import SEVERITIES, Severity
+from chunkwise.inspect.folder import FileSummary
+from chunkwise.inspect.render.words import STYLES, counted, wrapped
+from chunkwise.objects import printable
+
+# Severity, findings, size and waste, with two columns after.
+_INDENT = 7 + 10 + 11 + 11 + 2
+
+_WITH: dict[Severity, str] = {
+    "error": "with errors",
+    "warning": "with warnings",
+    "note": "with notes only",
+}
+
+
+def print_folder(summaries: Sequence[FileSummary], passed_over: int, console: Console) -> None:
+    """Print one line a file, and a last line with the totals.
+
+    Parameters
+    ----------
+    summaries
+        In the order in which they are to be shown.
+    passed_over
+        Files that are not HDF5.
+    console
+        Where to.  On a terminal long lines are broken below their first column; in a
+        pipe each file has one line, however long.
+    """
+    if summaries:
+        head = f"{'worst':<7}{'findings':>10}{'size':>11}{'waste':>11}  file"
+        console.print(Text(head, style="dim"), soft_wrap=True)
+    for summary in summaries:
+        console.print(_line(summary, console), highlight=False, soft_wrap=True)
+    if summaries:
+        console.print()
+    for line in wrapped(_totals(summaries, passed_over), console.width, "  "):
+        console.print(Text(line), highlight=False, soft_wrap=True)
+
+
+def _line(summary: FileSummary, console: Console) -> Text:
+    severity = summary.severity
+    columns = (
+        f"{severity or 'ok':<7}",
+        f"{summary.findings or '-':>10}",
+        f"{'-' if summary.nbytes is None else format_size(summary.nbytes):>11}",
+        f"{format_size(summary.waste_nbytes) if summary.waste_nbytes else '-':>11}",
+    )
+    words = printable(summary.path)
+    if summary.reason is not None:
+        words += f"  cannot be opened: {printable(summary.reason)}"
+    elif summary.worst is not None:
+        words += f"  {summary.worst.code}"
+    if console.is_terminal:
+        words = ("\n" + " " * _INDENT).join(wrapped(words, console.width - _INDENT))
+    text = Text("".join(columns) + "  " + words)
+    text.stylize(STYLES[severity] if severity else "green", 0, len(columns[0].rstrip()))
+    return text
+
+
+def _totals(summaries: Sequence[FileSummary], passed_over: int) -> str:
+    readable = [summary for summary in summaries if summary.reason is None]
+    words = []
+    refused = len(summaries) - len(readable)
+    if refused:
+        words.append(f"{refused:,} cannot be opened")
+    for severity in reversed(SEVERITIES):
+        count = sum(summary.severity == severity for summary in readable)
+        if count:
+            words.append(f"{count:,} {_WITH[severity]}")
+    clean = sum(summary.severity is None for summary in readable)
+    if clean:
+        words.append(f"{clean:,} without a finding")
+    size = format_size(sum(summary.nbytes or 0 for summary in summaries))
+    total = f"{counted(len(summaries), 'HDF5 file')}"
+    if words:
+        total += f" of {size}: {', '.join(words)}"
+    if passed_over:
+        total += f"; {counted(passed_over, 'file')} of other formats passed over"
+    return total

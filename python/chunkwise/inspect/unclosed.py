@@ -1,0 +1,158 @@
+"""How is a file read whose writer never closed it?
+
+libhdf5 refuses a file whose superblock (version 3) still says that it is being
+written, and only ``h5clear -s`` or a change to the file would make it open.  Here
+libhdf5 reads through a file object instead, in which those marks are gone; the file
+itself is never written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import weakref
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+
+from chunkwise.inspect.superblock import Superblock, read_superblock
+from chunkwise.objects import HDF5_ERRORS
+
+# The largest that the operating system knows (off_t).
+_LAST_OFFSET: Final = (1 << 63) - 1
+
+
+class ReadOnlyFile(io.RawIOBase):
+    """A file for h5py's fileobj driver, as it would be had its writer closed it.
+
+    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    driver does: h5py does not look at how many bytes came, and would pass on what was in
+    the buffer before.
+
+    Parameters
+    ----------
+    path
+        The file.
+    superblock
+        What `read_superblock` found in it; None leaves its bytes as they are.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], superblock: Superblock | None = None) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._position = 0
+        flagged = superblock is not None and superblock.flags
+        self._patch = superblock.without_flags() if superblock and flagged else b""
+        self._patch_at = superblock.offset if superblock else 0
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that it can be sought in."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to an offset from the beginning, the current position or the end."""
+        if whence == os.SEEK_END:
+            offset += os.fstat(self._descriptor).st_size
+        elif whence == os.SEEK_CUR:
+            offset += self._position
+        if offset > _LAST_OFFSET:
+            # A damaged address; preadv would raise an OverflowError.
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._position = offset
+        return offset
+
+    def tell(self) -> int:
+        """Tell the current position."""
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from the current position on.
+
+        Returns
+        -------
+        int
+            How many bytes came from the file: less than asked for only at its end.
+        """
+        view = memoryview(buffer).cast("B")
+        begin, filled = self._position, 0
+        while filled < len(view):
+            count = os.preadv(self._descriptor, [view[filled:]], begin + filled)
+            if not count:
+                view[filled:] = bytes(len(view) - filled)
+                break
+            filled += count
+        self._mend(view[:filled], begin)
+        self._position = begin + filled
+        return filled
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+    def _mend(self, view: memoryview, begin: int) -> None:
+        """Put what is to stand in the superblock's place into bytes just read."""
+        first = max(begin, self._patch_at)
+        last = min(begin + len(view), self._patch_at + len(self._patch))
+        if first < last:
+            patch = self._patch[first - self._patch_at : last - self._patch_at]
+            view[first - begin : last - begin] = patch
+
+
+def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
+    """Open a file that libhdf5 refuses since its writer has not closed it.
+
+    Returns
+    -------
+    h5py.File or None
+        The file, open for reading, to be closed by the caller.  None where the marks
+        of a writer are not the reason: there are none, another process holds the
+        library's lock on the file, or the file cannot be opened without them either.
+
+    Notes
+    -----
+    A writer in SWMR mode holds no lock, so that its file is opened even as it grows.
+    What a crashed writer had not flushed is missing, and objects may be unreadable.
+    """
+    superblock = read_superblock(path)
+    if superblock is None or not superblock.flags:
+        return None
+    try:
+        if _is_locked(path):
+            return None
+        file = h5py.File(ReadOnlyFile(path, superblock), "r")
+    except HDF5_ERRORS:
+        return None
+    # libhdf5 closes what is still open after Python has ended, and would call into it.
+    weakref.finalize(file, _close, file.id)
+    return file
+
+
+def _close(identifier: Any) -> None:
+    if identifier.valid:
+        identifier.close()
+
+
+def _is_locked(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a writer holds the lock that libhdf5 takes (flock, exclusive)."""
+    with Path(path).open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            # The file system knows no locks, so nobody holds one.
+            return False
+    return False

@@ -1,0 +1,361 @@
+"""Are facts and findings shown completely, within the console, and legibly?"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from chunkwise.advise.fix import Fix
+from chunkwise.inspect.facts import FileFacts, ObjectFacts
+from chunkwise.inspect.folder import FileSummary
+from chunkwise.inspect.render import lint_line, print_file, print_folder, print_one_dataset
+from chunkwise.inspect.render.words import ratio_words
+from tests.inspect_fakes import (
+    DATASET,
+    FORMAT,
+    METADATA,
+    VIRTUAL,
+    dataset,
+    file_facts,
+    finding,
+)
+
+
+def shown(facts: FileFacts, *, columns: int = 80, single: bool = False, **options: Any) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=columns)
+    (print_one_dataset if single else print_file)(facts, console, **options)
+    return stream.getvalue()
+
+
+def one(**changes: Any) -> FileFacts:
+    """Facts as they come for a single dataset."""
+    entry = dataset(facts=replace(DATASET, **changes))
+    return file_facts(objects=(entry,), metadata=None)
+
+
+def flowed(text: str) -> str:
+    """Undo the wrapping of lines."""
+    return " ".join(text.split())
+
+
+# --- ratios ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(54_812, "54,800"), (0.000218, "1/4,590"), (6.468, "6.47"), (1, "1.00"), (0.21849, "0.218")],
+)
+def test_ratios_have_no_exponent(ratio: float, words: str) -> None:
+    assert ratio_words(ratio) == words
+
+
+@given(st.floats(1e-12, 1e12))
+def test_ratios_read_back(ratio: float) -> None:
+    words = ratio_words(ratio).replace(",", "")
+    assert "e" not in words
+    number = 1 / float(words[2:]) if words.startswith("1/") else float(words)
+    assert number == pytest.approx(ratio, rel=0.006)
+
+
+# --- the file --------------------------------------------------------------------------
+
+
+def test_heading_tells_format_and_what_opening_takes() -> None:
+    text = flowed(
+        shown(
+            file_facts(
+                file_format=replace(
+                    FORMAT,
+                    userblock_nbytes=512,
+                    space_strategy="page",
+                    page_nbytes=65_536,
+                    space_persistent=True,
+                    free_nbytes=2_048,
+                    flags=("write", "swmr"),
+                )
+            )
+        )
+    )
+    for words in (
+        "model.nc: 20.0 MiB, read by HDF5 2.0.0 (h5py 3.16.0)",
+        "superblock 2, read by HDF5 1.8 and later",
+        "user block of 512 B",
+        "pages of 64.0 KiB",
+        "2.0 KiB free, remembered",
+        "its writer left it marked as open (write and swmr)",
+        "metadata: 446.1 KiB in 43 places, 18 blocks of 1 MiB",
+        "3 requests to open the file, 1,210 to list it, 97 more for chunk indexes",
+        "12.1 KiB unaccounted for",
+    ):
+        assert words in text
+
+
+def test_heading_leaves_out_what_is_not_so() -> None:
+    heading = shown(
+        file_facts(metadata=replace(METADATA, unaccounted_nbytes=0, index_requests=0))
+    ).partition("No findings")[0]
+    for words in ("user block", "pages", "marked", "unaccounted", "indexes"):
+        assert words not in heading
+    assert "metadata" not in shown(file_facts(metadata=None))
+
+
+# --- findings --------------------------------------------------------------------------
+
+
+def test_findings_come_before_the_tree() -> None:
+    text = shown(file_facts(findings=(finding(),)))
+    assert text.index("chunk-exceeds-cache") < text.index("└── t2m")
+    lines = text.splitlines()
+    assert "warning  chunk-exceeds-cache  /t2m" in lines
+    # One fix by default, on a line of its own.
+    assert "    file = h5py.File('model.nc', rdcc_nbytes=128 * 1024**2)" in lines
+    assert "nccopy" not in text
+    assert "See 'NetCDF-4 Performance Report' (2008), section 4" in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        ("nccopy", ["nccopy"]),
+        ("all", ["h5py", "nccopy"]),
+        ("h5repack", ["h5py"]),
+        (None, ["h5py"]),
+    ],
+)
+def test_fixes_of_one_tool(tool: str | None, expected: list[str]) -> None:
+    text = shown(file_facts(findings=(finding(),)), tool=tool)
+    assert re.findall(r"Fix \((\w+)\)", text) == expected
+
+
+def test_lines_to_paste_are_whole() -> None:
+    line = "nccopy -c " + ",".join(f"dimension_{i}/{i}" for i in range(30)) + " a.nc b.nc"
+    fixes = (Fix("nccopy", f"# two lines\n{line}"),)
+    text = shown(file_facts(findings=(finding(fixes=fixes),)), columns=60)
+    assert f"    # two lines\n    {line}\n" in text
+
+
+def test_many_alike_are_one_paragraph() -> None:
+    alike = tuple(finding(f"/d{i}") for i in range(9_815))
+    text = shown(file_facts(findings=(*alike, finding(None, "free-space", severity="note"))))
+    assert "9,816 findings: 9,815 warnings, 1 note" in text
+    assert "warning  chunk-exceeds-cache  9,815 objects" in text
+    assert "  /d0: Reading a line" in text
+    assert "The same: /d1, /d2 and 9,812 more" in text
+    assert "note     free-space  the file as a whole" in text
+    assert "/d9814" in shown(file_facts(findings=alike), everything=True)
+
+
+def test_severities_of_one_code_stand_apart() -> None:
+    findings = (finding("/a", severity="error"), finding("/b"))
+    text = shown(file_facts(findings=findings))
+    assert "error    chunk-exceeds-cache  /a" in text
+    assert "warning  chunk-exceeds-cache  /b" in text
+
+
+def test_no_findings() -> None:
+    text = shown(file_facts())
+    assert "No findings." in text
+    assert "chunkwise inspect" not in text
+
+
+def test_end_names_the_next_command() -> None:
+    facts = file_facts(
+        dataset("/a b"), path="my model.nc", findings=(finding(None), finding("/a b"))
+    )
+    assert shown(facts).endswith("\n    chunkwise inspect 'my model.nc' '/a b'\n")
+
+
+def test_lint_line_is_one_line() -> None:
+    line = lint_line("a\nb.nc", finding("/x\x1b[31m", summary="One.\nTwo."))
+    assert line == r"a\nb.nc: /x\x1b[31m: warning: chunk-exceeds-cache: One. Two."
+    assert lint_line("a.nc", finding(None)).startswith("a.nc: (file): warning: ")
+
+
+# --- the tree --------------------------------------------------------------------------
+
+
+def test_tree_tells_the_new_facts() -> None:
+    text = flowed(shown(file_facts(dataset(), dataset("/v", VIRTUAL)), columns=200))
+    assert "(time, lat, -; time unlimited, axis 2 up to 400)" in text
+    assert "1,200 of 1,234 chunks of 1x100x200" in text
+    assert "shuffle+deflate:4, v1 B-tree" in text
+    assert "4 mappings: 2001.h5:/t, /spare, 2002.h5:/t (missing: no such file) and 1 more" in text
+    scale = shown(file_facts(dataset(facts=replace(DATASET, is_scale=True))), columns=200)
+    assert "dimension scale" in scale
+
+
+def test_branches_lead_to_each_member() -> None:
+    paths = ["/a", "/a/b", "/a/b/c", "/a/d", "/e", "/f", "/f/g"]
+    groups = tuple(ObjectFacts(path, path.count("/"), "group") for path in paths)
+    text = shown(file_facts(*groups)).partition("No findings.\n\n")[2]
+    assert text.splitlines() == [
+        "/  3 attributes",
+        "├── a",
+        "│   ├── b",
+        "│   │   └── c",
+        "│   └── d",
+        "├── e",
+        "└── f",
+        "    └── g",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("maxshape", "dimensions", "words"),
+    [
+        ((None, None, 400), None, "(axes 0, 1 unlimited, axis 2 up to 400)"),
+        ((None, 100, 200), None, "(axis 0 unlimited)"),
+        ((None, None, 200), ("t", "y", None), "(t, y, -; t, y unlimited)"),
+        ((1_234, 100, 200), ("t", "y", "x"), "(t, y, x)"),
+    ],
+)
+def test_growth(maxshape: Any, dimensions: Any, words: str) -> None:
+    changed = replace(DATASET, maxshape=maxshape, dimensions=dimensions)
+    text = shown(file_facts(dataset(facts=changed)), columns=99)
+    assert f"1234x100x200 {words}  float32" in text
+
+
+def test_unreadable_things_are_named() -> None:
+    entry = dataset(unreadable_attributes=("units (bad\x1b)",))
+    broken = replace(dataset("/b"), kind="unreadable", reason="bad header", dataset=None)
+    link = ObjectFacts("/s", 1, "soft_link", target="/gone", dangling=True)
+    text = flowed(shown(file_facts(entry, broken, link)))
+    assert "s soft link to /gone, which is not there" in text
+    assert r"attributes that HDF5 cannot read: units (bad\x1b)" in text
+    assert "b cannot be opened: bad header" in text
+
+
+def test_long_trees_are_cut_aloud() -> None:
+    objects = tuple(dataset(f"/d{i}") for i in range(500))
+    facts = file_facts(*objects, findings=tuple(finding(f"/d{i}", f"c{i}") for i in range(40)))
+    text = shown(facts, columns=100)
+    shown_objects = re.findall(r"── d\d+ ", text)
+    assert 10 < len(shown_objects) < 40
+    assert f"{500 - len(shown_objects)} more objects not shown: add --all" in text
+    assert all(f"  c{i}  " in text for i in range(40)), "findings are never cut"
+    whole = shown(facts, columns=100, everything=True)
+    assert len(re.findall(r"── d\d+ ", whole)) == 500
+    assert "not shown" not in whole
+
+
+def test_tree_that_just_fits_is_whole() -> None:
+    objects = tuple(dataset(f"/d{i}", VIRTUAL) for i in range(29))
+    height = len(shown(file_facts(*objects), columns=200).splitlines())
+    assert "not shown" not in shown(file_facts(*objects), columns=200)
+    assert height > 59
+
+
+# --- the flat list ---------------------------------------------------------------------
+
+
+def test_listing_is_sorted() -> None:
+    small, large = replace(DATASET, stored_nbytes=1), replace(DATASET, stored_nbytes=10**9)
+    objects = (dataset("/b", small), dataset("/c", large), dataset("/a"))
+    found = (
+        finding("/a", waste_nbytes=5),
+        finding("/b", "other", waste_nbytes=70),
+        finding("/b", waste_nbytes=3),
+    )
+    facts = file_facts(*objects, findings=found)
+
+    def order(by: str) -> list[str]:
+        return re.findall(r"  /(\w)(?=\s)", shown(facts, order=by).partition("dataset\n")[2])[:3]
+
+    assert order("waste") == ["b", "a", "c"]
+    assert order("bytes") == ["c", "a", "b"]
+    assert order("name") == ["a", "b", "c"]
+    text = shown(facts, order="waste")
+    assert "      70 B" in text
+    assert "/b  other, chunk-exceeds-cache" in text
+    assert "└──" not in text
+
+
+def test_long_listings_are_cut_aloud() -> None:
+    facts = file_facts(*(dataset(f"/d{i}") for i in range(100)))
+    assert "40 more datasets not shown: add --all" in shown(facts, order="name")
+    assert "not shown" not in shown(facts, order="name", everything=True)
+
+
+# --- folders ---------------------------------------------------------------------------
+
+
+def folder(*summaries: FileSummary, passed_over: int = 0, **console: Any) -> str:
+    stream = io.StringIO()
+    print_folder(summaries, passed_over, Console(file=stream, width=80, **console))
+    return stream.getvalue()
+
+
+def test_one_line_a_file() -> None:
+    name = "archive/" + "long/" * 30 + "a.nc"
+    text = folder(
+        FileSummary("bad.nc", 0, reason="the file is empty"),
+        FileSummary(name, 10**7, 3, finding(), 10**6),
+        FileSummary("fine.nc", 10**6),
+        passed_over=17,
+    )
+    head, bad, wrong, fine, empty, *total = text.splitlines()
+    assert head.split() == ["worst", "findings", "size", "waste", "file"]
+    assert " ".join(bad.split()) == "error - 0 B - bad.nc cannot be opened: the file is empty"
+    assert " ".join(wrong.split()) == f"warning 3 9.5 MiB 976.6 KiB {name} chunk-exceeds-cache"
+    assert " ".join(fine.split()) == "ok - 976.6 KiB - fine.nc"
+    assert not empty
+    assert flowed(" ".join(total)) == (
+        "3 HDF5 files of 10.5 MiB: 1 cannot be opened, 1 with warnings, "
+        "1 without a finding; 17 files of other formats passed over"
+    )
+
+
+def test_terminal_breaks_long_lines_itself() -> None:
+    name = "archive/" + "long/" * 30 + "a.nc"
+    text = folder(FileSummary(name, 10**7), force_terminal=True, color_system=None)
+    assert max(map(len, text.splitlines())) <= 80
+    assert name in "".join(text.split())
+
+
+def test_empty_folder() -> None:
+    assert folder(passed_over=2) == "0 HDF5 files; 2 files of other formats passed over\n"
+
+
+# --- the console -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("order", [None, "waste"])
+@pytest.mark.parametrize("single", [False, True])
+def test_fits_the_console(columns: int, order: str | None, single: bool) -> None:
+    short = (Fix("shell", "h5clear -s model.nc"),)
+    found = (finding(fixes=short), finding("/a/" + "very_" * 30 + "long", fixes=short))
+    if single:
+        text = shown(replace(one(), findings=found), columns=columns, single=True)
+    else:
+        objects = (dataset(), dataset("/a/" + "very_" * 30 + "long"), dataset("/v", VIRTUAL))
+        facts = file_facts(*objects, findings=found)
+        text = shown(facts, columns=columns, order=order)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not [line for line in lines if line != line.rstrip()]
+    assert "very_" * 30 + "long" in re.sub(r"[\s│]", "", text)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(codec="utf-8"), min_size=1), st.sampled_from([None, "name"]))
+def test_names_cannot_disturb_the_terminal(name: str, order: str | None) -> None:
+    found = (finding(f"/{name}", summary=name, fixes=(Fix("shell", name),)),)
+    facts = file_facts(
+        dataset(f"/{name}", replace(DATASET, dimensions=(name,) * 3, dtype=name, fill_value=name)),
+        path=name,
+        findings=found,
+    )
+    for text in (
+        shown(facts, order=order),
+        shown(replace(facts, objects=facts.objects[1:]), single=True),
+    ):
+        assert all(character.isprintable() or character == "\n" for character in text)
