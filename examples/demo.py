@@ -76,7 +76,7 @@ def complete(path: Path) -> bool:
     if not path.exists():
         return False
     try:
-        inspect(path)
+        inspect(path, sample=False, metadata=False)
     except ChunkwiseError:
         return False
     return True

@@ -265,3 +265,24 @@ def undefine_fill(dcpl: h5p.PropDCID) -> None:
     libhdf5 = ctypes.CDLL(h5d.__file__)
     libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
     assert libhdf5.H5Pset_fill_value(dcpl.id, h5t.STD_I32LE.id, None) >= 0
+
+
+# --- all of them -----------------------------------------------------------------------
+
+# The newest format that the tools of HDF5 1.10 can read, with all kinds of chunk index.
+V110 = ("v110", "v110")
+MADE: dict[str, Callable[[Path], None]] = {
+    "all kinds": make_file,
+    "plain": make_plain,
+    "netcdf": make_netcdf,
+    "indexes": make_indexes,
+    "indexes-1.10": partial(make_indexes, libver=V110),
+    "filters": make_filters,
+    "filters-1.10": partial(make_filters, libver=V110),
+    "fills": make_fills,
+}
+# HDF5's tools of 1.10 cannot read these.
+NEWEST: dict[str, Callable[[Path], None]] = {
+    "indexes-latest": partial(make_indexes, libver="latest"),
+    "filters-latest": partial(make_filters, libver="latest"),
+}

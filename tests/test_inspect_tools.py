@@ -11,9 +11,8 @@ import os
 import re
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,33 +26,9 @@ from chunkwise.grammar import Pipeline
 from chunkwise.grammar.filters import Filter
 from chunkwise.inspect import inspect
 from chunkwise.inspect.facts import DatasetFacts, ObjectFacts
-from tests.inspect_files import (
-    make_file,
-    make_fills,
-    make_filters,
-    make_indexes,
-    make_netcdf,
-    make_plain,
-)
+from tests.inspect_files import MADE, NEWEST, make_indexes
 from tests.tools import require_tool
 
-# The newest format that the tools of HDF5 1.10 can read, with all kinds of chunk index.
-V110 = ("v110", "v110")
-MADE: dict[str, Callable[[Path], None]] = {
-    "all kinds": make_file,
-    "plain": make_plain,
-    "netcdf": make_netcdf,
-    "indexes": make_indexes,
-    "indexes-1.10": partial(make_indexes, libver=V110),
-    "filters": make_filters,
-    "filters-1.10": partial(make_filters, libver=V110),
-    "fills": make_fills,
-}
-# HDF5's tools of 1.10 cannot read these.
-NEWEST: dict[str, Callable[[Path], None]] = {
-    "indexes-latest": partial(make_indexes, libver="latest"),
-    "filters-latest": partial(make_filters, libver="latest"),
-}
 FOLDER = os.environ.get("CHUNKWISE_FOREIGN_FILES")
 FOREIGN = [p for p in sorted(Path(FOLDER).rglob("*")) if h5py.is_hdf5(p)] if FOLDER else []
 

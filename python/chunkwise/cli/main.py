@@ -14,7 +14,7 @@ from chunkwise.errors import ChunkwiseError
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
-    "inspect": "Show what decides a file's speed: layout, chunks, filters, ratio.",
+    "inspect": "Show what is wrong with a file, and what decides its speed.",
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }

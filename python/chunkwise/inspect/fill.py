@@ -70,13 +70,10 @@ def fill_time(dcpl: h5p.PropDCID) -> str:
 
 
 def allocation_time(dcpl: h5p.PropDCID) -> str:
-    """Say when space is allocated (H5Pget_alloc_time).
+    """Say when space is allocated (H5Pget_alloc_time): ``early``, ``late``, ``incremental``.
 
-    Returns
-    -------
-    str
-        ``early``, ``late`` or ``incremental``; ``default`` only for creation properties
-        that belong to no dataset yet.
+    libhdf5 says what its default stands for with a dataset's layout; should it say
+    ``default``, so does this.
     """
     return _ALLOCATION_TIMES[dcpl.get_alloc_time()]
 

@@ -85,7 +85,7 @@ def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         path=facts.path,
         summary=(
             f"HDF5 cannot list {its} {reasons}. Programs that list them on opening, as netCDF "
-            "and xarray do, fail."
+            "does, cannot open the file."
         ),
         evidence={"attributes": count, "reason": reasons},
         source="H5Aiterate",
