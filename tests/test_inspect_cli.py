@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
-from chunkwise.errors import ChunkwiseError, FileFormatError, UsageError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, FileFormatError, UsageError
 from chunkwise.inspect.facts import FileFacts
 from tests.inspect_fakes import dataset, file_facts, finding
 from tests.inspect_files import MISSING_FILTER, make_file
@@ -67,6 +68,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return facts if name is None else replace(facts, objects=(dataset(),), metadata=None)
 
     monkeypatch.setattr(importlib.import_module("chunkwise.inspect"), "inspect", fake)
+    # What happens in a child leaves no notes here.
+    monkeypatch.setattr("chunkwise.contained.contained", lambda work, _: work())
     return asked
 
 
@@ -303,7 +306,7 @@ def test_real_folder(path: Path) -> None:
 
 
 def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake(path: str, **_: Any) -> FileFacts:
+    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
         if "clean" in path:
             raise KeyboardInterrupt
         return file_facts(path=path)
@@ -314,6 +317,22 @@ def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert f"{folder}/bad.nc" in output
     assert "wrong.nc" not in output
     assert "interrupted after 1 of 3 files" in output
+
+
+def test_a_crash_in_libhdf5_does_not_stop_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
+        if "bad" in path:
+            ctypes.string_at(0)
+        return file_facts(path=path)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspect"), "inspect", fake)
+    output, code = invoke(folder, "--fail-on", "error")
+    assert code == 1
+    assert re.search(r"bad\.nc: \(file\): error: cannot-open: HDF5 .* crashed on it", output)
+    with pytest.raises(CorruptDataError, match="crashed on it"):
+        invoke(folder / "bad.nc")
 
 
 def test_ctrl_c_ends_the_process(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import cast
 
 import h5py
-from h5py import AttributeManager, h5o
+from h5py import AttributeManager
 
 from chunkwise.dataset import Dataset
 from chunkwise.errors import NotADatasetError, UsageError
-from chunkwise.objects import decode_name
+from chunkwise.objects import address_of, decode_name
 from chunkwise.opening import find_dataset, open_h5
 
 # Datasets met so far, by libhdf5's number of the file and the path asked for.
-Known = dict[tuple[int, str], Dataset]
+Known = dict[tuple[tuple[int, ...], str], Dataset]
 
 
 class Group(Mapping[str, "Group | Dataset"]):
@@ -28,7 +28,8 @@ class Group(Mapping[str, "Group | Dataset"]):
         self._known = known
         # An external link leads to a group of another file, where the same names lead
         # elsewhere.
-        self._file_number: int = h5o.get_info(group.id).fileno
+        # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
+        self._file_number: tuple[int, ...] = address_of(group.id)[:2]
 
     @property
     def h5py(self) -> h5py.Group:

@@ -109,7 +109,6 @@ def command(
     """
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.advise.readers import reader
-    from chunkwise.inspect import inspect
     from chunkwise.inspect.folder import find_files, one_file
 
     known = tuple(reader(name) for name in readers) or None
@@ -117,7 +116,7 @@ def command(
     if one is None:
         if tool is not None or everything:
             raise UsageError("--fixes and --all are for one file; name it alone")
-        collect = partial(inspect, readers=known, sample=bool(sample))
+        collect = partial(_contained, readers=known, sample=bool(sample))
         return _many(find_files(arguments), collect, as_json, cast("Order | None", order), level)
     if one[1] is not None and order is not None:
         raise UsageError("--sort orders datasets; leave it out where one is named")
@@ -135,10 +134,24 @@ def _one(
     one: tuple[str, str | None], readers: tuple[Reader, ...] | None, sample: bool
 ) -> FileFacts:
     """Collect the facts about one file, saying so on a terminal: it may take a while."""
-    from chunkwise.inspect import inspect
-
     with Console(stderr=True).status(f"reading {'and sampling ' if sample else ''}the file"):
-        return inspect(*one, readers=readers, sample=sample)
+        return _contained(*one, readers=readers, sample=sample)
+
+
+def _contained(
+    file: str,
+    dataset: str | None = None,
+    *,
+    readers: tuple[Reader, ...] | None,
+    sample: bool,
+) -> FileFacts:
+    """Inspect a file in a process of its own: libhdf5 crashes on some damaged ones."""
+    from chunkwise.contained import contained
+    from chunkwise.inspect import inspect
+    from chunkwise.objects import printable
+
+    work = partial(inspect, file, dataset, readers=readers, sample=sample)
+    return contained(work, printable(file))
 
 
 def _print_json(facts: FileFacts) -> None:

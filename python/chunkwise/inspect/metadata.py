@@ -117,8 +117,6 @@ class _Accounts:
         self.metadata_nbytes += info.hdr.space.total
         self.metadata_nbytes += sizes.obj.index_size + sizes.obj.heap_size
         self.metadata_nbytes += sizes.attr.index_size + sizes.attr.heap_size
-        if isinstance(found, h5d.DatasetID) and _lies_in_file(found):
-            self.raw_nbytes += found.get_storage_size()
 
 
 def _visit(file: h5py.File, recorder: _Recorder) -> _Accounts:
@@ -164,29 +162,28 @@ def _look_into(found: Any, recorder: _Recorder, accounts: _Accounts) -> None:
         for number in range(h5a.get_num_attrs(found)):
             h5a.open(found, index=number)
         recorder.phase = "index"
-        if isinstance(found, h5d.DatasetID) and _is_chunked(found):
+        layout = _layout(found) if isinstance(found, h5d.DatasetID) else None
+        if layout == h5d.CHUNKED:
             found.get_num_chunks()
         recorder.phase = None
         accounts.add(found)
+        if layout is not None:
+            accounts.raw_nbytes += found.get_storage_size()
     except HDF5_ERRORS:
         pass
     finally:
         recorder.phase = "list"
 
 
-def _is_chunked(dataset: h5d.DatasetID) -> bool:
-    return bool(
-        dataset.get_create_plist().get_layout() == h5d.CHUNKED
-        and dataset.get_space().get_simple_extent_type() != h5s.NULL
-    )
-
-
-def _lies_in_file(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset has data outside its object header and in this file."""
+def _layout(dataset: h5d.DatasetID) -> int | None:
+    """Tell the layout of data that lies outside its object header and in this file."""
     dcpl = dataset.get_create_plist()
-    if dcpl.get_layout() == h5d.CONTIGUOUS:
-        return not dcpl.get_external_count()
-    return _is_chunked(dataset)
+    layout = int(dcpl.get_layout())
+    if layout == h5d.CONTIGUOUS:
+        return None if dcpl.get_external_count() else layout
+    if layout == h5d.CHUNKED and dataset.get_space().get_simple_extent_type() != h5s.NULL:
+        return layout
+    return None
 
 
 def _facts(recorder: _Recorder, raw_nbytes: int, unaccounted_nbytes: int) -> MetadataFacts:

@@ -140,7 +140,11 @@ def _can_sample(facts: DatasetFacts) -> bool:
         return False
     if facts.chunks is None:
         return facts.layout == "contiguous" and facts.itemsize <= LARGEST_CHUNK_NBYTES
-    largest = facts.chunks.largest_nbytes or 0
+    smallest, largest = facts.chunks.smallest_nbytes or 0, facts.chunks.largest_nbytes or 0
+    # Where the index has another size for chunks without filters it is damaged, and
+    # libhdf5 2.0 was seen to crash on them.
+    if facts.filters == "none" and not smallest == largest == facts.chunks.nbytes:
+        return False
     return max(facts.chunks.nbytes, largest) <= LARGEST_CHUNK_NBYTES
 
 

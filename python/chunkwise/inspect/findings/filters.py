@@ -47,7 +47,7 @@ _REARRANGING: Final = frozenset({"shuffle", "bitshuffle", "nbit", "scaleoffset",
 def weak_compression(subject: Subject) -> Iterator[Finding]:
     """Compression that saves less than 10% of the chunks stored."""
     facts = subject.facts
-    pipeline = Pipeline.parse(facts.filters)
+    pipeline = subject.pipeline
     names = [str(one) for one in pipeline.filters if _compresses(one)]
     if not names or facts.chunks is None or not facts.stored_nbytes:
         return
@@ -93,7 +93,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
 def shuffle_missing(subject: Subject) -> Iterator[Finding]:
     """Compression without shuffle where a sample is at least 10% smaller with it."""
     facts = subject.facts
-    better = _with_shuffle(Pipeline.parse(facts.filters))
+    better = _with_shuffle(subject.pipeline)
     tried = _encodings(facts)
     if better is None or tried is None or _is_moot(facts, tried):
         return
@@ -122,7 +122,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
 def shuffle_useless(subject: Subject) -> Iterator[Finding]:
     """Shuffle before compression where a sample is as small without it."""
     facts = subject.facts
-    pipeline = Pipeline.parse(facts.filters)
+    pipeline = subject.pipeline
     tried = _encodings(facts)
     if "shuffle" not in _names(pipeline) or not _DEFLATE_LIKE.intersection(_names(pipeline)):
         return
@@ -152,7 +152,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Finding]:
 def uncompressed(subject: Subject) -> Iterator[Finding]:
     """Much data without compression, of which a sample shrinks to under half."""
     facts = subject.facts
-    pipeline = Pipeline.parse(facts.filters)
+    pipeline = subject.pipeline
     stored_nbytes = facts.stored_nbytes or 0
     encodings = facts.sample.encodings if facts.sample else ()
     # What is neither a checksum nor a shuffle may compress: a lossy filter, a private one.

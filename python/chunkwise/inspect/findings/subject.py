@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from chunkwise.advise.readers import Reader
+from chunkwise.grammar import Pipeline
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspect.finding import Finding
 
@@ -31,6 +33,14 @@ class Subject:
     facts: DatasetFacts
     readers: tuple[Reader, ...]
 
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its filters."""
+        return _parsed(self.facts.filters)
+
+
+# The thousand datasets of a file share a few pipelines.
+_parsed = lru_cache(maxsize=256)(Pipeline.parse)
 
 DatasetCheck = Callable[[Subject], Iterator[Finding]]
 ObjectCheck = Callable[[str, ObjectFacts], Iterator[Finding]]
