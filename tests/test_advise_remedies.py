@@ -13,8 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import chunkwise
 from chunkwise.advise.fix import Fix, Tool
-from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk, refilter, repack
+from chunkwise.advise.remedies import (
+    keeps_all_data,
+    larger_cache,
+    read_natively,
+    read_once,
+    rechunk,
+    refilter,
+    repack,
+)
 from chunkwise.grammar import Pipeline
 from chunkwise.objects import decode_name
 from tests.tools import require_tool
@@ -397,3 +406,32 @@ def test_any_name_is_one_word_of_python(name: str) -> None:
 
     exec(text(larger_cache(name, name, 1, 1), "h5py"), {"h5py": Recorder()})
     assert opened == [("file", name), ("dataset", "/" + name)]
+
+
+# --- reading as it is ------------------------------------------------------------------
+
+
+def test_reading_all_of_it_at_once(tmp_path: Path) -> None:
+    path = make(tmp_path / "a file.h5", "it's", "shuffle+deflate:4")
+    names: dict[str, Any] = {}
+    (fix,) = read_once(str(path), "it's")
+    exec(fix.text, {"h5py": h5py}, names)
+    assert np.array_equal(names["array"], DATA)
+
+
+def test_reading_through_chunkwise(tmp_path: Path) -> None:
+    path = make(tmp_path / "a file.h5", "it's", "shuffle+deflate:4")
+    (fix,) = read_natively(str(path), "it's", "shuffle+deflate:4")
+    dataset = eval(fix.text, {"chunkwise": chunkwise})
+    assert np.array_equal(dataset[...], DATA)
+    assert dataset.explain()["path"] == "chunked"
+
+
+def test_chunkwise_is_offered_only_for_filters_of_its_own() -> None:
+    assert read_natively("a.h5", "x", "none")
+    assert not read_natively("a.h5", "x", "shuffle+zstd:3")
+
+
+def test_nccopy_takes_no_chunk_longer_than_the_dimension() -> None:
+    assert "nccopy" in tools(rechunk("a.nc", "time", (1,), "none", shape=(1,)))
+    assert "nccopy" not in tools(rechunk("a.nc", "time", (1024,), "none", shape=(1,)))

@@ -30,6 +30,8 @@ _LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
 _NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
 # Of other names, nccopy reads -F differently unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+# What crates/chunkwise-codec decodes.
+NATIVE_FILTERS: Final = frozenset({"deflate", "shuffle", "fletcher32"})
 _WRITER: Final = "in the program that writes it"
 # A question mark may begin a trigraph.
 _C_SPECIAL: Final = '"\\?'
@@ -83,7 +85,14 @@ def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix
     return tuple(fixes)
 
 
-def rechunk(file: str, dataset: str, chunks: Sequence[int], filters: str) -> tuple[Fix, ...]:
+def rechunk(
+    file: str,
+    dataset: str,
+    chunks: Sequence[int],
+    filters: str,
+    *,
+    shape: Sequence[int] | None = None,
+) -> tuple[Fix, ...]:
     """Give the lines that store a dataset in other chunks, under the filters that it has.
 
     Parameters
@@ -96,6 +105,9 @@ def rechunk(file: str, dataset: str, chunks: Sequence[int], filters: str) -> tup
         The new chunk shape, in elements; no dimension beyond the dataset's own.
     filters
         The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it.
+    shape
+        Its shape: nccopy refuses chunks that are longer, also where it can grow.  None if
+        they are not.
 
     Returns
     -------
@@ -110,7 +122,8 @@ def rechunk(file: str, dataset: str, chunks: Sequence[int], filters: str) -> tup
     pipeline = Pipeline.parse(filters)
     copy = copy_name(file)
     fixes = []
-    if _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
+    within = shape is None or all(c <= n for c, n in zip(chunks, shape, strict=True))
+    if within and _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
         spelled = f"{path[1:]}:{','.join(map(str, chunks))}"
         # Without -M 0 nccopy ignores chunks of less than 8 KiB.
         fixes.append(_command("nccopy", f"-M 0 -c {_shell(spelled)}", file, copy))
@@ -166,6 +179,19 @@ def refilter(
         words = " ".join(map(_shell, shlex.split(words)))
         fixes.append(_command("h5repack", words, file, copy))
     return (*fixes, *_writer(path, pipeline, None if chunks is None else tuple(map(int, chunks))))
+
+
+def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
+    """Give the line that reads a dataset as a whole, which decodes each chunk once."""
+    opened = f"h5py.File({file!r})[{_python(_path(dataset))}]"
+    return (Fix("h5py", f"array = {opened}[...]  # once; then index the array"),)
+
+
+def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
+    """Give the line that reads through chunkwise, where it decodes the filters itself."""
+    if not _names(Pipeline.parse(filters)) <= NATIVE_FILTERS:
+        return ()
+    return (Fix("chunkwise", f"chunkwise.open({file!r})[{_path(dataset)!r}]"),)
 
 
 def repack(file: str) -> tuple[Fix, ...]:

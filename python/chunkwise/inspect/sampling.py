@@ -32,8 +32,10 @@ SAMPLED_NBYTES: Final = 24 << 20
 SAMPLED_CHUNKS: Final = 8
 # One chunk beyond this is not worth its time and memory.
 LARGEST_CHUNK_NBYTES: Final = 64 << 20
-# Deflate takes some 50 ms for it; its window is 32 KiB, so that more says little more.
+# Deflate takes some 50 ms for it.  Whole chunks, as far as they go: how well shuffle pays
+# depends on a chunk's length.
 ENCODED_NBYTES: Final = 1 << 20
+LARGEST_PART_NBYTES: Final = 4 << 20
 # A piece of a contiguous dataset: long enough that the request itself counts little.
 PIECE_NBYTES: Final = 1 << 20
 # Datasets sampled of a file: those where its time goes.
@@ -105,8 +107,8 @@ def take_sample(
     chunks
         Chunks or pieces read at most.
     deadline
-        By `time.monotonic`, when to stop: no further chunk is read and no filter tried
-        after it, and without one whole chunk there is no sample.  None: no limit.
+        By `time.monotonic`, when to stop: after it no filter is tried, and no chunk read but
+        the first.  None: no limit.
 
     Returns
     -------
@@ -192,7 +194,8 @@ def _stored_chunks(
     others: list[_Box] = []
     fetched = 0
     for origin in _origins(dataset, facts, layout, number * _CANDIDATES):
-        if len(typical) == number or fetched > limit_nbytes or _is_over(deadline):
+        found = len(typical) + len(others)
+        if len(typical) == number or fetched > limit_nbytes or (found and _is_over(deadline)):
             break
         try:
             mask, stored = dataset.read_direct_chunk(origin)
@@ -278,25 +281,28 @@ def _measure(
 ) -> SampleFacts | None:
     """Read each box, keep the better of the passes, and encode a part of each."""
     itemsize = datatype.get_size()
-    share = ENCODED_NBYTES // max(1, len(boxes))
-    part_nbytes = share // itemsize * itemsize or share
+    part_nbytes = LARGEST_PART_NBYTES // itemsize * itemsize or LARGEST_PART_NBYTES
     parts: list[bytes] = []
     elapsed: list[float] = []
     for i in range(passes):
         total_s = 0.0
         done = 0
         for box in boxes:
-            if _is_over(deadline):
+            # One chunk is read whatever the clock says: from a slow disk, finding the chunks may
+            # have taken all of the time, and one is enough to tell the speed.
+            if done and _is_over(deadline):
                 break
             read_s, values = _read(dataset, datatype, box)
             total_s += read_s
             done += 1
-            if i == 0:
+            if i == 0 and sum(map(len, parts)) < ENCODED_NBYTES:
                 parts.append(values[:part_nbytes].tobytes())
         if i == 0:
             boxes = boxes[:done]
         if done == len(boxes):
             elapsed.append(total_s)
+        if _is_over(deadline):
+            break
     if not boxes:
         return None
     return SampleFacts(

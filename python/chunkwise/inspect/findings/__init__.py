@@ -54,11 +54,36 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
 
 def _of_dataset(subject: Subject) -> list[Finding]:
     found = [finding for check in DATASET_CHECKS for finding in check(subject)]
-    codes = {finding.code for finding in found}
+    by_code = {finding.code: finding for finding in found}
     # One evil, said twice: the cache is what makes the single chunk dear.
-    if "chunk-exceeds-cache" in codes:
-        found = [finding for finding in found if finding.code != "single-chunk"]
-    return found
+    if "chunk-exceeds-cache" in by_code:
+        by_code.pop("single-chunk", None)
+    chunk = by_code.get("chunk-exceeds-cache")
+    steps, reads = by_code.get("unlimited-chunk-1"), by_code.get("reads-exceed-cache")
+    if (
+        steps
+        and reads
+        and reads.evidence["pattern"] == f"line along {steps.evidence['dimension']}"
+    ):
+        by_code["unlimited-chunk-1"] = _both(steps, reads)
+        del by_code["reads-exceed-cache"]
+    elif chunk and reads:
+        # A chunk that is never kept comes first: it concerns every way of reading.
+        behind = min(reads.waste_nbytes, chunk.waste_nbytes - 1)
+        by_code["reads-exceed-cache"] = replace(reads, waste_nbytes=behind)
+    return list(by_code.values())
+
+
+def _both(chunks: Finding, cache: Finding) -> Finding:
+    """Join two findings about the same reads: what the chunks and what the cache do to them."""
+    return replace(
+        chunks,
+        severity=max(chunks.severity, cache.severity, key=SEVERITIES.index),
+        summary=f"{chunks.summary} {cache.summary}",
+        evidence=chunks.evidence | cache.evidence,
+        fixes=chunks.fixes + cache.fixes,
+        waste_nbytes=max(chunks.waste_nbytes, cache.waste_nbytes),
+    )
 
 
 def _trusted(finding: Finding, pipelines: set[str]) -> Finding:

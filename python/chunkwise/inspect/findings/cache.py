@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+import h5py
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import Walk
 from chunkwise.advise.layout import hash_slots
-from chunkwise.advise.readers import Reader
-from chunkwise.advise.remedies import larger_cache, rechunk
+from chunkwise.advise.readers import NETCDF_C, Reader, this_process
+from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import DatasetFacts, Survival
 from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.findings.chunks import offered_chunks
 from chunkwise.inspect.findings.papers import COMPRESSED
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.inspect.patterns import Block, blocks, decoding_speed, row, survival
@@ -21,8 +24,18 @@ from chunkwise.words import format_seconds
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
 FEWEST_DECODES: Final = 2.0
+# From so many on, what takes a second takes minutes.
+MANY_DECODES: Final = 100.0
+# About a second of inflating: what is decoded in vain must take so long to be noticed.
+NOTICED_NBYTES: Final = 256 << 20
+# Without filters chunks are only fetched, about so many times as fast.
+FETCHING_SPEED: Final = 8
 # A cache is given in whole MiB, as people write it.
 UNIT_NBYTES: Final = 1 << 20
+# A cache beyond this is not what one dataset should be given.
+LARGEST_CACHE_NBYTES: Final = 512 << 20
+# What may be kept in memory as a whole without asking.
+READ_ONCE_NBYTES: Final = 1 << 30
 
 
 def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
@@ -36,36 +49,79 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
         return
     block, speed = row(facts), decoding_speed(facts)
     lost = survival(facts, block, small[0], speed)
-    if lost.decodes < FEWEST_DECODES:
+    if lost.decodes < FEWEST_DECODES or not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
     smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
-    stored = facts.chunks.allocated * facts.chunks.nbytes
-    once_s = stored / speed if speed else None
     yield Finding(
         code="chunk-exceeds-cache",
         severity="warning",
         path=subject.path,
         summary=(
             f"A chunk ({format_shape(facts.chunks.shape)}, {format_size(facts.chunks.nbytes)}) "
-            f"does not fit the default chunk cache of {_named(small)}: reading in blocks of "
-            f"{format_shape(block)} decodes each chunk {_times(lost.decodes)}"
-            f"{_seconds(lost.total_s, once_s)}."
+            f"does not fit the default chunk cache of {_named(small)}: reading "
+            f"{_in_words(facts, block)} decodes each chunk {_times(lost.decodes)}"
+            f"{_seconds(facts, lost)}.{_here(subject, facts.chunks.nbytes)}"
         ),
         evidence={
             "chunk_nbytes": facts.chunks.nbytes,
             "cache_nbytes": limit,
-            "block": format_shape(block),
-            "decodes_per_chunk": lost.decodes,
-            **({} if lost.total_s is None else {"predicted_s": lost.total_s}),
-            **({} if once_s is None else {"decoded_once_s": once_s}),
+            **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
         fixes=(
-            *_cache_for(subject, block, slots_alone=False),
-            *rechunk(subject.file, subject.path, smaller, facts.filters),
+            *_reading(subject, block, small),
+            *rechunk(subject.file, subject.path, smaller, facts.filters, shape=facts.shape),
         ),
-        waste_nbytes=int((lost.decodes - 1) * stored),
+        waste_nbytes=_waste(facts, lost.decodes),
+    )
+
+
+def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
+    """Find walks between two reads of a chunk of which too many others come."""
+    facts = subject.facts
+    if not _has_chunks(facts):
+        return
+    assert facts.chunks is not None
+    assert facts.shape is not None
+    everything = facts.chunks.grid * facts.chunks.nbytes
+    if everything <= min((each.cache_nbytes for each in subject.readers), default=0):
+        return
+    found: list[tuple[float, str, Block, Reader]] = []
+    for name, block in _walks(facts):
+        walk = Walk(facts.shape, block, facts.chunks.shape)
+        for reader in subject.readers:
+            held = reader.cache_nbytes // facts.chunks.nbytes
+            if held:
+                found.append((walk.decodes_per_chunk(held), name, block, reader))
+    worst = max(found, key=lambda each: each[0], default=None)
+    if worst is None or worst[0] < FEWEST_DECODES or not _is_noticed(facts, worst[0]):
+        return
+    decodes, name, block, reader = worst
+    affected = [each[3] for each in found if each[1] == name and each[0] >= FEWEST_DECODES]
+    lost = survival(facts, block, reader, decoding_speed(facts))
+    needed = Walk(facts.shape, block, facts.chunks.shape).chunks_to_cache()
+    verb = "fetches" if facts.filters == "none" else "decodes"
+    yield Finding(
+        code="reads-exceed-cache",
+        severity="warning" if decodes >= MANY_DECODES else "note",
+        path=subject.path,
+        summary=(
+            f"Reading {_in_words(facts, block)}, one after the other, comes back to each chunk "
+            f"after {needed:,} of them ({format_size(needed * facts.chunks.nbytes)}), more than "
+            f"the default chunk cache of {_named(affected)} holds: it {verb} each chunk "
+            f"{_times(lost.decodes)}{_seconds(facts, lost)}."
+        ),
+        evidence={
+            "pattern": name,
+            "chunks_to_cache": needed,
+            "chunks_to_cache_nbytes": needed * facts.chunks.nbytes,
+            "cache_nbytes": max(each.cache_nbytes for each in affected),
+            **_evidence(facts, block, lost),
+        },
+        source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
+        fixes=(*_reading(subject, block, affected), *_other_chunks(subject, block, affected)),
+        waste_nbytes=_waste(facts, lost.decodes),
     )
 
 
@@ -79,10 +135,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
     for reader in subject.readers:
         if not _may_collide(facts, reader):
             continue
-        for name, block in blocks(facts):
-            # Everything at once, or a chunk, is not come back to.
-            if name in ("all", "chunk"):
-                continue
+        for name, block in _walks(facts):
             kept = survival(facts, block, reader, decoding_speed(facts))
             if kept.collisions and kept.reloads == kept.collisions and kept.decodes > 1:
                 found.append((kept, name, block, reader))
@@ -108,16 +161,19 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             "pattern": name,
             "chunks": chunks,
             "collisions": kept.collisions,
-            "decodes_per_chunk": kept.decodes,
-            **({} if kept.total_s is None else {"predicted_s": kept.total_s}),
+            **_evidence(facts, block, kept),
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
-        fixes=_cache_for(subject, block, slots_alone=True),
-        waste_nbytes=int((kept.decodes - 1) * facts.chunks.allocated * facts.chunks.nbytes),
+        fixes=_cache_for(subject, chunks, [reader]),
+        waste_nbytes=_waste(facts, kept.decodes),
     )
 
 
-CHECKS: Final[tuple[DatasetCheck, ...]] = (chunk_exceeds_cache, slot_collision)
+CHECKS: Final[tuple[DatasetCheck, ...]] = (
+    chunk_exceeds_cache,
+    reads_exceed_cache,
+    slot_collision,
+)
 
 
 def shrunk(chunk: Block, itemsize: int, limit_nbytes: int) -> Block:
@@ -129,8 +185,16 @@ def shrunk(chunk: Block, itemsize: int, limit_nbytes: int) -> Block:
     return tuple(sides)
 
 
+# --- what is looked at -----------------------------------------------------------------
+
+
 def _has_chunks(facts: DatasetFacts) -> bool:
     return facts.chunks is not None and facts.chunks.allocated > 0 and not facts.variable_length
+
+
+def _walks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
+    """Give the patterns that come back to chunks: not everything at once, nor by chunks."""
+    return ((name, block) for name, block in blocks(facts) if name not in ("all", "chunk"))
 
 
 def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
@@ -144,27 +208,118 @@ def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
     return ((grid[0] << bits) if bits else grid[0]) > reader.nslots
 
 
-def _cache_for(subject: Subject, block: Block, *, slots_alone: bool) -> tuple[Fix, ...]:
-    """Give the lines for a cache that holds what a walk comes back to."""
+def _waste(facts: DatasetFacts, decodes: float) -> int:
+    """Bytes that reading the whole dataset decodes more than once."""
+    assert facts.chunks is not None
+    return int((decodes - 1) * facts.chunks.allocated * facts.chunks.nbytes)
+
+
+def _is_noticed(facts: DatasetFacts, decodes: float) -> bool:
+    noticed = NOTICED_NBYTES * (FETCHING_SPEED if facts.filters == "none" else 1)
+    return _waste(facts, decodes) >= noticed
+
+
+def _evidence(facts: DatasetFacts, block: Block, lost: Survival) -> dict[str, int | float | str]:
+    once_s = _once_s(facts)
+    return {
+        "block": format_shape(block),
+        "decodes_per_chunk": lost.decodes,
+        **({} if lost.total_s is None else {"predicted_s": lost.total_s}),
+        **({} if once_s is None else {"decoded_once_s": once_s}),
+    }
+
+
+def _once_s(facts: DatasetFacts) -> float | None:
+    """Seconds of decoding everything once."""
+    assert facts.chunks is not None
+    speed = decoding_speed(facts)
+    return facts.chunks.allocated * facts.chunks.nbytes / speed if speed else None
+
+
+# --- remedies --------------------------------------------------------------------------
+
+
+def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
+    """Give the lines that read the file as it is: a larger cache, chunkwise, or all at once."""
     facts = subject.facts
     assert facts.chunks is not None
-    walk = Walk(facts.shape or (), block, facts.chunks.shape)
-    held = walk.chunks_per_operation if slots_alone else walk.chunks_to_cache()
-    nbytes = -(-held * facts.chunks.nbytes // UNIT_NBYTES) * UNIT_NBYTES
-    return larger_cache(subject.file, subject.path, nbytes, hash_slots(held))
+    held = Walk(facts.shape or (), block, facts.chunks.shape).chunks_to_cache()
+    fixes: tuple[Fix, ...] = ()
+    if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
+        fixes = _cache_for(subject, held, affected)
+    fixes += read_natively(subject.file, subject.path, facts.filters)
+    if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
+        fixes += read_once(subject.file, subject.path)
+    return fixes
 
 
-def _named(readers: list[Reader]) -> str:
+def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> tuple[Fix, ...]:
+    """Give the lines for a cache of so many chunks, those for the reader concerned first."""
+    assert subject.facts.chunks is not None
+    here = this_process()
+    nbytes = -(-held * subject.facts.chunks.nbytes // UNIT_NBYTES) * UNIT_NBYTES
+    # No line may take away what the library gives by itself.
+    nbytes, nslots = max(nbytes, here.cache_nbytes), max(hash_slots(held), here.nslots or 0)
+    fixes = larger_cache(subject.file, subject.path, nbytes, nslots)
+    netcdf_alone = all(each.name == NETCDF_C.name for each in affected)
+    return tuple(sorted(fixes, key=lambda fix: fix.tool != "netCDF4")) if netcdf_alone else fixes
+
+
+def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
+    """Give the lines for chunks that serve lines and planes, if one of the readers keeps them."""
+    facts = subject.facts
+    assert facts.chunks is not None
+    assert facts.shape is not None
+    reach = [b / n if n > 1 else 0.0 for b, n in zip(block, facts.shape, strict=True)]
+    offered = offered_chunks(subject, reach.index(max(reach)))
+    nbytes = math.prod(offered) * facts.itemsize
+    largest = max(each.cache_nbytes for each in affected)
+    after = Walk(facts.shape, block, offered).decodes_per_chunk(largest // nbytes)
+    if after >= FEWEST_DECODES:
+        return ()
+    return rechunk(subject.file, subject.path, offered, facts.filters, shape=facts.shape)
+
+
+# --- words -----------------------------------------------------------------------------
+
+
+def _named(readers: Sequence[Reader]) -> str:
     """Name readers with their caches; this process only where nobody else is concerned."""
     others = [each for each in readers if each.name != "this process"] or readers
-    return " and ".join(f"{each.title} ({format_size(each.cache_nbytes)})" for each in others)
+    *most, last = [f"{each.title} ({format_size(each.cache_nbytes)})" for each in others]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _in_words(facts: DatasetFacts, block: Block) -> str:
+    """Say what is read, as a scientist would."""
+    shape = facts.shape or ()
+    axes = [d for d, n in enumerate(shape) if n > 1]
+    long = [d for d in axes if block[d] > 1]
+    spelled = format_shape(block)
+    if len(axes) < 2:
+        return f"small pieces (such as {block[axes[0]]:,} values)" if axes else spelled
+    if len(long) == 1:
+        word = "row by row" if long == axes[-1:] else f"lines along dimension {long[0]}"
+        return f"{word} ({spelled})"
+    across = [d for d in axes if d not in long]
+    return f"planes across dimension {across[0]} ({spelled})" if len(across) == 1 else spelled
+
+
+def _here(subject: Subject, needed_nbytes: int) -> str:
+    """Say that the library at hand is not concerned, where it is not."""
+    here = this_process()
+    judged = any(each.cache_nbytes == here.cache_nbytes for each in subject.readers)
+    if not judged or needed_nbytes > here.cache_nbytes:
+        return ""
+    return f" (Not HDF5 {h5py.version.hdf5_version}, which is used here.)"
 
 
 def _times(decodes: float) -> str:
     return f"{decodes:,.0f} times" if decodes >= 10 else f"{decodes:.1f} times"
 
 
-def _seconds(lost_s: float | None, once_s: float | None) -> str:
-    if lost_s is None or once_s is None:
+def _seconds(facts: DatasetFacts, lost: Survival) -> str:
+    once_s = _once_s(facts)
+    if lost.total_s is None or once_s is None:
         return ""
-    return f", about {format_seconds(lost_s)} instead of {format_seconds(once_s)}"
+    return f", about {format_seconds(lost.total_s)} instead of {format_seconds(once_s)}"

@@ -59,12 +59,18 @@ SINGLE_CHUNK_WARNING_NBYTES: Final = 1 << 26
 def offered_chunks(subject: Subject, axis: int) -> tuple[int, ...]:
     """Return chunks of which lines along `axis` and planes across it are read alike.
 
-    They fit the smallest cache of the subject's readers if any such chunks do
-    (`chunkwise.advise.layout.chunks_for_cache`).
+    They fit the smallest cache of the subject's readers that any such chunks fit
+    (`chunkwise.advise.layout.chunks_for_cache`): where none fits that of the first
+    reader, those that fit the next one's serve at least that one.
     """
     shape = subject.facts.shape
     assert shape is not None
-    return chunks_for_cache(shape, subject.facts.itemsize, axis, _smallest_cache(subject))[0]
+    caches = sorted({reader.cache_nbytes for reader in subject.readers}) or [CHUNK_NBYTES]
+    for cache_nbytes in caches:
+        chunks, needed = chunks_for_cache(shape, subject.facts.itemsize, axis, cache_nbytes)
+        if needed <= cache_nbytes:
+            break
+    return chunks
 
 
 def index_nbytes(chunks: ChunkFacts) -> int:
@@ -397,4 +403,5 @@ def _in_vain(subject: Subject) -> str:
 
 
 def _rechunk(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
-    return rechunk(subject.file, subject.path, chunks, subject.facts.filters)
+    facts = subject.facts
+    return rechunk(subject.file, subject.path, chunks, facts.filters, shape=facts.shape)

@@ -28,6 +28,8 @@ SMALLEST_NBYTES: Final = 1 << 20
 SHUFFLE_SAVING: Final = 0.10
 # What takes less than this share of its bytes takes next to nothing, shuffled or not.
 MOOT_SHARE: Final = 0.05
+# Twice as many bytes as need be.
+SHUFFLE_WARNING_SAVING: Final = 0.5
 # Shuffle that wins no more than this wins nothing that could be noticed.
 SHUFFLE_MARGIN: Final = 0.01
 # Where compression would matter to whoever pays for the disk.
@@ -104,7 +106,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
     saved_nbytes = int(saving * (facts.stored_nbytes or 0))
     yield Finding(
         code="shuffle-missing",
-        severity="note",
+        severity="warning" if saving >= SHUFFLE_WARNING_SAVING else "note",
         path=subject.path,
         summary=(
             f"{facts.filters} has no shuffle before it. A sample compressed with "
