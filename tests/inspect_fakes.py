@@ -1,9 +1,12 @@
-"""Facts about files that do not exist, for tests of how facts are shown."""
+"""Facts about files that do not exist, and how they are shown, for tests of that."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
+
+from rich.console import Console
 
 from chunkwise.advise.fix import Fix
 from chunkwise.inspect.facts import (
@@ -20,6 +23,7 @@ from chunkwise.inspect.facts import (
     Survival,
 )
 from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.render import print_file, print_one_dataset
 
 CHUNKS = ChunkFacts(
     shape=(1, 100, 200),
@@ -175,3 +179,21 @@ def file_facts(*objects: ObjectFacts, **fields: Any) -> FileFacts:
         objects=(ObjectFacts("/", 0, "group", 3), *members),
     )
     return replace(made, **fields)
+
+
+def shown(facts: FileFacts, *, columns: int = 80, single: bool = False, **options: Any) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=columns)
+    (print_one_dataset if single else print_file)(facts, console, **options)
+    return stream.getvalue()
+
+
+def one(**changes: Any) -> FileFacts:
+    """Facts as they come for a single dataset."""
+    entry = dataset(facts=replace(DATASET, **changes))
+    return file_facts(objects=(entry,), metadata=None)
+
+
+def flowed(text: str) -> str:
+    """Undo the wrapping of lines."""
+    return " ".join(text.split())

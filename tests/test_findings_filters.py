@@ -237,9 +237,9 @@ def with_sample(facts: DatasetFacts, plain_nbytes: int, shuffled_nbytes: int) ->
         (shuffle_missing, False, (5000, 4500), True),
         (shuffle_missing, False, (5000, 4501), False),
         (shuffle_missing, True, (5000, 4500), False),
-        (shuffle_useless, True, (5050, 5000), True),
-        (shuffle_useless, True, (5051, 5000), False),
-        (shuffle_useless, False, (5050, 5000), False),
+        (shuffle_useless, True, (5000, 5000), True),
+        (shuffle_useless, True, (5001, 5000), False),
+        (shuffle_useless, False, (5000, 5000), False),
         # What is next to nothing with shuffle and without is not worth a word.
         (shuffle_missing, False, (499, 100), False),
         (shuffle_useless, True, (100, 499), False),

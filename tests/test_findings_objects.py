@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise.inspect import inspect
 from chunkwise.inspect.collect import object_facts
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.objects import CHECKS
@@ -238,3 +239,38 @@ def test_the_line_that_removes_a_link_of_any_name(tmp_path: Path) -> None:
     assert findings(path) == []
     with h5py.File(path) as file:
         assert len(file) == 0
+
+
+# --- unreadable-chunks -----------------------------------------------------------------
+
+
+def test_a_damaged_chunk_index_leaves_the_other_facts(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=np.zeros((40, 30), "f4"), chunks=(10, 10))
+        file["y"] = 1
+    assert not inspect(path).findings
+    content = path.read_bytes()
+    # The header of the fixed array begins so.
+    assert content.count(b"FAHD") == 1
+    path.write_bytes(content.replace(b"FAHD", b"XXXX"))
+    found = inspect(path)
+    (finding,) = found.findings
+    assert (finding.code, finding.severity, finding.path) == ("unreadable-chunks", "error", "/x")
+    assert "checksum" in finding.summary
+    facts = next(entry.dataset for entry in found.objects if entry.path == "/x")
+    assert facts is not None
+    assert (facts.shape, facts.dtype, facts.chunks) == ((40, 30), "float32", None)
+    assert facts.unlisted is not None
+
+
+def test_more_chunks_than_can_be_counted_are_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (1 << 62, 1 << 62), "u1", chunks=(1, 2))
+    found = inspect(path, sample=False)
+    facts = found.objects[1].dataset
+    assert facts is not None
+    assert facts.chunks is not None
+    assert (facts.chunks.allocated, facts.chunks.grid) == (0, 1 << 123)
+    assert not [finding for finding in found.findings if finding.severity == "error"]

@@ -47,11 +47,19 @@ def test_folder_is_searched_by_signature(tmp_path: Path) -> None:
     make(tmp_path / "b.dat")
     make(tmp_path / "a" / "deep" / "no_suffix", userblock=1024)
     (tmp_path / "a" / "text.h5").write_text("not HDF5")
-    (tmp_path / "empty.nc").touch()
+    (tmp_path / "empty.txt").touch()
     found = find_files([str(tmp_path)])
     assert names(found, tmp_path) == ["b.dat", "a/deep/no_suffix"]
     assert found.passed_over == 2
     assert found.unreadable == ()
+
+
+def test_an_empty_file_with_a_name_of_hdf5_is_an_error(tmp_path: Path) -> None:
+    make(tmp_path / "a.h5")
+    (tmp_path / "empty.nc").touch()
+    found = find_files([str(tmp_path)])
+    assert found.passed_over == 0
+    assert found.unreadable == ((str(tmp_path / "empty.nc"), "the file is empty (0 bytes)"),)
 
 
 def test_links_that_lead_in_circles_end(tmp_path: Path) -> None:

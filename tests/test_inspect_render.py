@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from chunkwise.advise.fix import Fix
-from chunkwise.inspect.facts import FileFacts, ObjectFacts
+from chunkwise.inspect.facts import ObjectFacts
 from chunkwise.inspect.folder import FileSummary
-from chunkwise.inspect.render import lint_line, print_file, print_folder, print_one_dataset
-from chunkwise.inspect.render.words import ratio_words
+from chunkwise.inspect.render import print_folder
+from chunkwise.inspect.render.words import ratio_words, vain_words, wrapped
 from tests.inspect_fakes import (
     DATASET,
     FORMAT,
@@ -25,26 +25,10 @@ from tests.inspect_fakes import (
     dataset,
     file_facts,
     finding,
+    flowed,
+    one,
+    shown,
 )
-
-
-def shown(facts: FileFacts, *, columns: int = 80, single: bool = False, **options: Any) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=columns)
-    (print_one_dataset if single else print_file)(facts, console, **options)
-    return stream.getvalue()
-
-
-def one(**changes: Any) -> FileFacts:
-    """Facts as they come for a single dataset."""
-    entry = dataset(facts=replace(DATASET, **changes))
-    return file_facts(objects=(entry,), metadata=None)
-
-
-def flowed(text: str) -> str:
-    """Undo the wrapping of lines."""
-    return " ".join(text.split())
-
 
 # --- ratios ----------------------------------------------------------------------------
 
@@ -63,6 +47,39 @@ def test_ratios_read_back(ratio: float) -> None:
     assert "e" not in words
     number = 1 / float(words[2:]) if words.startswith("1/") else float(words)
     assert number == pytest.approx(ratio, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("waste", "size", "words"),
+    [
+        (11_388, 1, "11,400x"),
+        (908, 1_000, "0.908x"),
+        (5, 100, "0.05x"),
+        (0, 100, "-"),
+        (5, 0, "-"),
+        (5, None, "-"),
+    ],
+)
+def test_waste_is_a_multiple(waste: int, size: int | None, words: str) -> None:
+    assert vain_words(waste, size) == words
+
+
+# --- wrapping --------------------------------------------------------------------------
+
+
+def test_numbers_stay_with_what_they_count() -> None:
+    for width in range(30, 60):
+        text = wrapped("x  int32  dimension scale  6 attributes, 3,000 chunks (1.0 MiB)", width)
+        assert not [line for line in text if re.search(r"(?<!\S)\(?[\d.,]+$", line)]
+    # A digit at a word's end is no number.
+    assert wrapped("as read by libhdf5 before that", 18) == ["as read by libhdf5", "before that"]
+
+
+@given(st.text("ab 19.,(", max_size=60), st.integers(16, 40))
+def test_wrapping_loses_nothing(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert max(map(len, lines)) <= width
 
 
 # --- the file --------------------------------------------------------------------------
@@ -101,82 +118,10 @@ def test_heading_tells_format_and_what_opening_takes() -> None:
 def test_heading_leaves_out_what_is_not_so() -> None:
     heading = shown(
         file_facts(metadata=replace(METADATA, unaccounted_nbytes=0, index_requests=0))
-    ).partition("No findings")[0]
+    ).partition("\n/  ")[0]
     for words in ("user block", "pages", "marked", "unaccounted", "indexes"):
         assert words not in heading
     assert "metadata" not in shown(file_facts(metadata=None))
-
-
-# --- findings --------------------------------------------------------------------------
-
-
-def test_findings_come_before_the_tree() -> None:
-    text = shown(file_facts(findings=(finding(),)))
-    assert text.index("chunk-exceeds-cache") < text.index("└── t2m")
-    lines = text.splitlines()
-    assert "warning  chunk-exceeds-cache  /t2m" in lines
-    # One fix by default, on a line of its own.
-    assert "    file = h5py.File('model.nc', rdcc_nbytes=128 * 1024**2)" in lines
-    assert "nccopy" not in text
-    assert "See 'NetCDF-4 Performance Report' (2008), section 4" in text
-
-
-@pytest.mark.parametrize(
-    ("tool", "expected"),
-    [
-        ("nccopy", ["nccopy"]),
-        ("all", ["h5py", "nccopy"]),
-        ("h5repack", ["h5py"]),
-        (None, ["h5py"]),
-    ],
-)
-def test_fixes_of_one_tool(tool: str | None, expected: list[str]) -> None:
-    text = shown(file_facts(findings=(finding(),)), tool=tool)
-    assert re.findall(r"Fix \((\w+)\)", text) == expected
-
-
-def test_lines_to_paste_are_whole() -> None:
-    line = "nccopy -c " + ",".join(f"dimension_{i}/{i}" for i in range(30)) + " a.nc b.nc"
-    fixes = (Fix("nccopy", f"# two lines\n{line}"),)
-    text = shown(file_facts(findings=(finding(fixes=fixes),)), columns=60)
-    assert f"    # two lines\n    {line}\n" in text
-
-
-def test_many_alike_are_one_paragraph() -> None:
-    alike = tuple(finding(f"/d{i}") for i in range(9_815))
-    text = shown(file_facts(findings=(*alike, finding(None, "free-space", severity="note"))))
-    assert "9,816 findings: 9,815 warnings, 1 note" in text
-    assert "warning  chunk-exceeds-cache  9,815 objects" in text
-    assert "  /d0: Reading a line" in text
-    assert "The same: /d1, /d2 and 9,812 more" in text
-    assert "note     free-space  the file as a whole" in text
-    assert "/d9814" in shown(file_facts(findings=alike), everything=True)
-
-
-def test_severities_of_one_code_stand_apart() -> None:
-    findings = (finding("/a", severity="error"), finding("/b"))
-    text = shown(file_facts(findings=findings))
-    assert "error    chunk-exceeds-cache  /a" in text
-    assert "warning  chunk-exceeds-cache  /b" in text
-
-
-def test_no_findings() -> None:
-    text = shown(file_facts())
-    assert "No findings." in text
-    assert "chunkwise inspect" not in text
-
-
-def test_end_names_the_next_command() -> None:
-    facts = file_facts(
-        dataset("/a b"), path="my model.nc", findings=(finding(None), finding("/a b"))
-    )
-    assert shown(facts).endswith("\n    chunkwise inspect 'my model.nc' '/a b'\n")
-
-
-def test_lint_line_is_one_line() -> None:
-    line = lint_line("a\nb.nc", finding("/x\x1b[31m", summary="One.\nTwo."))
-    assert line == r"a\nb.nc: /x\x1b[31m: warning: chunk-exceeds-cache: One. Two."
-    assert lint_line("a.nc", finding(None)).startswith("a.nc: (file): warning: ")
 
 
 # --- the tree --------------------------------------------------------------------------
@@ -195,8 +140,8 @@ def test_tree_tells_the_new_facts() -> None:
 def test_branches_lead_to_each_member() -> None:
     paths = ["/a", "/a/b", "/a/b/c", "/a/d", "/e", "/f", "/f/g"]
     groups = tuple(ObjectFacts(path, path.count("/"), "group") for path in paths)
-    text = shown(file_facts(*groups)).partition("No findings.\n\n")[2]
-    assert text.splitlines() == [
+    lines = shown(file_facts(*groups)).splitlines()
+    assert lines[lines.index("/  3 attributes") :] == [
         "/  3 attributes",
         "├── a",
         "│   ├── b",
@@ -233,12 +178,35 @@ def test_unreadable_things_are_named() -> None:
     assert "b cannot be opened: bad header" in text
 
 
+def test_chunks_that_cannot_be_listed() -> None:
+    unlisted = replace(DATASET, chunks=None, stored_nbytes=None, ratio=None, unlisted="bad\x1b")
+    text = shown(file_facts(dataset(facts=unlisted)))
+    assert r"chunks cannot be listed: bad\x1b" in text
+    single = shown(file_facts(objects=(dataset(facts=unlisted),)), single=True)
+    assert r"chunks      cannot be listed: bad\x1b" in single
+    assert re.search(r"^stored +unknown$", single, re.M)
+
+
+def test_scale_without_values() -> None:
+    unwritten = replace(DATASET, stored_nbytes=0, ratio=None)
+    assert "of data, none of it written" in shown(file_facts(dataset(facts=unwritten)))
+    scale = shown(file_facts(dataset(facts=replace(unwritten, is_scale=True))))
+    assert "no values stored (a dimension scale)" in scale
+    assert "none of it written" not in scale
+
+
+def test_missing_filters_are_named() -> None:
+    lacking = dataset(facts=replace(DATASET, unavailable_filters=(32_008, 40_000)))
+    text = flowed(shown(file_facts(lacking), columns=200))
+    assert "HDF5 lacks filters bitshuffle (number 32008), number 40000 here" in text
+
+
 def test_long_trees_are_cut_aloud() -> None:
     objects = tuple(dataset(f"/d{i}") for i in range(500))
     facts = file_facts(*objects, findings=tuple(finding(f"/d{i}", f"c{i}") for i in range(40)))
     text = shown(facts, columns=100)
     shown_objects = re.findall(r"── d\d+ ", text)
-    assert 10 < len(shown_objects) < 40
+    assert 5 < len(shown_objects) < 20
     assert f"{500 - len(shown_objects)} more objects not shown: add --all" in text
     assert all(f"  c{i}  " in text for i in range(40)), "findings are never cut"
     whole = shown(facts, columns=100, everything=True)
@@ -247,10 +215,12 @@ def test_long_trees_are_cut_aloud() -> None:
 
 
 def test_tree_that_just_fits_is_whole() -> None:
-    objects = tuple(dataset(f"/d{i}", VIRTUAL) for i in range(29))
-    height = len(shown(file_facts(*objects), columns=200).splitlines())
-    assert "not shown" not in shown(file_facts(*objects), columns=200)
-    assert height > 59
+    objects = tuple(dataset(f"/d{i}", VIRTUAL) for i in range(14))
+    text = shown(file_facts(*objects), columns=200)
+    assert "not shown" not in text
+    assert len(text.partition("/  3 attributes")[2].splitlines()) in (29, 30)
+    one_more = (*objects, dataset("/e"))
+    assert "1 more object not shown" in shown(file_facts(*one_more), columns=200)
 
 
 # --- the flat list ---------------------------------------------------------------------
@@ -273,23 +243,38 @@ def test_listing_is_sorted() -> None:
     assert order("bytes") == ["c", "a", "b"]
     assert order("name") == ["a", "b", "c"]
     text = shown(facts, order="waste")
-    assert "      70 B" in text
-    assert "/b  other, chunk-exceeds-cache" in text
+    assert re.search(r"^ +70\.0x +94\.1 MiB +1 B .*  /b  other, chunk-exceeds-cache$", text, re.M)
+    assert "multiples of the dataset's size; the most bytes come first" in flowed(text)
+    assert "come first" not in shown(facts, order="name")
     assert "└──" not in text
+
+
+def test_listing_without_waste_explains_none() -> None:
+    assert "multiples" not in shown(file_facts(), order="waste")
+
+
+def test_columns_of_the_listing_do_not_touch() -> None:
+    wide = replace(DATASET, logical_nbytes=1_045_000, stored_nbytes=1_045_001, ratio=1e-7)
+    facts = file_facts(dataset(facts=wide), findings=(finding(waste_nbytes=10**15),))
+    (row,) = re.findall(r".*  /t2m .*", shown(facts, order="name"))
+    assert row.split()[:6] == ["957,000,000x", "1020.5", "KiB", "1020.5", "KiB", "1/10,000,000"]
 
 
 def test_long_listings_are_cut_aloud() -> None:
     facts = file_facts(*(dataset(f"/d{i}") for i in range(100)))
-    assert "40 more datasets not shown: add --all" in shown(facts, order="name")
+    assert "70 more datasets not shown: add --all" in shown(facts, order="name")
     assert "not shown" not in shown(facts, order="name", everything=True)
 
 
 # --- folders ---------------------------------------------------------------------------
 
 
-def folder(*summaries: FileSummary, passed_over: int = 0, **console: Any) -> str:
+def folder(
+    *summaries: FileSummary, passed_over: int = 0, sampled: bool = True, **console: Any
+) -> str:
     stream = io.StringIO()
-    print_folder(summaries, passed_over, Console(file=stream, width=80, **console))
+    made = Console(file=stream, width=80, **console)
+    print_folder(summaries, passed_over, made, sampled=sampled)
     return stream.getvalue()
 
 
@@ -302,15 +287,25 @@ def test_one_line_a_file() -> None:
         passed_over=17,
     )
     head, bad, wrong, fine, empty, *total = text.splitlines()
-    assert head.split() == ["worst", "findings", "size", "waste", "file"]
+    assert head.split() == ["worst", "findings", "size", "in", "vain", "file"]
     assert " ".join(bad.split()) == "error - 0 B - bad.nc cannot be opened: the file is empty"
-    assert " ".join(wrong.split()) == f"warning 3 9.5 MiB 976.6 KiB {name} chunk-exceeds-cache"
+    assert " ".join(wrong.split()) == f"warning 3 9.5 MiB 0.1x {name} chunk-exceeds-cache"
     assert " ".join(fine.split()) == "ok - 976.6 KiB - fine.nc"
     assert not empty
     assert flowed(" ".join(total)) == (
         "3 HDF5 files of 10.5 MiB: 1 cannot be opened, 1 with warnings, "
-        "1 without a finding; 17 files of other formats passed over"
+        "1 without a finding; 17 files of other formats passed over "
+        "in vain: bytes stored, fetched or decoded for nothing, as multiples of the file's size"
     )
+
+
+def test_folder_says_when_it_was_not_sampled() -> None:
+    fine, bad = FileSummary("fine.nc", 10**6), FileSummary("bad.nc", 0, reason="empty")
+    said = "Not sampled: --sample also tells how fast data decodes and which filters pay.\n"
+    assert folder(fine, bad, sampled=False).endswith(said)
+    assert "Not sampled" not in folder(fine, bad)
+    assert "Not sampled" not in folder(bad, sampled=False)
+    assert "in vain:" not in folder(fine)
 
 
 def test_terminal_breaks_long_lines_itself() -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
 from chunkwise.inspect.facts import FileFacts
-from chunkwise.inspect.render import print_one_dataset
+from chunkwise.inspect.render import patterns
+from tests import inspect_fakes
 from tests.inspect_fakes import (
     CHUNKS,
     DATASET,
@@ -21,25 +21,21 @@ from tests.inspect_fakes import (
     dataset,
     file_facts,
     finding,
+    flowed,
+    one,
     survival,
 )
 
 
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process have the defaults of libhdf5 2, whichever it has."""
+    own = replace(LIBHDF5_2, name="this process")
+    monkeypatch.setattr(patterns, "this_process", lambda: own)
+
+
 def shown(facts: FileFacts, *, columns: int = 80) -> str:
-    stream = io.StringIO()
-    print_one_dataset(facts, Console(file=stream, width=columns))
-    return stream.getvalue()
-
-
-def one(**changes: Any) -> FileFacts:
-    """Facts as they come for a single dataset."""
-    entry = dataset(facts=replace(DATASET, **changes))
-    return file_facts(objects=(entry,), metadata=None)
-
-
-def flowed(text: str) -> str:
-    """Undo the wrapping of lines."""
-    return " ".join(text.split())
+    return inspect_fakes.shown(facts, columns=columns, single=True)
 
 
 # A value that differs from that of the fake, for each field.
@@ -66,6 +62,7 @@ OTHERS: dict[str, Any] = {
     "ratio": 5.1,
     "sample": None,
     "patterns": None,
+    "unlisted": "bad index",
 }
 
 
@@ -129,10 +126,41 @@ def test_patterns_say_whether_chunks_survive() -> None:
     figures = ["1,234", "4.8", "KiB", "94.1", "MiB", "20,000", "1.80", "s"]
     assert read[0] == ["line", "along", "time", "1234x1x1", *figures]
     assert read[1][3:] == ["libhdf5-1.10", "none", "713", "1,080", "45.0", "min"]
-    second, third = [line.split() for line in lines if line.startswith(" " * 16)][:2]
-    assert second == ["libhdf5-2", "81%", "0", "300", "12.5", "min"]
+    second, third = [line.split() for line in lines if line.startswith(" " * 16)][2:4]
+    assert second == ["libhdf5-2", "(here)", "81%", "0", "300", "12.5", "min"]
     # What two readers keep alike is said once.
     assert third == ["netcdf-c,", "this", "process", "all", "0", "1.00", "2.50", "s"]
+
+
+def test_titles_stand_above_their_figures() -> None:
+    lines = shown(one()).splitlines()
+    heads = [i for i, line in enumerate(lines) if line.startswith("pattern ")]
+    assert [" ".join(lines[i - 1].split()) for i in heads] == ["asked decoded", "still slot times"]
+    assert [lines[i].split()[1:] for i in heads] == [
+        ["block", "chunks", "for", "decoded", "/asked", "time"],
+        ["reader", "cached", "clashes", "decoded", "time"],
+    ]
+    text = flowed("\n".join(lines))
+    for word in ("still cached:", "slot clashes:", "times decoded:", "(here): the HDF5"):
+        assert text.count(word) == 1
+
+
+def test_reader_of_this_process_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = replace(LIBHDF5_1, name="this process")
+    monkeypatch.setattr(patterns, "this_process", lambda: own)
+    text = shown(one())
+    assert "libhdf5-1.10 (here)" in text
+    assert text.count("(here)") == 2  # with its explanation
+    # It has a row of its own where it is like none of the libraries.
+    monkeypatch.setattr(patterns, "this_process", lambda: replace(own, cache_nbytes=12_345))
+    assert "(here)" not in shown(one())
+
+
+def test_findings_come_first() -> None:
+    text = shown(replace(one(), findings=(finding(),)))
+    places = ["model.nc: ", "1 finding: ", "\nformat: ", "\ndataset  ", "One read", "(here): "]
+    found = [text.index(place) for place in places]
+    assert found == sorted(found)
 
 
 def test_little_that_is_lost_is_not_rounded_away() -> None:

@@ -7,9 +7,12 @@ nobody vouches for is done in a child, which may crash alone.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import faulthandler
 import os
 import pickle
+import select
 import signal
 import sys
 import warnings
@@ -23,7 +26,7 @@ from chunkwise.errors import CorruptDataError
 Result = TypeVar("Result")
 
 
-def contained(work: Callable[[], Result], what: str) -> Result:
+def contained(work: Callable[[], Result], what: str, limit_s: float | None = None) -> Result:
     """Do some work in a child process, and return what it returns.
 
     Parameters
@@ -32,18 +35,22 @@ def contained(work: Callable[[], Result], what: str) -> Result:
         What to do; its result, or the exception that it raises, must be picklable.
     what
         What is worked on, to begin the message with.
+    limit_s
+        Seconds after which the child is ended: libhdf5 searches some damaged files for
+        ever.  None waits.
 
     Raises
     ------
     CorruptDataError
-        The child was ended by a signal, as by a fault in libhdf5.
+        The child was ended by a signal, as by a fault in libhdf5, or by the limit.
     Exception
         What `work` raises.
     KeyboardInterrupt
         Ctrl-C; the child is ended.
     """
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    version = h5py.version.hdf5_version
+    for output in (sys.stdout, sys.stderr):
+        output.flush()
     reading, writing = os.pipe()
     # Ctrl-C reaches both; it must not find the child before that ignores it.
     signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -57,8 +64,15 @@ def contained(work: Callable[[], Result], what: str) -> Result:
     os.close(writing)
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-        with os.fdopen(reading, "rb") as stream:
-            answer = stream.read()
+        with os.fdopen(reading, "rb", buffering=0) as stream:
+            # An answer comes all at once, at the end.
+            ready, _, _ = select.select([stream], [], [], limit_s)
+            if not ready:
+                raise CorruptDataError(
+                    f"{what}: HDF5 {version} did not come to an end with it in {limit_s:,.0f} s: "
+                    "the file is damaged, or very large; look at it alone"
+                )
+            answer = stream.readall()
     except BaseException:
         os.kill(child, signal.SIGKILL)
         raise
@@ -67,7 +81,7 @@ def contained(work: Callable[[], Result], what: str) -> Result:
     if os.WIFSIGNALED(status) or not answer:
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "no answer"
         raise CorruptDataError(
-            f"{what}: HDF5 {h5py.version.hdf5_version} crashed on it ({name}): the file is "
+            f"{what}: HDF5 {version} crashed on it ({name}): the file is "
             "damaged; fetch it again or restore it"
         )
     done, outcome = pickle.loads(answer)
@@ -83,6 +97,9 @@ def _work_and_leave(work: Callable[[], object], writing: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A crash is reported in one line, by the parent.
     faulthandler.disable()
+    # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     try:
         try:
             outcome: tuple[bool, object] = (True, work())

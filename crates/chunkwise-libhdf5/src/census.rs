@@ -57,9 +57,11 @@ pub unsafe fn census(library: &Library, dataset: hid_t) -> Result<ChunkCensus, U
             let dcpl = (api.H5Dget_create_plist)(dataset);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             let chunking = chunk_options(api, dcpl.id, shape.len())?;
-            let grid = ChunkGrid::new(&shape, &chunking.chunk)
-                .map_err(|error| Unsuited::Reason(error.to_string()))?;
             let index_type = index_type(api, dataset)?;
+            // A grid of more chunks than can be counted has no positions to tell.
+            let Ok(grid) = ChunkGrid::new(&shape, &chunking.chunk) else {
+                return Ok(of_sizes(library, api, dataset, index_type)?);
+            };
             let listed = list_chunks(api, library.conventions(), dataset, &grid, &max_shape, 0);
             Ok(match listed {
                 Ok(index) => of_index(&index, &grid, &chunking, index_type),

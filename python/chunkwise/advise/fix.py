@@ -19,7 +19,14 @@ class Fix:
         with ``h5repack``, ``nccopy``, ``h5clear`` or anything else.
     text
         The lines, complete with the names of file and dataset.
+    writing
+        Whether they belong where the file is written: they make a new one right, and do
+        not mend this one.
+    rechunks
+        Whether they give a dataset other chunks: of several such, only one can be followed.
     """
 
     tool: Tool
     text: str
+    writing: bool = False
+    rechunks: bool = False

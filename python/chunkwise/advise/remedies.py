@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +63,7 @@ def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix
         Fix(
             "h5py",
             f"file = h5py.File({file!r}, rdcc_nbytes={nbytes}, rdcc_nslots={nslots})\n"
-            f"dataset = file[{_python(path)}]",
+            f"dataset = file[{python_path(path)}]",
         )
     ]
     if _in_netcdf(path):
@@ -130,7 +131,8 @@ def rechunk(
     if can_repack(filters) and not set(path) & set(":,"):
         spelled = f"{path}:CHUNK={'x'.join(map(str, chunks))}"
         fixes.append(_command("h5repack", f"-l {_shell(spelled)}", file, copy))
-    return (*fixes, *_writer(path, pipeline, chunks))
+    fixes += _writer(path, pipeline, chunks)
+    return tuple(replace(fix, rechunks=True) for fix in fixes)
 
 
 def refilter(
@@ -140,6 +142,7 @@ def refilter(
     *,
     stored: str = "none",
     chunks: Sequence[int] | None = None,
+    chunked: bool = True,
 ) -> tuple[Fix, ...]:
     """Give the lines that store a dataset under other filters.
 
@@ -156,6 +159,9 @@ def refilter(
     chunks
         The chunk shape that it has, for the lines of a writer, which then keep it;
         None leaves it out of them.
+    chunked
+        Whether it has chunks: for one that has none, `chunks` are given to h5repack, too,
+        which would make a single one of the whole dataset.
 
     Returns
     -------
@@ -167,13 +173,16 @@ def refilter(
     """
     path = _path(dataset)
     pipeline = filters if isinstance(filters, Pipeline) else Pipeline.parse(filters)
-    copy = _repacked_name(file)
+    copy = repacked_name(file)
     fixes = []
     if _in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
         words = pipeline.nccopy() if pipeline.filters else _nccopy_none(path)
         if words is not None:
             fixes.append(_command("nccopy", words, file, copy))
     words = pipeline.h5repack(path)
+    if words is not None and chunks is not None and not chunked:
+        shape = "x".join(map(str, chunks))
+        words = f"-l {shlex.quote(f'{path}:CHUNK={shape}')} {words}"
     if words is not None and can_repack(stored) and can_repack(str(pipeline)):
         # Quoted by the grammar, but not for names that a terminal would not show.
         words = " ".join(map(_shell, shlex.split(words)))
@@ -183,7 +192,7 @@ def refilter(
 
 def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
     """Give the line that reads a dataset as a whole, which decodes each chunk once."""
-    opened = f"h5py.File({file!r})[{_python(_path(dataset))}]"
+    opened = f"h5py.File({file!r})[{python_path(_path(dataset))}]"
     return (Fix("h5py", f"array = {opened}[...]  # once; then index the array"),)
 
 
@@ -194,12 +203,19 @@ def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     return (Fix("chunkwise", f"chunkwise.open({file!r})[{_path(dataset)!r}]"),)
 
 
-def repack(file: str) -> tuple[Fix, ...]:
+def repack(file: str, options: str = "") -> tuple[Fix, ...]:
     """Give the command that copies a file as it is, the chunks of each dataset in order.
 
     h5repack takes them as they are stored: filters that it lacks do no harm here.
+
+    Parameters
+    ----------
+    file
+        The file's path, as the user wrote it.
+    options
+        Further options of h5repack, quoted where they need it.
     """
-    return (_command("h5repack", "", file, _repacked_name(file)),)
+    return (_command("h5repack", options, file, repacked_name(file)),)
 
 
 def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
@@ -224,12 +240,16 @@ def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
 
 
 def _command(tool: Tool, options: str, file: str, copy: str) -> Fix:
-    # A name that begins with a dash would be taken for an option.
-    names = (f"./{name}" if name.startswith("-") else name for name in (file, copy))
-    return Fix(tool, " ".join(filter(None, (tool, options, *map(_shell, names)))))
+    return Fix(tool, " ".join(filter(None, (tool, options, shell_file(file), shell_file(copy)))))
 
 
-def _repacked_name(file: str) -> str:
+def shell_file(file: str) -> str:
+    """Quote a file's name for a shell; one that begins with a dash is no option."""
+    return _shell(f"./{file}" if file.startswith("-") else file)
+
+
+def repacked_name(file: str) -> str:
+    """Return the name of a copy under other filters, or as it is."""
     source = Path(file)
     return source.with_name(f"{source.stem}_repacked{source.suffix}").name
 
@@ -260,21 +280,23 @@ def _writer(path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> li
     h5py_options = _h5py_options(pipeline)
     if h5py_options is not None:
         options = {**({} if chunks is None else {"chunks": chunks}), **h5py_options}
-        arguments = ", ".join([_python(path), "data=data", *_keywords(options)])
+        arguments = ", ".join([python_path(path), "data=data", *_keywords(options)])
         plugin = "import hdf5plugin\n" if any(map(_is_plugin, pipeline.filters)) else ""
-        fixes.append(Fix("h5py", f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"))
+        lines = f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"
+        fixes.append(Fix("h5py", lines, writing=True))
     netcdf_options = _netcdf_options(pipeline)
     if netcdf_options is not None and _in_netcdf(path):
         options = {**({} if chunks is None else {"chunksizes": chunks}), **netcdf_options}
         arguments = ", ".join([repr(path), "datatype", "dimensions", *_keywords(options)])
-        fixes.append(Fix("netCDF4", f"# {_WRITER}:\nfile.createVariable({arguments})"))
-    lines = [f"/* {_WRITER}: */", "hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);"]
+        line = f"# {_WRITER}:\nfile.createVariable({arguments})"
+        fixes.append(Fix("netCDF4", line, writing=True))
+    c_lines = [f"/* {_WRITER}: */", "hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);"]
     if chunks is not None:
         listed = ", ".join(map(str, chunks))
-        lines.append(f"H5Pset_chunk(dcpl, {len(chunks)}, (hsize_t[]){{{listed}}});")
-    lines += map(_c_filter, pipeline.filters)
-    lines.append(f"H5Dcreate2(file, {_c(path)}, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);")
-    fixes.append(Fix("C", "\n".join(lines)))
+        c_lines.append(f"H5Pset_chunk(dcpl, {len(chunks)}, (hsize_t[]){{{listed}}});")
+    c_lines += map(_c_filter, pipeline.filters)
+    c_lines.append(f"H5Dcreate2(file, {_c(path)}, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);")
+    fixes.append(Fix("C", "\n".join(c_lines), writing=True))
     return fixes
 
 
@@ -361,7 +383,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _python(path: str) -> str:
+def python_path(path: str) -> str:
     """Quote an HDF5 path for h5py, which takes bytes where a name is not UTF-8."""
     try:
         path.encode("utf-8")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Of output that is no terminal, unless COLUMNS says otherwise.
 _WIDTH = 80
 _INTERRUPTED = 130
+# One damaged file among many must not hold up the others for ever.
+_LIMIT_S = 300.0
 _TOOLS = ("h5py", "netCDF4", "C", "h5repack", "nccopy", "all")
 # As chunkwise.advise.readers.NAMES, which would load h5py for `--help`.
 _READERS = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", "chunkwise")
@@ -79,7 +81,8 @@ Exit code:
     "--fixes",
     "tool",
     type=click.Choice(_TOOLS, case_sensitive=False),
-    help="Whose lines to show as remedy.  [default: each finding's first; with DATASET, all]",
+    help="Whose lines to show as remedy.  [default: each finding's first; with DATASET, all but "
+    "those for writing]",
 )
 @click.option(
     "--sample/--no-sample",
@@ -116,8 +119,9 @@ def command(
     if one is None:
         if tool is not None or everything:
             raise UsageError("--fixes and --all are for one file; name it alone")
-        collect = partial(_contained, readers=known, sample=bool(sample))
-        return _many(find_files(arguments), collect, as_json, cast("Order | None", order), level)
+        collect = partial(_contained, readers=known, sample=bool(sample), limit_s=_LIMIT_S)
+        found = find_files(arguments)
+        return _many(found, collect, as_json, cast("Order | None", order), level, bool(sample))
     if one[1] is not None and order is not None:
         raise UsageError("--sort orders datasets; leave it out where one is named")
     facts = _one(one, known, sample is not False)
@@ -144,6 +148,7 @@ def _contained(
     *,
     readers: tuple[Reader, ...] | None,
     sample: bool,
+    limit_s: float | None = None,
 ) -> FileFacts:
     """Inspect a file in a process of its own: libhdf5 crashes on some damaged ones."""
     from chunkwise.contained import contained
@@ -151,7 +156,7 @@ def _contained(
     from chunkwise.objects import printable
 
     work = partial(inspect, file, dataset, readers=readers, sample=sample)
-    return contained(work, printable(file))
+    return contained(work, printable(file), limit_s)
 
 
 def _print_json(facts: FileFacts) -> None:
@@ -195,6 +200,7 @@ def _many(
     as_json: bool,
     order: Order | None,
     level: str | None,
+    sampled: bool,
 ) -> int:
     """Inspect many files; Ctrl-C shows those that were done."""
     from chunkwise.inspect.folder import in_order, refusal, refusal_record, survey
@@ -223,7 +229,7 @@ def _many(
     if level is not None and not as_json:
         _print_lint(findings, level)
     elif not as_json:
-        print_folder(in_order(summaries, order), found.passed_over, _console())
+        print_folder(in_order(summaries, order), found.passed_over, _console(), sampled=sampled)
     if interrupted:
         click.echo(f"chunkwise: interrupted after {len(summaries):,} of {total:,} files", err=True)
         return _INTERRUPTED

@@ -12,6 +12,7 @@ from functools import cache
 import h5py
 from h5py import h5a, h5d, h5s, h5z
 
+from chunkwise.errors import CorruptDataError
 from chunkwise.grammar import Pipeline
 from chunkwise.inspect.attributes import unreadable_attributes
 from chunkwise.inspect.chunks import chunk_facts
@@ -53,10 +54,13 @@ def dataset_facts(
     layout, mappings = _layout(dcpl)
     elements = 0 if shape is None else math.prod(shape)
     logical_nbytes = None if variable_length else elements * itemsize
-    chunks, stored_nbytes = None, None
+    chunks, stored_nbytes, unlisted = None, None, None
     if layout == "chunked" and shape is not None:
-        chunks, stored_nbytes = chunk_facts(dataset, shape, dcpl.get_chunk(), itemsize)
-    if stored_nbytes is None and layout != "virtual":
+        try:
+            chunks, stored_nbytes = chunk_facts(dataset, shape, dcpl.get_chunk(), itemsize)
+        except CorruptDataError as error:
+            unlisted = str(error)
+    if stored_nbytes is None and layout != "virtual" and unlisted is None:
         stored_nbytes = dataset.get_storage_size()
     return DatasetFacts(
         shape=shape,
@@ -79,6 +83,7 @@ def dataset_facts(
         logical_nbytes=logical_nbytes,
         stored_nbytes=stored_nbytes,
         ratio=logical_nbytes / stored_nbytes if logical_nbytes and stored_nbytes else None,
+        unlisted=unlisted,
     )
 
 

@@ -244,6 +244,8 @@ class DatasetFacts:
         What a sample of its data told; None where none was taken.
     patterns
         What reading it costs; None where it was not computed.
+    unlisted
+        Of a chunked dataset without `chunks`, why its chunks cannot be listed.
     """
 
     shape: tuple[int, ...] | None
@@ -268,6 +270,7 @@ class DatasetFacts:
     ratio: float | None
     sample: SampleFacts | None = None
     patterns: tuple[PatternFacts, ...] | None = None
+    unlisted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any, Literal
 
-from chunkwise.errors import ChunkwiseError, FileFormatError
+from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.inspect.facts import FileFacts
 from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.magic import hdf5_offset, is_zarr
@@ -22,6 +22,8 @@ from chunkwise.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.opening import find_dataset, open_h5
 
 CANNOT_OPEN = "cannot-open"
+# An empty file has no signature; with such a name it was meant to have one.
+_SUFFIXES = frozenset({".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,8 @@ def _holds(file: str, dataset: str) -> bool:
     try:
         with open_h5(file) as opened:
             find_dataset(opened, dataset)
+    except NotADatasetError:
+        return True  # opening it says what it is
     except ChunkwiseError:
         return False
     return True
@@ -323,6 +327,9 @@ def _is_hdf5(path: str, unreadable: dict[str, str]) -> bool:
         status = Path(path).stat()
         # Opening a pipe or a device may block for ever.
         if not stat.S_ISREG(status.st_mode):
+            return False
+        if not status.st_size and Path(path).suffix.lower() in _SUFFIXES:
+            unreadable[path] = "the file is empty (0 bytes)"
             return False
         with Path(path).open("rb") as stream:
             return hdf5_offset(stream, status.st_size) is not None

@@ -98,13 +98,14 @@ def survival(
     assert facts.shape is not None
     chunks = facts.chunks
     walk = Walk(facts.shape, block, chunks.shape)
-    # Of an unfiltered chunk that it does not cache, libhdf5 reads what is asked for only.
+    # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for,
+    # piece by piece: how long that takes no sample tells.
     if facts.filters == "none" and chunks.nbytes > reader.cache_nbytes:
-        found, decodes = Kept(walk.chunks_per_operation, 0, 0), 1.0
-    else:
-        start = (0,) * len(block)
-        found = kept(reader, Read(facts.shape, chunks.shape, facts.itemsize, start, block))
-        decodes = _decodes(walk, found, reader.cache_nbytes // chunks.nbytes)
+        touched = walk.chunks_per_operation
+        return Survival(reader.name, touched, 0, 1.0, None)
+    start = (0,) * len(block)
+    found = kept(reader, Read(facts.shape, chunks.shape, facts.itemsize, start, block))
+    decodes = _decodes(walk, found, reader.cache_nbytes // chunks.nbytes)
     total_s = None
     # The sample was read by libhdf5; chunkwise decodes otherwise, and on all cores.
     if nbytes_per_s and reader.nslots is not None:

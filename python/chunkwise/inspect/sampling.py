@@ -36,6 +36,9 @@ LARGEST_CHUNK_NBYTES: Final = 64 << 20
 # depends on a chunk's length.
 ENCODED_NBYTES: Final = 1 << 20
 LARGEST_PART_NBYTES: Final = 4 << 20
+# What codecs add at most to data that does not compress: a share, and some kilobytes.
+CODEC_OVERHEAD: Final = 0.02
+PAGE_NBYTES: Final = 4 << 10
 # A piece of a contiguous dataset: long enough that the request itself counts little.
 PIECE_NBYTES: Final = 1 << 20
 # Datasets sampled of a file: those where its time goes.
@@ -147,7 +150,9 @@ def _can_sample(facts: DatasetFacts) -> bool:
     # libhdf5 2.0 was seen to crash on them.
     if facts.filters == "none" and not smallest == largest == facts.chunks.nbytes:
         return False
-    return max(facts.chunks.nbytes, largest) <= LARGEST_CHUNK_NBYTES
+    # Stored bytes beyond a chunk's own may inflate to a thousand times as many.
+    bomb = largest > facts.chunks.nbytes * (1 + CODEC_OVERHEAD) + PAGE_NBYTES
+    return facts.chunks.nbytes <= LARGEST_CHUNK_NBYTES and not bomb
 
 
 def _logical_nbytes(one: ObjectFacts) -> int:

@@ -83,6 +83,9 @@ def read_superblock(path: str | os.PathLike[str]) -> Superblock | None:
         is cut short or of an unknown version.
     """
     try:
+        # Opening a pipe or a device may block for ever.
+        if not Path(path).is_file():
+            return None
         with Path(path).open("rb") as stream:
             offset = hdf5_offset(stream, os.fstat(stream.fileno()).st_size)
             if offset is None:

@@ -8,6 +8,7 @@ itself is never written to.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import io
@@ -129,10 +130,14 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     superblock = read_superblock(path)
     if superblock is None or not superblock.flags:
         return None
+    if "swmr" in superblock.flags:
+        # A reader may have it as it is, and follows what a live writer flushes.
+        with contextlib.suppress(*HDF5_ERRORS):
+            return h5py.File(path, "r", swmr=True, rdcc_nbytes=0)
     try:
         if _is_locked(path):
             return None
-        file = h5py.File(ReadOnlyFile(path, superblock), "r")
+        file = h5py.File(ReadOnlyFile(path, superblock), "r", rdcc_nbytes=0)
     except HDF5_ERRORS:
         return None
     # libhdf5 closes what is still open after Python has ended, and would call into it.

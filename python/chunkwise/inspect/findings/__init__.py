@@ -25,6 +25,10 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
 )
 
 
+# The one that gives way first comes first.
+_CURED_BY_A_CACHE = ("reads-exceed-cache", "chunk-exceeds-cache")
+
+
 def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
     """Run every check on a file and all that is in it.
 
@@ -71,7 +75,24 @@ def _of_dataset(subject: Subject) -> list[Finding]:
         # A chunk that is never kept comes first: it concerns every way of reading.
         behind = min(reads.waste_nbytes, chunk.waste_nbytes - 1)
         by_code["reads-exceed-cache"] = replace(reads, waste_nbytes=behind)
-    return list(by_code.values())
+    return _with_one_shape(list(by_code.values()))
+
+
+def _with_one_shape(found: list[Finding]) -> list[Finding]:
+    """Leave one offer of other chunks to a dataset: two cannot both be followed.
+
+    Caches can be made larger instead, so that findings about them give way.
+    """
+    rivals = {finding.code for finding in found if any(fix.rechunks for fix in finding.fixes)}
+    for code in _CURED_BY_A_CACHE:
+        if code in rivals and len(rivals) > 1:
+            rivals.remove(code)
+    return [
+        finding
+        if finding.code in rivals
+        else replace(finding, fixes=tuple(fix for fix in finding.fixes if not fix.rechunks))
+        for finding in found
+    ]
 
 
 def _both(chunks: Finding, cache: Finding) -> Finding:

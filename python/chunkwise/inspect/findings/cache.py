@@ -15,11 +15,11 @@ from chunkwise.advise.readers import NETCDF_C, Reader, this_process
 from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import DatasetFacts, Survival
-from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspect.findings.chunks import offered_chunks
 from chunkwise.inspect.findings.papers import COMPRESSED
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
-from chunkwise.inspect.patterns import Block, blocks, decoding_speed, row, survival
+from chunkwise.inspect.patterns import Block, blocks, decoding_speed, plane, row, survival
 from chunkwise.words import format_seconds
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
@@ -87,40 +87,51 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     everything = facts.chunks.grid * facts.chunks.nbytes
     if everything <= min((each.cache_nbytes for each in subject.readers), default=0):
         return
-    found: list[tuple[float, str, Block, Reader]] = []
+    found: list[tuple[Severity, float, str, Block, list[Reader]]] = []
     for name, block in _walks(facts):
         walk = Walk(facts.shape, block, facts.chunks.shape)
-        for reader in subject.readers:
-            held = reader.cache_nbytes // facts.chunks.nbytes
-            if held:
-                found.append((walk.decodes_per_chunk(held), name, block, reader))
-    worst = max(found, key=lambda each: each[0], default=None)
-    if worst is None or worst[0] < FEWEST_DECODES or not _is_noticed(facts, worst[0]):
+        affected = [
+            (decodes, reader)
+            for reader in subject.readers
+            if (held := reader.cache_nbytes // facts.chunks.nbytes)
+            and (decodes := walk.decodes_per_chunk(held)) >= FEWEST_DECODES
+        ]
+        if affected:
+            decodes = max(decodes for decodes, _ in affected)
+            concerned = [reader for _, reader in affected]
+            severity = _severity(subject, block, decodes, concerned)
+            if _is_noticed(facts, decodes):
+                found.append((severity, decodes, name, block, concerned))
+    worst = max(found, key=lambda each: (SEVERITIES.index(each[0]), each[1]), default=None)
+    if worst is None:
         return
-    decodes, name, block, reader = worst
-    affected = [each[3] for each in found if each[1] == name and each[0] >= FEWEST_DECODES]
+    severity, _, name, block, affected_readers = worst
+    reader = min(affected_readers, key=lambda each: each.cache_nbytes)
     lost = survival(facts, block, reader, decoding_speed(facts))
     needed = Walk(facts.shape, block, facts.chunks.shape).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
     yield Finding(
         code="reads-exceed-cache",
-        severity="warning" if decodes >= MANY_DECODES else "note",
+        severity=severity,
         path=subject.path,
         summary=(
             f"Reading {_in_words(facts, block)}, one after the other, comes back to each chunk "
             f"after {needed:,} of them ({format_size(needed * facts.chunks.nbytes)}), more than "
-            f"the default chunk cache of {_named(affected)} holds: it {verb} each chunk "
+            f"the default chunk cache of {_named(affected_readers)} holds: it {verb} each chunk "
             f"{_times(lost.decodes)}{_seconds(facts, lost)}."
         ),
         evidence={
             "pattern": name,
             "chunks_to_cache": needed,
             "chunks_to_cache_nbytes": needed * facts.chunks.nbytes,
-            "cache_nbytes": max(each.cache_nbytes for each in affected),
+            "cache_nbytes": max(each.cache_nbytes for each in affected_readers),
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
-        fixes=(*_reading(subject, block, affected), *_other_chunks(subject, block, affected)),
+        fixes=(
+            *_reading(subject, block, affected_readers),
+            *_other_chunks(subject, block, affected_readers),
+        ),
         waste_nbytes=_waste(facts, lost.decodes),
     )
 
@@ -136,11 +147,15 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
         if not _may_collide(facts, reader):
             continue
         for name, block in _walks(facts):
+            chunks = Walk(facts.shape or (), block, facts.chunks.shape).chunks_per_operation
+            # What does not fit by its bytes is lost whatever the slots.
+            if chunks * facts.chunks.nbytes > reader.cache_nbytes:
+                continue
             kept = survival(facts, block, reader, decoding_speed(facts))
-            if kept.collisions and kept.reloads == kept.collisions and kept.decodes > 1:
+            if kept.decodes >= FEWEST_DECODES and _is_noticed(facts, kept.decodes):
                 found.append((kept, name, block, reader))
     worst = max(found, key=lambda each: each[0].decodes, default=None)
-    if worst is None or worst[0].decodes < FEWEST_DECODES:
+    if worst is None:
         return
     kept, name, block, reader = worst
     chunks = Walk(facts.shape or (), block, facts.chunks.shape).chunks_per_operation
@@ -195,6 +210,22 @@ def _has_chunks(facts: DatasetFacts) -> bool:
 def _walks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
     """Give the patterns that come back to chunks: not everything at once, nor by chunks."""
     return ((name, block) for name, block in blocks(facts) if name not in ("all", "chunk"))
+
+
+def _severity(
+    subject: Subject, block: Block, decodes: float, affected: Sequence[Reader]
+) -> Severity:
+    """Weigh a walk: chunks that serve one way of reading cost another, which is no fault.
+
+    Unless it is how arrays are read by default, row by row or plane by plane in C order,
+    in vain many times, and by the reader at hand or the only one asked for.
+    """
+    shape = subject.facts.shape or ()
+    axes = [d for d, n in enumerate(shape) if n > 1]
+    natural = block in (row(subject.facts), plane(shape, axes[0]))
+    here = this_process().cache_nbytes
+    concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
+    return "warning" if natural and concerned and decodes >= MANY_DECODES else "note"
 
 
 def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:

@@ -134,6 +134,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     )
     if offered[axis] == 1:  # elements too large to share a chunk
         return None
+    steps_then = f", and one step through {then:,} instead of {now:,}" if then != now else ""
     return Finding(
         code="unlimited-chunk-1",
         severity=smallness or "note",
@@ -143,7 +144,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             f"({format_size(chunks.nbytes)}) holds more than one of its {shape[axis]:,} steps. A "
             f"series along it asks for {format_size(asked)} and goes through {shape[axis]:,} "
             f"chunks ({format_size(decoded)}); in chunks of {format_shape(offered)}, through "
-            f"{fewer:,} ({format_size(after)}), and one step through {then:,} instead of {now:,}."
+            f"{fewer:,} ({format_size(after)}){steps_then}."
         ),
         evidence={
             "dimension": axis,

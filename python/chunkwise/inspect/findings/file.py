@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.layout import can_repack
-from chunkwise.advise.remedies import repack
+from chunkwise.advise.remedies import repack, repacked_name, shell_file
 from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspect.finding import Finding, Severity
@@ -58,19 +57,26 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
     if not flags:
         return
     unreadable = sum(entry.kind == "unreadable" for entry in facts.objects)
-    lost = f"; {unreadable:,} objects in it cannot be read" if unreadable else ""
+    lost = f"; objects in it that cannot be read: {unreadable:,}" if unreadable else ""
+    clear = Fix("h5clear", f"h5clear -s {shell_file(facts.path)}")
+    follow = Fix("h5py", f"file = h5py.File({facts.path!r}, swmr=True)  # while it is written")
+    swmr = "swmr" in flags
     yield Finding(
         code="not-closed",
-        severity="error",
+        severity="warning" if swmr else "error",
         path=None,
         summary=(
-            "The program that wrote this file did not close it, or is still writing: HDF5 "
+            "A program is writing this file for others to follow (SWMR), or has ended without "
+            "closing it: HDF5 opens it only for readers that say so. Only if no program writes it "
+            f"any more, clear the mark that was left in it{lost}."
+            if swmr
+            else "The program that wrote this file did not close it, or is still writing: HDF5 "
             f"refuses to open it, and what was not flushed is missing{lost}. If no program "
             "is writing it any more, clear the mark that was left in it."
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        fixes=(Fix("h5clear", f"h5clear -s {_argument(facts.path)}"),),
+        fixes=(follow, clear) if swmr else (clear,),
     )
 
 
@@ -181,7 +187,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
     fitting = 1 << (found.nbytes - 1).bit_length()
     nbytes = min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
     writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
-    return (*_repack(facts, f"-M {nbytes}"), Fix("h5py", writer))
+    return (*_repack(facts, f"-M {nbytes}"), Fix("h5py", writer, writing=True))
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Fix, ...]:
@@ -191,17 +197,12 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
         return fixes
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
-    copy = shlex.split(fixes[0].text)[-1]
-    reader = f"h5py.File({copy!r}, page_buf_size={pages * page_nbytes})"
+    reader = f"h5py.File({repacked_name(facts.path)!r}, page_buf_size={pages * page_nbytes})"
     return (*fixes, Fix("h5py", reader))
 
 
 def _repack(facts: FileFacts, options: str) -> tuple[Fix, ...]:
-    if not _may_repack(facts):
-        return ()
-    (plain,) = repack(facts.path)
-    tool, _, names = plain.text.partition(" ")
-    return (Fix("h5repack", f"{tool} {options} {names}"),)
+    return repack(facts.path, options) if _may_repack(facts) else ()
 
 
 def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:
@@ -211,11 +212,6 @@ def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:
 
 def _may_repack(facts: FileFacts) -> bool:
     return all(can_repack(dataset.filters) for dataset in _datasets(facts))
-
-
-def _argument(path: str) -> str:
-    # A name that begins with a dash would be taken for an option.
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def _wait(requests: int) -> str:

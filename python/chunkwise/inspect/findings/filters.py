@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import h5py
@@ -30,8 +28,6 @@ SHUFFLE_SAVING: Final = 0.10
 MOOT_SHARE: Final = 0.05
 # Twice as many bytes as need be.
 SHUFFLE_WARNING_SAVING: Final = 0.5
-# Shuffle that wins no more than this wins nothing that could be noticed.
-SHUFFLE_MARGIN: Final = 0.01
 # Where compression would matter to whoever pays for the disk.
 LARGE_NBYTES: Final = 16 << 20
 # What an uncompressed dataset must shrink to: what is won is then more than what is left.
@@ -131,7 +127,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Finding]:
     if tried is None or _is_moot(facts, tried):
         return
     plain, shuffled = tried
-    if plain.nbytes > shuffled.nbytes * (1 + SHUFFLE_MARGIN):
+    if plain.nbytes > shuffled.nbytes:
         return
     lost_nbytes = int(max(0.0, 1 - plain.nbytes / shuffled.nbytes) * (facts.stored_nbytes or 0))
     loss = f"; the whole dataset loses about {format_size(lost_nbytes)}" if lost_nbytes else ""
@@ -347,13 +343,4 @@ def _compress(
     """Give the lines that compress a dataset; `chunks` for one that has none yet."""
     if chunks is None:
         return _refilter(subject, filters)
-    fixes = refilter(subject.file, subject.path, filters, chunks=chunks)
-    # Without a shape h5repack would make one chunk of the whole dataset.
-    option = f"h5repack -l {shlex.quote(f'{subject.path}:CHUNK={format_shape(chunks)}')}"
-    return tuple(
-        replace(fix, text=option + fix.text.removeprefix("h5repack"))
-        if fix.tool == "h5repack"
-        else fix
-        for fix in fixes
-        if fix.tool != "h5repack" or subject.path.isprintable()
-    )
+    return refilter(subject.file, subject.path, filters, chunks=chunks, chunked=False)

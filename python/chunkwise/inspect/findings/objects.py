@@ -8,11 +8,12 @@ from pathlib import PurePath
 from typing import Final
 
 from chunkwise.advise.fix import Fix
+from chunkwise.advise.remedies import python_path
 from chunkwise.inspect.facts import ObjectFacts, Source
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.subject import ObjectCheck
 from chunkwise.inspect.sources import NOT_LOOKED_FOR
-from chunkwise.objects import encode_name, printable
+from chunkwise.objects import printable
 
 
 def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
@@ -72,6 +73,24 @@ def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     )
 
 
+def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """A dataset that opens, and whose chunks cannot be found."""
+    reason = facts.dataset and facts.dataset.unlisted
+    if not reason:
+        return
+    yield Finding(
+        code="unreadable-chunks",
+        severity="error",
+        path=facts.path,
+        summary=(
+            f"The dataset opens, but the list of its chunks does not: {printable(reason)}. Its "
+            "data, or a part of it, is lost in this copy of the file."
+        ),
+        evidence={"reason": reason},
+        source="H5Dchunk_iter",
+    )
+
+
 def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     """Attributes that HDF5 cannot list."""
     if not facts.unreadable_attributes:
@@ -99,7 +118,7 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     external = facts.kind == "external_link"
     target = printable(facts.target or "")
     kind = "An external" if external else "A soft"
-    remove = f"with h5py.File({file!r}, 'r+') as file:\n    del file[{_python(facts.path)}]"
+    remove = f"with h5py.File({file!r}, 'r+') as file:\n    del file[{python_path(facts.path)}]"
     fixes: tuple[Fix, ...] = (Fix("h5py", remove),)
     if external:
         name = (facts.target or "").partition(":")[0]
@@ -121,6 +140,7 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
 CHECKS: Final[tuple[ObjectCheck, ...]] = (
     sources_missing,
     unreadable_object,
+    unreadable_chunks,
     unreadable_attribute,
     dangling_link,
 )
@@ -151,11 +171,3 @@ def _search(variable: str, file: str) -> tuple[Fix, ...]:
         return ()
     found = f"find ~ -name {shlex.quote(name.name)} -print -quit"
     return (Fix("shell", f'export {variable}="$(dirname "$({found})")"'),)
-
-
-def _python(path: str) -> str:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return repr(encode_name(path))
-    return repr(path)

@@ -9,12 +9,10 @@ from typing import Final
 from chunkwise.advise.remedies import rechunk, repack
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.finding import Finding
-from chunkwise.inspect.findings.chunks import index_nbytes, offered_chunks
+from chunkwise.inspect.findings.chunks import PAGE_NBYTES, index_nbytes, offered_chunks
 from chunkwise.inspect.findings.papers import NETCDF4
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 
-# What a disk and the system's cache read, however few bytes of it are wanted.
-PAGE_NBYTES: Final = 1 << 12
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).
 MANY_PIECES: Final = 1_000
 # Less than this is read in a moment, and the system's cache keeps it (section 4.1.2).

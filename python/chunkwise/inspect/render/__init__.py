@@ -1,6 +1,6 @@
 """How are the facts about a file shown to a person?
 
-First the file, then what is wrong with it and what to do, then what it holds.
+First the file's name, then what is wrong with it and what to do, then what it holds.
 Nothing here is wider than the console but the lines to paste, and nothing is cut
 without saying so.
 """
@@ -12,11 +12,11 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.inspect.facts import FileFacts
+from chunkwise.inspect.facts import DatasetFacts, FileFacts
 from chunkwise.inspect.render.dataset import print_dataset
-from chunkwise.inspect.render.findings import count_words, lint_line, print_findings
+from chunkwise.inspect.render.findings import PRESENT, count_words, lint_line, print_findings
 from chunkwise.inspect.render.folder import print_folder
-from chunkwise.inspect.render.heading import print_heading
+from chunkwise.inspect.render.heading import print_format, print_heading
 from chunkwise.inspect.render.listing import Order, print_listing
 from chunkwise.inspect.render.patterns import print_patterns
 from chunkwise.inspect.render.tree import print_tree
@@ -33,7 +33,7 @@ def print_file(
     tool: str | None = None,
     everything: bool = False,
 ) -> None:
-    """Print a file: its heading, its findings, and its objects.
+    """Print a file: its name, its findings, its format, and its objects.
 
     Parameters
     ----------
@@ -50,7 +50,11 @@ def print_file(
     """
     print_heading(facts, console)
     console.print()
-    print_findings(facts.findings, console, tool=tool, everything=everything)
+    print_findings(
+        facts.findings, console, tool=tool, everything=everything, nothing=_nothing(facts)
+    )
+    console.print()
+    print_format(facts, console)
     console.print()
     if order is None:
         print_tree(facts.objects, console, everything=everything)
@@ -60,7 +64,7 @@ def print_file(
 
 
 def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
-    """Print one dataset: its facts, what reading it costs, and its findings.
+    """Print one dataset: its findings, its facts, and what reading it costs.
 
     Parameters
     ----------
@@ -69,17 +73,27 @@ def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = 
     console
         Where to.
     tool
-        Whose fixes are shown; None shows all.
+        Whose fixes are shown; None shows all but those for writing.
     """
     (entry,) = facts.objects
     print_heading(facts, console)
+    console.print()
+    print_findings(facts.findings, console, tool=tool or PRESENT, everything=True)
+    console.print()
+    print_format(facts, console)
     console.print()
     print_dataset(entry, console)
     if entry.dataset is not None and entry.dataset.patterns:
         console.print()
         print_patterns(entry.dataset, console)
-    console.print()
-    print_findings(facts.findings, console, tool=tool or "all", everything=True)
+
+
+def _nothing(facts: FileFacts) -> str:
+    """Say that there are no findings, and where there cannot be any."""
+    kinds = {entry.kind for entry in facts.objects}
+    if kinds & {"dataset", "unreadable"}:
+        return "No findings."
+    return "No findings: the file holds no dataset."
 
 
 def _print_pointer(facts: FileFacts, console: Console) -> None:
@@ -87,12 +101,21 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
 
     The findings may have left the screen by now, hence also how many they are.
     """
-    datasets = {entry.path for entry in facts.objects if entry.dataset is not None}
+    datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
     worst = next((found.path for found in facts.findings if found.path in datasets), None)
     if worst is None or not (worst + facts.path).isprintable():
         return
     console.print()
     words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
     console.print(Text("\n".join(wrapped(words, console.width))), highlight=False)
-    line = f"    chunkwise inspect {shlex.join([facts.path, worst])}"
-    console.print(Text(line, style="green"), soft_wrap=True)
+    names = shlex.join([facts.path, worst])
+    console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
+    if _can_be_timed(datasets[worst]):
+        console.print("Measured times:", highlight=False)
+        console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
+
+
+def _can_be_timed(dataset: DatasetFacts) -> bool:
+    """Tell whether there is an array that HDF5 can read here."""
+    unreadable = dataset.unavailable_filters or dataset.variable_length or dataset.unlisted
+    return bool(dataset.shape) and 0 not in (dataset.shape or ()) and not unreadable

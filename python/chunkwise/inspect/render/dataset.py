@@ -21,6 +21,7 @@ from chunkwise.inspect.render.words import (
     ratio_words,
     shape_words,
     type_words,
+    unlisted_words,
     wrapped,
 )
 from chunkwise.objects import printable
@@ -63,13 +64,16 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
         yield "layout", layout_words(dataset)
     if dataset.chunks is not None:
         yield from _chunk_facts(dataset.chunks)
+    if dataset.unlisted is not None:
+        yield "chunks", unlisted_words(dataset)
     yield "filters", filter_words(dataset)
     if dataset.unavailable_filters:
         yield "warning", missing_filter_words(dataset)
     yield "fill value", f"{printable(dataset.fill_value)}, written: {dataset.fill_time}"
     yield "allocation", dataset.allocation_time
     yield "data", _bytes(dataset.logical_nbytes, "of variable length, its bytes not counted")
-    yield "stored", _bytes(dataset.stored_nbytes, "in its sources")
+    elsewhere = "in its sources" if dataset.layout == "virtual" else "unknown"
+    yield "stored", _bytes(dataset.stored_nbytes, elsewhere)
     if dataset.ratio is not None:
         yield "ratio", ratio_words(dataset.ratio)
     if dataset.sample is not None:

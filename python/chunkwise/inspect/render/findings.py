@@ -20,6 +20,8 @@ from chunkwise.objects import printable
 # Besides the worst, which is shown in full.
 _NAMES_SHOWN = 2
 _WHOLE_FILE = "(file)"
+# In place of a tool: the lines that mend or read the file as it is.
+PRESENT = "present"
 
 
 def print_findings(
@@ -28,6 +30,7 @@ def print_findings(
     *,
     tool: str | None = None,
     everything: bool = False,
+    nothing: str = "No findings.",
 ) -> None:
     """Print findings, grouped by code.
 
@@ -39,12 +42,15 @@ def print_findings(
         Where to; text keeps to its width, lines to paste are never broken.
     tool
         Whose lines to show: a `Tool` (where a finding has none for it, its first fix),
-        ``all``, or None for each finding's first fix.
+        ``all``, ``present`` for all but those for writing, or None for each finding's
+        first fix.  First are those that mend or read this file.
     everything
         Whether to name every object that has a finding.
+    nothing
+        What to say where there is none.
     """
     if not findings:
-        console.print("No findings.", highlight=False)
+        console.print(Text("\n".join(wrapped(nothing, console.width))), highlight=False)
         return
     console.print(_summary(findings), highlight=False)
     for group in _groups(findings):
@@ -71,6 +77,8 @@ def lint_line(path: str, finding: Finding) -> str:
 
 def _summary(findings: Sequence[Finding]) -> Text:
     total = counted(len(findings), "finding")
+    if len(findings) > 1:
+        total += f" of {counted(len({finding.code for finding in findings}), 'kind')}"
     return Text(f"{total}: {count_words(findings)}", style="bold")
 
 
@@ -100,8 +108,12 @@ def _print_group(
     if len(names) > 1:
         _print_wrapped(f"The same: {enumerated(names[1:], limit)}", console)
     _print_wrapped(f"See {printable(worst.source)}", console, "dim")
-    for fix in _chosen(worst.fixes, tool):
-        _print_fix(fix, console)
+    fixes = _chosen(worst.fixes, tool)
+    for fix in fixes:
+        other = tool not in (None, "all", PRESENT, fix.tool)
+        _print_fix(fix, console, f" (no {tool} line)" if other else "")
+    if tool == PRESENT and len(fixes) < len(worst.fixes):
+        _print_wrapped("Lines for the program that writes it: add --fixes all", console, "dim")
 
 
 def _print_wrapped(text: str, console: Console, style: str = "") -> None:
@@ -109,8 +121,9 @@ def _print_wrapped(text: str, console: Console, style: str = "") -> None:
     console.print(Text("\n".join(lines), style=style), highlight=False)
 
 
-def _print_fix(fix: Fix, console: Console) -> None:
-    console.print(Text(f"  Fix ({fix.tool}):"), highlight=False)
+def _print_fix(fix: Fix, console: Console, note: str) -> None:
+    label = "When writing" if fix.writing else "Fix"
+    console.print(Text(f"  {label} ({fix.tool}):{note}"), highlight=False)
     lines = "\n".join(printable(line) for line in fix.text.splitlines())
     # Never broken: each line is there to be copied.
     console.print(Text(textwrap.indent(lines, "    "), style="green"), soft_wrap=True)
@@ -119,7 +132,10 @@ def _print_fix(fix: Fix, console: Console) -> None:
 def _chosen(fixes: tuple[Fix, ...], tool: str | None) -> tuple[Fix, ...]:
     if tool == "all":
         return fixes
-    return tuple(fix for fix in fixes if fix.tool == tool) or fixes[:1]
+    present = tuple(fix for fix in fixes if not fix.writing) or fixes
+    if tool == PRESENT:
+        return present
+    return tuple(fix for fix in fixes if fix.tool == tool) or present[:1]
 
 
 def _where(finding: Finding) -> str:

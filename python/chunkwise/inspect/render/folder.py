@@ -10,10 +10,10 @@ from rich.text import Text
 from chunkwise.grammar import format_size
 from chunkwise.inspect.finding import SEVERITIES, Severity
 from chunkwise.inspect.folder import FileSummary
-from chunkwise.inspect.render.words import STYLES, counted, wrapped
+from chunkwise.inspect.render.words import IN_VAIN, STYLES, counted, vain_words, wrapped
 from chunkwise.objects import printable
 
-# Severity, findings, size and waste, with two columns after.
+# Severity, findings, size and what is in vain, with two columns after.
 _INDENT = 7 + 10 + 11 + 11 + 2
 
 _WITH: dict[Severity, str] = {
@@ -22,9 +22,13 @@ _WITH: dict[Severity, str] = {
     "note": "with notes only",
 }
 
+_NOT_SAMPLED = "Not sampled: --sample also tells how fast data decodes and which filters pay."
 
-def print_folder(summaries: Sequence[FileSummary], passed_over: int, console: Console) -> None:
-    """Print one line a file, and a last line with the totals.
+
+def print_folder(
+    summaries: Sequence[FileSummary], passed_over: int, console: Console, *, sampled: bool
+) -> None:
+    """Print one line a file, then the totals and what was left out.
 
     Parameters
     ----------
@@ -35,16 +39,24 @@ def print_folder(summaries: Sequence[FileSummary], passed_over: int, console: Co
     console
         Where to.  On a terminal long lines are broken below their first column; in a
         pipe each file has one line, however long.
+    sampled
+        Whether data was sampled.
     """
     if summaries:
-        head = f"{'worst':<7}{'findings':>10}{'size':>11}{'waste':>11}  file"
+        head = f"{'worst':<7}{'findings':>10}{'size':>11}{'in vain':>11}  file"
         console.print(Text(head, style="dim"), soft_wrap=True)
     for summary in summaries:
         console.print(_line(summary, console), highlight=False, soft_wrap=True)
     if summaries:
         console.print()
-    for line in wrapped(_totals(summaries, passed_over), console.width, "  "):
-        console.print(Text(line), highlight=False, soft_wrap=True)
+    below = [_totals(summaries, passed_over)]
+    if any(summary.waste_nbytes for summary in summaries):
+        below.append(IN_VAIN.format(what="file"))
+    if not sampled and any(summary.reason is None for summary in summaries):
+        below.append(_NOT_SAMPLED)
+    for words in below:
+        lines = wrapped(words, console.width, "  ")
+        console.print(Text("\n".join(lines)), highlight=False, soft_wrap=True)
 
 
 def _line(summary: FileSummary, console: Console) -> Text:
@@ -53,7 +65,7 @@ def _line(summary: FileSummary, console: Console) -> Text:
         f"{severity or 'ok':<7}",
         f"{summary.findings or '-':>10}",
         f"{'-' if summary.nbytes is None else format_size(summary.nbytes):>11}",
-        f"{format_size(summary.waste_nbytes) if summary.waste_nbytes else '-':>11}",
+        f"{vain_words(summary.waste_nbytes, summary.nbytes):>11}",
     )
     words = printable(summary.path)
     if summary.reason is not None:

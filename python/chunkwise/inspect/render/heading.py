@@ -19,18 +19,22 @@ _STRATEGIES = {
 
 
 def print_heading(facts: FileFacts, console: Console) -> None:
-    """Print the file's name and size, its format, and what opening it costs."""
+    """Print the file's name and size, and what read it."""
     path = printable(facts.path)
     library = f"read by HDF5 {facts.hdf5_version} (h5py {facts.h5py_version})"
     lines = wrapped(f"{path}: {format_size(facts.nbytes)}, {library}", console.width, "  ")
     text = Text("\n".join(lines))
     text.stylize("bold", 0, len(path))
     console.print(text, highlight=False)
-    below = [format_words(facts.file_format)]
+
+
+def print_format(facts: FileFacts, console: Console) -> None:
+    """Print the file's format, and where it is known what opening it costs."""
+    words = [format_words(facts.file_format)]
     if facts.metadata is not None:
-        below.append(metadata_words(facts.metadata))
-    for words in below:
-        lines = wrapped(f"  {words}", console.width, "    ")
+        words.append(metadata_words(facts.metadata))
+    for line in words:
+        lines = wrapped(line, console.width, "  ")
         console.print(Text("\n".join(lines), style="dim"), highlight=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -12,13 +13,14 @@ from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import FileFacts, ObjectFacts
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.render.tree import LINES_SHOWN
-from chunkwise.inspect.render.words import CUT, counted, ratio_words, wrapped
+from chunkwise.inspect.render.words import CUT, IN_VAIN, counted, ratio_words, vain_words, wrapped
 from chunkwise.objects import printable
 
 Order = Literal["waste", "bytes", "name"]
-# Waste, data, stored and ratio, right-justified, with two columns between.
-_WIDTHS = (10, 10, 10, 7)
-_INDENT = sum(_WIDTHS) + 2
+_TITLES = ("in vain", "data", "stored", "ratio")
+# Right-justified, with a space between and two after them.
+_WIDTHS = (8, 10, 10, 7)
+_INDENT = sum(_WIDTHS) + len(_WIDTHS) + 1
 
 
 def print_listing(
@@ -55,31 +57,38 @@ def print_listing(
         return first, entry.path
 
     datasets.sort(key=key)
-    titles = zip(("waste", "data", "stored", "ratio"), _WIDTHS, strict=True)
-    head = "".join(f"{title:>{width}}" for title, width in titles)
-    console.print(Text(f"{head}  dataset", style="dim"), soft_wrap=True)
+    console.print(Text(f"{_row(_TITLES)}  dataset", style="dim"), soft_wrap=True)
     shown = len(datasets) if everything else LINES_SHOWN
     for entry in datasets[:shown]:
         _print_row(entry, findings[entry.path], waste.get(entry.path, 0), console)
     if len(datasets) > shown:
         rest = CUT.format(count=counted(len(datasets) - shown, "more dataset"))
         console.print(Text("\n".join(wrapped(rest, console.width)), style="bold"))
+    if any(waste.get(entry.path) for entry in datasets[:shown]):
+        console.print()
+        words = IN_VAIN.format(what="dataset")
+        if order == "waste":
+            words += "; the most bytes come first"
+        console.print(Text("\n".join(wrapped(words, console.width, "  "))), highlight=False)
+
+
+def _row(columns: Sequence[str]) -> str:
+    return " ".join(f"{v:>{w}}" for v, w in zip(columns, _WIDTHS, strict=True))
 
 
 def _print_row(entry: ObjectFacts, found: list[Finding], waste: int, console: Console) -> None:
     dataset = entry.dataset
     assert dataset is not None
     columns = (
-        format_size(waste) if waste else "-",
+        vain_words(waste, dataset.stored_nbytes or dataset.logical_nbytes),
         "-" if dataset.logical_nbytes is None else format_size(dataset.logical_nbytes),
         "-" if dataset.stored_nbytes is None else format_size(dataset.stored_nbytes),
         "-" if dataset.ratio is None else ratio_words(dataset.ratio),
     )
-    figures = "".join(f"{v:>{w}}" for v, w in zip(columns, _WIDTHS, strict=True))
     name = printable(entry.path)
     codes = ", ".join(dict.fromkeys(finding.code for finding in found))
     lines = wrapped(f"{name}  {codes}".rstrip(), console.width - _INDENT)
     # Where the path leaves no room on its line, the codes stand on the next.
-    text = Text(figures + "  " + ("\n" + " " * _INDENT).join(lines))
+    text = Text(_row(columns) + "  " + ("\n" + " " * _INDENT).join(lines))
     text.stylize("bold", _INDENT, _INDENT + len(name))
     console.print(text, highlight=False, soft_wrap=True)

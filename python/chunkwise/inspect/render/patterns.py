@@ -8,12 +8,13 @@ decodes each chunk once.  Readers that fare equally share a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.advise.readers import LIBRARIES, Reader, this_process
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import DatasetFacts, PatternFacts, Survival
 from chunkwise.inspect.render.words import dimension, enumerated, ratio_words, wrapped
@@ -39,14 +40,21 @@ def print_patterns(dataset: DatasetFacts, console: Console) -> None:
     title = "The whole dataset read so, with each reader's cache as it is by default"
     console.print(Text("\n".join(wrapped(title, console.width)), style="bold"))
     _print_table(_everything(dataset, patterns), console)
-    note = (
-        "kept: of one read's chunks those that the next one beside it still finds decoded; "
-        "sharing: chunks that share a slot of the cache's hash table, where only one can stay; "
-        "decodes: of each chunk."
-    )
-    if any(each.total_s is None for pattern in patterns for each in pattern.survival):
-        note += " No times: the data was not sampled."
-    console.print(Text("\n".join(wrapped(note, console.width)), style="dim"))
+    for words in _legend(patterns):
+        lines = wrapped(words, console.width, "  ")
+        console.print(Text("\n".join(lines), style="dim"), highlight=False)
+
+
+def _legend(patterns: Sequence[PatternFacts]) -> Iterator[str]:
+    """Explain the columns of the second table."""
+    survival = [each for pattern in patterns for each in pattern.survival]
+    yield "still cached: what the next read finds decoded, of the chunks of the one before"
+    yield "slot clashes: chunks of one read that share a slot, where the cache keeps one"
+    yield "times decoded: of each chunk, while the whole dataset is read; 1.00 is the least"
+    if any(each.reader == _here() for each in survival):
+        yield "(here): the HDF5 that read this file"
+    if any(each.total_s is None for each in survival):
+        yield "No times: the data was not sampled."
 
 
 def pattern_words(dataset: DatasetFacts, name: str) -> str:
@@ -74,7 +82,8 @@ def _one_read(dataset: DatasetFacts, patterns: Sequence[PatternFacts]) -> Table:
         )
         for pattern in patterns
     ]
-    return _table(("pattern", "block", unit, "asked for", "decoded", "ratio", "time"), rows)
+    titles = ("pattern", "block", unit, "asked\nfor", "decoded", "decoded\n/asked", "time")
+    return _table(titles, rows)
 
 
 def _everything(dataset: DatasetFacts, patterns: Sequence[PatternFacts]) -> Table:
@@ -85,7 +94,7 @@ def _everything(dataset: DatasetFacts, patterns: Sequence[PatternFacts]) -> Tabl
             rows.append(
                 (
                     name,
-                    enumerated([printable(reader) for reader in readers]),
+                    enumerated([_reader_words(reader) for reader in readers]),
                     _kept(pattern, one),
                     f"{one.collisions:,}",
                     ratio_words(one.decodes),
@@ -93,17 +102,35 @@ def _everything(dataset: DatasetFacts, patterns: Sequence[PatternFacts]) -> Tabl
                 )
             )
             name = ""
-    return _table(("pattern", "reader", "kept", "sharing", "decodes", "time"), rows)
+    titles = ("pattern", "reader", "still\ncached", "slot\nclashes", "times\ndecoded", "time")
+    return _table(titles, rows)
+
+
+def _reader_words(name: str) -> str:
+    return f"{printable(name)} (here)" if name == _here() else printable(name)
+
+
+def _here() -> str | None:
+    """Name the library with the defaults of this process's own, if there is one."""
+    own = _defaults(this_process())
+    return next((each.name for each in LIBRARIES if _defaults(each) == own), None)
+
+
+def _defaults(reader: Reader) -> tuple[int, int | None, float | None]:
+    return reader.cache_nbytes, reader.nslots, reader.w0
 
 
 def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """Make a table of two columns of names, which may break, and figures, which may not."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    # All titles stand on the line above the figures.
+    height = max(title.count("\n") for title in titles)
     for i, title in enumerate(titles):
+        widest = max(len(line) for row in rows for line in (*title.split("\n"), row[i]))
+        title = "\n" * (height - title.count("\n")) + title
         if i < _NAMES:
             table.add_column(title, overflow="fold", min_width=_NAME_WIDTH)
         else:
-            widest = max(len(row[i]) for row in [titles, *rows])
             table.add_column(title, justify="right", no_wrap=True, min_width=widest)
     for row in rows:
         table.add_row(*map(Text, row))

@@ -19,6 +19,7 @@ from chunkwise.inspect.render.words import (
     shape_words,
     size_words,
     type_words,
+    unlisted_words,
     wrapped,
 )
 from chunkwise.objects import printable
@@ -29,8 +30,8 @@ _SOURCES_SHOWN = 3
 # Below this depth the tree stops moving to the right, to leave room for the text.
 _DEPTH_SHOWN = 8
 _GUIDE, _FORK, _END = "│   ", "├── ", "└── "
-# A screen or two; what is wrong has been said above it.
-LINES_SHOWN = 60
+# With what is wrong above it, a screen or two.
+LINES_SHOWN = 30
 
 
 def print_tree(
@@ -84,7 +85,8 @@ def _depth(entry: ObjectFacts) -> int:
 def _print_lines(
     entry: ObjectFacts, lines: list[str], first: str, below: str, console: Console
 ) -> None:
-    lacking = entry.dataset is not None and entry.dataset.unavailable_filters
+    dataset = entry.dataset
+    lacking = dataset is not None and (dataset.unavailable_filters or dataset.unlisted)
     wrong = entry.kind == "unreadable" or entry.unreadable_attributes or entry.dangling or lacking
     bold = len(_name(entry))
     text = Text()
@@ -154,5 +156,7 @@ def _dataset_words(dataset: DatasetFacts) -> list[str]:
         index = f", {chunks.index}" if chunks.index and chunks.grid > 1 else ""
         lines.append(f"{chunk_words(chunks)}, {filter_words(dataset)}{index}")
         lines.append(size_words(dataset))
+    if dataset.unlisted is not None:
+        lines.append(f"chunks {unlisted_words(dataset)}")
     lacking = missing_filter_words(dataset)
     return [*lines, lacking] if lacking else lines

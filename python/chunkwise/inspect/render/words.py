@@ -6,9 +6,12 @@ the same words.  Text from a file is escaped here, before it reaches a terminal.
 
 from __future__ import annotations
 
+import re
 import textwrap
+from functools import cache
 
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.inspect.doctor import diagnose
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspect.finding import Severity
 from chunkwise.objects import printable
@@ -18,10 +21,18 @@ from chunkwise.words import LAYOUTS, three_digits
 LEAST_WIDTH = 16
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 CUT = "{count} not shown: add --all, or name a dataset"
+IN_VAIN = (
+    "in vain: bytes stored, fetched or decoded for nothing, as multiples of the {what}'s size"
+)
+# What is counted stands behind its number, on the same line.
+_COUNTED = re.compile(r"(?<!\S)(\(?[\d.,]*\d) (?=[A-Za-z])")
+_JOINED = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(line: str, width: int, indent: str = "") -> list[str]:
     """Break a line at spaces; a path is broken only where it does not fit a line.
+
+    A number and the word behind it (``6 attributes``) stay together.
 
     Parameters
     ----------
@@ -36,9 +47,12 @@ def wrapped(line: str, width: int, indent: str = "") -> list[str]:
         # Most lines of a long tree do, and textwrap takes its time.
         return [line.rstrip()]
     lines = textwrap.wrap(
-        line, max(width, LEAST_WIDTH), subsequent_indent=indent, break_on_hyphens=False
+        _COUNTED.sub(rf"\1{_JOINED}", line),
+        max(width, LEAST_WIDTH),
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
-    return lines or [""]
+    return [each.replace(_JOINED, " ") for each in lines] or [""]
 
 
 def counted(count: int, noun: str) -> str:
@@ -60,6 +74,14 @@ def ratio_words(ratio: float) -> str:
     if ratio < 1:
         return f"{ratio:.3g}"
     return three_digits(float(f"{ratio:.3g}"))
+
+
+def vain_words(waste_nbytes: int, nbytes: int | None) -> str:
+    """Write waste as a multiple of a size: ``11,400x``, ``0.35x``, ``-`` where there is none."""
+    if not waste_nbytes or not nbytes:
+        return "-"
+    share = waste_nbytes / nbytes
+    return f"{ratio_words(share) if share >= 0.1 else three_digits(share)}x"
 
 
 def exact_size(nbytes: int) -> str:
@@ -161,6 +183,8 @@ def size_words(dataset: DatasetFacts) -> str:
     if stored is None:
         return f"{data} if all of it is there"
     if not stored:
+        if dataset.is_scale:
+            return "no values stored (a dimension scale)"
         return f"{data}, none of it written"
     if dataset.ratio is None or stored == dataset.logical_nbytes:
         return data
@@ -175,8 +199,19 @@ def missing_filter_words(dataset: DatasetFacts) -> str:
     if not dataset.unavailable_filters:
         return ""
     lacking = "filter " if len(dataset.unavailable_filters) == 1 else "filters "
-    lacking += ", ".join(map(str, dataset.unavailable_filters))
-    return f"HDF5 lacks {lacking} here and cannot read it (hdf5plugin may bring what it needs)"
+    lacking += ", ".join(map(filter_title, dataset.unavailable_filters))
+    return f"HDF5 lacks {lacking} here and cannot read it"
+
+
+def unlisted_words(dataset: DatasetFacts) -> str:
+    """Say why the chunks cannot be listed."""
+    return f"cannot be listed: {printable(dataset.unlisted or 'no reason given')}"
+
+
+@cache
+def filter_title(filter_id: int) -> str:
+    """Name a filter that is lacking: ``bitshuffle (number 32008)``, ``number 40000``."""
+    return diagnose(filter_id).title
 
 
 def attribute_words(names: tuple[str, ...]) -> str:
