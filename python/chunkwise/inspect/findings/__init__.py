@@ -43,7 +43,8 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
     -------
     tuple of Finding
         The worst first: by severity, then by the bytes that it wastes, then in the
-        order of the file.
+        order of the file.  What depends on the way of reading alone comes after what is
+        wrong with the file for everyone.
     """
     found = [finding for check in file.CHECKS for finding in check(facts)]
     for entry in facts.objects:
@@ -52,8 +53,13 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
             found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers))
     pipelines = {entry.dataset.filters for entry in facts.objects if entry.dataset is not None}
     found = [_trusted(finding, pipelines) for finding in found]
-    found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.waste_nbytes), reverse=True)
+    found.sort(key=_weight, reverse=True)
     return tuple(found)
+
+
+def _weight(finding: Finding) -> tuple[int, bool, int]:
+    for_everyone = finding.code != "reads-exceed-cache"
+    return SEVERITIES.index(finding.severity), for_everyone, finding.waste_nbytes
 
 
 def _of_dataset(subject: Subject) -> list[Finding]:
@@ -62,7 +68,6 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     # One evil, said twice: the cache is what makes the single chunk dear.
     if "chunk-exceeds-cache" in by_code:
         by_code.pop("single-chunk", None)
-    chunk = by_code.get("chunk-exceeds-cache")
     steps, reads = by_code.get("unlimited-chunk-1"), by_code.get("reads-exceed-cache")
     if (
         steps
@@ -71,10 +76,6 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     ):
         by_code["unlimited-chunk-1"] = _both(steps, reads)
         del by_code["reads-exceed-cache"]
-    elif chunk and reads:
-        # A chunk that is never kept comes first: it concerns every way of reading.
-        behind = min(reads.waste_nbytes, chunk.waste_nbytes - 1)
-        by_code["reads-exceed-cache"] = replace(reads, waste_nbytes=behind)
     return _with_one_shape(list(by_code.values()))
 
 
