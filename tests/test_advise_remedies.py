@@ -408,6 +408,48 @@ def test_any_name_is_one_word_of_python(name: str) -> None:
     assert opened == [("file", name), ("dataset", "/" + name)]
 
 
+# --- C -----------------------------------------------------------------------------------
+
+# What hdf5.h declares of what the lines call (H5?public.h), for a compiler without it.
+HEADER = """
+#include <stddef.h>
+typedef long long hid_t; typedef unsigned long long hsize_t; typedef int herr_t;
+extern hid_t H5P_DATASET_ACCESS, H5P_DATASET_CREATE;
+#define H5P_DEFAULT ((hid_t)0)
+#define H5F_ACC_RDONLY 0u
+#define H5D_CHUNK_CACHE_W0_DEFAULT (-1.0)
+#define H5Z_FLAG_OPTIONAL 1u
+#define H5Z_FLAG_MANDATORY 0u
+hid_t H5Pcreate(hid_t); hid_t H5Fopen(const char *, unsigned, hid_t);
+herr_t H5Pset_chunk_cache(hid_t, size_t, size_t, double);
+hid_t H5Dopen2(hid_t, const char *, hid_t);
+herr_t H5Pset_chunk(hid_t, int, const hsize_t *);
+herr_t H5Pset_deflate(hid_t, unsigned); herr_t H5Pset_shuffle(hid_t);
+herr_t H5Pset_fletcher32(hid_t); herr_t H5Pset_nbit(hid_t);
+herr_t H5Pset_szip(hid_t, unsigned, unsigned);
+herr_t H5Pset_filter(hid_t, int, unsigned, size_t, const unsigned *);
+hid_t H5Dcreate2(hid_t, const char *, hid_t, hid_t, hid_t, hid_t, hid_t);
+"""
+PIPELINES = ["none", "shuffle+deflate:5+fletcher32", "szip:nn:32", "nbit", "lzf", "bitshuffle:lz4"]
+
+
+@pytest.mark.parametrize("name", ["t", *ODD_NAMES])
+def test_the_lines_for_c_compile(tmp_path: Path, name: str) -> None:
+    bodies = [text(larger_cache(f"{name}.h5", name, 3 << 20, 1009), "C")]
+    # A writer has these already.
+    have = "hid_t file = 0, type = 0, space = 0;\n"
+    bodies += [have + text(rechunk("a.h5", name, (10, 20), p), "C") for p in PIPELINES]
+    bodies += [have + text(refilter("a.h5", name, p, chunks=(10, 20)), "C") for p in PIPELINES]
+    functions = (f"void f{i}(void) {{\n{body}\n}}\n" for i, body in enumerate(bodies))
+    source = tmp_path / "fixes.c"
+    source.write_text(HEADER + "".join(functions))
+    options = ["-std=c99", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-variable"]
+    compiled = subprocess.run(
+        [require_tool("cc"), *options, source], capture_output=True, text=True, check=False
+    )
+    assert compiled.returncode == 0, compiled.stderr
+
+
 # --- reading as it is ------------------------------------------------------------------
 
 
