@@ -16,6 +16,7 @@ READER = """
 import faulthandler, resource, sys, warnings, zlib
 faulthandler.enable()
 import h5py, chunkwise
+from chunkwise.bench.environment import peak_rss_nbytes
 warnings.simplefilter("ignore")
 path, nbytes = sys.argv[1], int(sys.argv[2])
 chunkwise.thread_count()
@@ -32,7 +33,8 @@ for read in (lambda n: f[n][...], lambda n: chunkwise.wrap(f[n])[...]):
         except Exception as error:
             classes = [c.__name__ for c in type(error).__mro__]
             print("error", ",".join(classes), str(error).replace(chr(10), " "))
-print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+# Not ru_maxrss, which on Linux survives exec: it would be the peak of whoever runs the tests.
+print("peak", peak_rss_nbytes())
 """
 
 

@@ -128,10 +128,10 @@ def test_from_process_refuses_to_choose() -> None:
 # Reads a dataset with a million chunks, or a sparse one in a vast grid, and says how
 # much memory that took beyond what the process had when the file was open.
 READ = """
-import resource, sys
+import sys
 import h5py, numpy as np, chunkwise
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# Not ru_maxrss, which on Linux survives exec.
+from chunkwise.bench.environment import peak_rss_nbytes as peak
 with h5py.File(sys.argv[1]) as f:
     d = chunkwise.wrap(f["d"])
     chunkwise.thread_count()
