@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise.advise.geometry import Census, Walk
-from chunkwise.bench import access
 from chunkwise.bench.extrapolate import total_seconds
 
 AXIS = st.integers(1, 14).flatmap(
@@ -25,10 +24,13 @@ ChunkSet = tuple[tuple[int, ...], ...]
 def chunk_sets(walk: Walk) -> list[ChunkSet]:
     """Walk for real: the chunks that each operation touches."""
     sets = []
-    for selection in access.blocks(walk.shape, walk.block):
+    starts = product(*(range(0, n, b) for n, b in zip(walk.shape, walk.block, strict=True)))
+    for start in starts:
         spans = [
-            range(part.start // chunk, (part.stop - 1) // chunk + 1)
-            for part, chunk in zip(selection, walk.chunks, strict=True)
+            range(first // chunk, (min(first + block, extent) - 1) // chunk + 1)
+            for first, block, extent, chunk in zip(
+                start, walk.block, walk.shape, walk.chunks, strict=True
+            )
         ]
         sets.append(tuple(product(*spans)))
     return sets

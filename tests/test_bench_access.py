@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.bench import access
-from chunkwise.bench.access import Access
+from chunkwise.bench import access, drivers
+from chunkwise.bench.access import Access, count
+from chunkwise.bench.trial import Trial
 from chunkwise.errors import SelectionError, UsageError
 
 EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
@@ -21,14 +24,26 @@ EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 )
 def test_blocks_tile_the_array_exactly_once(case: tuple[list[int], tuple[int, ...]]) -> None:
     shape, block = case
-    touched = np.zeros(shape, dtype=int)
-    firsts = []
-    for selection in access.blocks(shape, block):
-        touched[selection] += 1
-        firsts.append(tuple(part.start for part in selection))
-    assert (touched == 1).all()
-    assert len(firsts) == access.count(shape, block)
-    assert firsts == sorted(firsts)  # C order: the last dimension fastest
+    backwards = tuple(reversed(range(len(shape))))
+    for pattern in (
+        Access("c", block),
+        Access("f", block, order=backwards),
+        Access("random", block, seed=3),
+    ):
+        walk = pattern.walk(shape)
+        touched = np.zeros(shape, dtype=int)
+        firsts = []
+        for number in range(walk.operations):
+            touched[drivers.slices(walk[number])] += 1
+            firsts.append(tuple(walk[number][0]))
+        assert (touched == 1).all()
+        assert len(firsts) == count(shape, block)
+        if pattern.name == "c":
+            assert firsts == sorted(firsts)  # the last dimension fastest
+        if pattern.name == "f":
+            assert firsts == sorted(firsts, key=lambda first: first[::-1])
+        with pytest.raises(IndexError):
+            walk[walk.operations]
 
 
 @given(EXTENTS, st.integers(1, 2000), st.integers(1, 8))
@@ -48,6 +63,19 @@ def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, item
         ("1x4x5", Access("1x4x5", (1, 4, 5))),
         ("all", Access("all", (3, 4, 5))),
         ("everything=all", Access("everything", (3, 4, 5))),
+        ("line:0", Access("line:0", (3, 1, 1))),
+        ("series=line:0", Access("series", (3, 1, 1))),
+        ("plane:1", Access("plane:1", (3, 1, 5))),
+        ("random:7", Access("random:7", (1, 1, 1), seed=0, limit=7)),
+        ("r=random:7:1x1x5", Access("r", (1, 1, 5), seed=0, limit=7)),
+        ("1x1x5@f", Access("1x1x5@f", (1, 1, 5), order=(2, 1, 0))),
+        ("line:2@1,0,2", Access("line:2@1,0,2", (1, 1, 5), order=(1, 0, 2))),
+        ("row=1x1x5@random", Access("row", (1, 1, 5), seed=0)),
+        ("random:7@random:9", Access("random:7@random:9", (1, 1, 1), seed=9, limit=7)),
+        (
+            "odd=[1::2, 3, :]",
+            Access("odd", (1, 1, 5), slabs=(((1, 3, 0), (1, 1, 5), (1, 1, 1), (1, 1, 5)),)),
+        ),
     ],
 )
 def test_parse(text: str, expected: Access) -> None:
@@ -62,6 +90,16 @@ def test_parse(text: str, expected: Access) -> None:
         ("row=1x1x0", UsageError, "at least 1"),
         ("=1x1x1", UsageError, "has no name"),
         ("row=stored", UsageError, "no block shape"),
+        ("line:3", SelectionError, "has the dimensions 0 to 2"),
+        ("random:0", UsageError, "reads nothing"),
+        ("line:1:2", UsageError, "cannot be understood"),
+        ("1x1x5@0,0,1", UsageError, "every dimension once"),
+        ("1x1x5@sideways", UsageError, "every dimension once"),
+        ("[0:0]", UsageError, "selects nothing"),
+        ("[::-1]", SelectionError, "step must be at least 1"),
+        ("[a]", UsageError, "is no index"),
+        ("[9]", SelectionError, ""),
+        ("list:nowhere.txt", UsageError, "nowhere.txt"),
         ("row=axb", UsageError, "not a whole number"),
     ],
 )
@@ -91,3 +129,36 @@ def test_everything_is_read_in_slabs_where_it_is_large() -> None:
     assert everything.name == "all"
     assert math.prod(everything.block) * 8 <= access.WHOLE_NBYTES
     assert everything.block[1:] == (1000, 10)
+
+
+def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "my=list.txt"
+    path.write_text("[0, :, 1:3]\n\n2, 0:4:2, 4\n")
+    pattern = access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+    assert pattern.name == f"list:{path}"
+    walk = pattern.walk((3, 4, 5))
+    data = np.arange(60).reshape(3, 4, 5)
+    read = [data[drivers.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
+    assert read == [data[0, :, 1:3].ravel().tolist(), data[2, 0:4:2, 4].ravel().tolist()]
+    path.write_text("\n")
+    with pytest.raises(UsageError, match="0 selections"):
+        access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+
+
+def test_a_trial_survives_its_way_to_the_worker() -> None:
+    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "all"):
+        pattern = access.parse(text, (3, 4, 5), 4, "d in f")
+        trial = Trial(
+            "f",
+            "d",
+            pattern.name,
+            pattern.block,
+            "h5py",
+            order=pattern.order,
+            seed=pattern.seed,
+            limit=pattern.limit,
+            slabs=pattern.slabs,
+        )
+        again = Trial.from_json(json.loads(json.dumps(trial.to_json())))
+        assert again == trial
+        assert again.pattern == pattern

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkwise._native import Walk
 from chunkwise.bench import drivers
 
 MS = 1_000_000
@@ -43,7 +44,7 @@ class Array:
 def walk(costs_ms: list[float], max_seconds: float, n: int = 100) -> Any:
     clock = Clock()
     array = Array(np.arange(n, dtype=">i4"), clock, costs_ms)
-    return drivers.walk_in_python(array.__getitem__, (n,), (1,), max_seconds, clock)
+    return drivers.walk_in_python(array.__getitem__, Walk((n,), (1,)), max_seconds, clock)
 
 
 def test_a_walk_within_its_time_is_whole() -> None:
@@ -87,7 +88,7 @@ def test_checksums_are_those_of_the_bytes_read(
         read.append(data[selection].tobytes())
         return data[selection]
 
-    result = drivers.walk_in_python(reader, shape, block, 60.0)
+    result = drivers.walk_in_python(reader, Walk(shape, block), 60.0)
     expected = {
         k: zlib.crc32(b"".join(read[:k]))
         for k in range(1, len(read) + 1)

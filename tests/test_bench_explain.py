@@ -17,8 +17,8 @@ from chunkwise.advise.layout import (
     line_axis,
 )
 from chunkwise.bench import Results, Target, explain
-from chunkwise.bench.access import Access, count
-from chunkwise.bench.explain import Advice
+from chunkwise.bench.access import Access
+from chunkwise.bench.explain import Advice, _decodes
 from chunkwise.bench.results import Cell
 from chunkwise.bench.trial import Measurement, Trial
 from chunkwise.words import format_ratio, format_seconds, format_speed
@@ -63,7 +63,7 @@ def cell(
         trial,
         "ok",
         operations=1,
-        total_operations=count(target.shape, access.block),
+        total_operations=access.walk(target.shape).operations,
         total_s=total_s,
         first_s=first_s,
         median_s=median_s,
@@ -114,6 +114,26 @@ def test_lines_through_thin_chunks_need_another_layout() -> None:
     assert advice.fix is not None
     assert advice.fix.startswith("h5repack -l /t:CHUNK=")
     assert "computed, not measured" in (advice.effect or "")
+
+
+def test_lines_in_the_order_of_time_need_no_cache() -> None:
+    """Maps one after the other: what a walk costs depends on its order."""
+    shape, chunks = (100, 600, 600), (1, 600, 600)
+    target = replace(CUBE, shape=shape, chunks=chunks)
+    pixels = Access("pixels", (1, 1, 600))
+    across = replace(pixels, order=(1, 2, 0))
+    assert _decodes(target, cell(target, pixels, 1.0)) == 1
+    assert _decodes(target, cell(target, across, 1.0)) == 600
+
+
+def test_reads_in_no_order_need_all_chunks_cached() -> None:
+    target = replace(CUBE, shape=(30, 600, 600))
+    everywhere = Access("points", (1, 1, 1), seed=0, limit=1000)
+    advice = advise(target, cell(target, everywhere, 9.0), cell(target, ALL, 0.3))
+    assert "come to chunks in no order" in advice.why
+    # 5 of 30 chunks are held: 1,000 reads find the sixth part of theirs.
+    assert "about 833 chunks, each about 28 times" in advice.why
+    assert "rdcc_nbytes=42 * 2**20" in (advice.fix or "")
 
 
 def test_what_was_measured_to_help_comes_first() -> None:

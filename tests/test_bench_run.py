@@ -184,6 +184,27 @@ def test_a_failing_driver_leaves_the_others_their_figures(file: Path) -> None:
     assert not results.mismatches
 
 
+@pytest.mark.parametrize("pattern", ["1x3x8@f", "line:0@random", "random:9", "[::3, 1:9:2, 5]"])
+def test_every_driver_reads_the_same_in_any_order(file: Path, pattern: str) -> None:
+    drivers = ["libhdf5", "chunkwise", "h5py", "chunkwise-py"]
+    results = bench.run(file, "g/cube", [pattern], drivers, repeat=1, seconds=20)
+    assert [cell.problem for cell in results.cells] == [None] * 4
+    assert results.compared == 4
+    assert results.mismatches == []
+    assert len({cell.total_operations for cell in results.cells}) == 1
+
+
+def test_a_list_of_selections_is_read_by_every_driver(file: Path, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen.txt"
+    chosen.write_text("[0, :, 2]\n[4:9:2, 3, :]\n")
+    results = bench.run(
+        file, "g/cube", [f"list:{chosen}"], ["libhdf5", "chunkwise", "h5py"], repeat=1
+    )
+    assert [cell.operations for cell in results.cells] == [2, 2, 2]
+    assert results.mismatches == []
+    assert results.records[0]["selected_nbytes"] == 4 * (10 + 3 * 8)
+
+
 def test_trials_alternate(file: Path) -> None:
     seen: list[str] = []
     code = "n = 12; checksums = {'12': 1}; " + ANSWER

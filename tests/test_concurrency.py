@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise import _native
 from tests.reading import random_index, same
 
 SHAPE, CHUNK = (64, 96, 40), (16, 24, 20)
@@ -269,7 +270,7 @@ def test_a_walk_in_c_order_decodes_each_chunk_once(path: Path, block: tuple[int,
         chunks = f["chunked"].id.get_num_chunks()
         assert chunks == 4 * 4 * 2
         before = chunkwise.cache_stats()
-        walk = d.walk(block, 10**9, 1e9)
+        walk = d.walk(_native.Walk(SHAPE, block), 10**9, 1e9)
         after = chunkwise.cache_stats()
     blocks = int(np.prod([-(-n // b) for n, b in zip(SHAPE, block, strict=True)]))
     assert walk["operations"] == walk["total_operations"] == blocks

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise import _native
 from chunkwise.errors import (
     ChunkwiseError,
     DatasetNotFoundError,
@@ -176,7 +177,7 @@ def test_nothing_is_read_from_a_closed_file(path: Path) -> None:
             lambda d: d.explain(),
             lambda d: np.asarray(d),
             lambda d: next(iter(d)),
-            lambda d: d.walk((1, 1), 1, 1.0),
+            lambda d: d.walk(_native.Walk((1, 1), (1, 1)), 1, 1.0),
         ):
             with pytest.raises(UsageError, match="closed"):
                 read(closed)

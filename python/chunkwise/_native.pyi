@@ -14,7 +14,7 @@ Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 class WalkResult(TypedDict):
     """What a timed walk over an array measured.
 
-    ``operations`` of ``total_operations`` blocks were read in ``elapsed_s``
+    ``operations`` of ``total_operations`` selections were read in ``elapsed_s``
     seconds (the sum of the reads alone), giving ``selected_nbytes`` bytes.
     ``latencies_s`` holds each operation's time, in order, at most 100,000 of them.
     ``checksums`` maps a number of operations (1, 2, 4, 8, ... and the last) to the
@@ -77,6 +77,33 @@ class Library:
     def path(self) -> str: ...
 
 @final
+class Walk:
+    """What a timed walk reads: selections, one after another.
+
+    Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or
+    with the dimensions of `order` from the slowest to the fastest, or at random, no
+    block twice (`seed` tells which random order).  `limit` keeps the first ones only.
+    Raises `SelectionError`.
+    """
+
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        block: Sequence[int],
+        order: Sequence[int] | None = None,
+        seed: int | None = None,
+        limit: int | None = None,
+    ) -> Walk: ...
+    @staticmethod
+    def listed(shape: Sequence[int], slabs: Sequence[Hyperslab]) -> Walk:
+        """Hyperslabs, in the order given.  Raises `SelectionError`."""
+    @property
+    def operations(self) -> int:
+        """How many selections there are."""
+    def __getitem__(self, number: int) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Start, stride, count and block of one selection; IndexError beyond the last."""
+
+@final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
 
@@ -101,9 +128,7 @@ class Dataset:
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]: ...
     def explain(self, hyperslab: Hyperslab) -> dict[str, int]: ...
-    def walk(
-        self, block: Sequence[int], max_operations: int, max_seconds: float
-    ) -> WalkResult: ...
+    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult: ...
 
 def thread_count() -> int:
     """Threads that reading uses in this process."""
@@ -133,13 +158,13 @@ def walk_libhdf5(
     dataset_id: int,
     memory_type_id: int,
     itemsize: int,
-    block: Sequence[int],
+    walk: Walk,
     max_operations: int,
     max_seconds: float,
 ) -> WalkResult:
-    """Read an array block by block with H5Dread, in a loop without Python.
+    """Read selection by selection with H5Dread, in a loop without Python.
 
-    Blocks are walked in C order and clipped at the array's edges.  Stops after
+    Stops after
     `max_operations` operations, or when the timed reads reach `max_seconds`
     (at least one operation is always done).
     """

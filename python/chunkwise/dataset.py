@@ -262,18 +262,17 @@ class Dataset:
         """
         self._bound()
 
-    def walk(self, block: tuple[int, ...], max_operations: int, max_seconds: float) -> WalkResult:
-        """Read block by block through the engine, timed, with no Python in the loop.
+    def walk(self, walk: _native.Walk, max_operations: int, max_seconds: float) -> WalkResult:
+        """Read selection by selection through the engine, timed, with no Python in the loop.
 
         Parameters
         ----------
-        block : tuple of int
-            Shape of a block in elements; blocks are walked in C order and clipped at the
-            array's edges.
+        walk : chunkwise._native.Walk
+            What is read, in which order.
         max_operations : int
-            Most blocks to read; at least one is.
+            Most selections to read; at least one is.
         max_seconds : float
-            No block is begun after the reads have taken this long.
+            None is begun after the reads have taken this long.
 
         Returns
         -------
@@ -287,7 +286,7 @@ class Dataset:
         native = self._bound()
         if native.reason is not None:
             raise UsageError(f"{self._label()} is read through libhdf5: {native.reason}")
-        return native.walk(block, max_operations, max_seconds)
+        return native.walk(walk, max_operations, max_seconds)
 
     # Underneath ---------------------------------------------------------------------
 

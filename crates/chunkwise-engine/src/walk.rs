@@ -1,4 +1,4 @@
-//! How long does it take to read an array block by block?
+//! How long does it take to read an array selection by selection?
 //!
 //! The timed loop of `chunkwise bench`, without Python inside: the same for the
 //! engine and, in `chunkwise-libhdf5`, for `H5Dread`.
@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
-use chunkwise_select::{BlockWalk, Hyperslab};
+use chunkwise_select::{Hyperslab, Walk};
 
 use crate::ReadError;
 
@@ -22,9 +22,9 @@ pub struct WalkBounds {
 /// What a walk measured.
 #[derive(Debug, Clone, Default)]
 pub struct WalkRecord {
-    /// Blocks read.
+    /// Selections read.
     pub operations: u64,
-    /// Blocks there are.
+    /// Selections there are.
     pub total_operations: u64,
     /// Seconds in the reads alone.
     pub elapsed_s: f64,
@@ -39,33 +39,30 @@ pub struct WalkRecord {
 /// Latencies beyond this many are not kept.
 pub const MOST_LATENCIES: usize = 100_000;
 
-/// Read an array of `shape` in blocks of `block`, in C order, clipped at the edges.
+/// Read the selections of `walk` one after another.
 ///
-/// `read` fills a buffer of exactly the block's size.  One buffer is used for all
-/// blocks, and the first read into it pays for its pages, for every reader alike.
+/// `read` fills a buffer of exactly the selection's size.  One buffer is used for all,
+/// and the first read into it pays for its pages, for every reader alike.
 /// Checksums are taken outside the timed region.
 ///
 /// # Errors
-/// What `read` gives, or when a block does not fit into memory.
-pub fn walk_blocks<E: From<ReadError>>(
-    shape: &[u64],
-    block: &[u64],
+/// What `read` gives, or when a selection does not fit into memory.
+pub fn time_walk<E: From<ReadError>>(
+    walk: &Walk,
     element_size: usize,
     bounds: WalkBounds,
     mut read: impl FnMut(&Hyperslab, &mut [u8]) -> Result<(), E>,
 ) -> Result<WalkRecord, E> {
-    let walk = BlockWalk::new(shape, block).map_err(ReadError::from)?;
     let mut record = WalkRecord { total_operations: walk.len(), ..WalkRecord::default() };
     if walk.is_empty() {
         return Ok(record);
     }
-    let nbytes_of = |slab: &Hyperslab| -> Result<usize, ReadError> {
-        let nbytes = slab.len()?.checked_mul(element_size as u64);
+    let nbytes_of = |elements: u64| -> Result<usize, ReadError> {
+        let nbytes = elements.checked_mul(element_size as u64);
         let nbytes = nbytes.ok_or(ReadError::Memory(None))?;
         usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
     };
-    // The first block is the largest: only those at the upper edges are clipped.
-    let mut buffer = zeroed(nbytes_of(&walk.block(0))?)?;
+    let mut buffer = zeroed(nbytes_of(walk.largest_len().map_err(ReadError::from)?)?)?;
     let mut elapsed = Duration::ZERO;
     let mut checksum = 0;
     let mut next_checkpoint = 1;
@@ -73,11 +70,11 @@ pub fn walk_blocks<E: From<ReadError>>(
         if number > 0 && elapsed >= bounds.max_time {
             break;
         }
-        let slab = walk.block(number);
-        let nbytes = nbytes_of(&slab)?;
+        let Some(slab) = walk.get(number) else { break };
+        let nbytes = nbytes_of(slab.len().map_err(ReadError::from)?)?;
         let out = &mut buffer[..nbytes];
         if number > 0 {
-            // What a read leaves untouched must not show the block before; not timed.
+            // What a read leaves untouched must not show the one before; not timed.
             out.fill(0);
         }
         let begun = Instant::now();

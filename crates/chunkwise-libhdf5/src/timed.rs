@@ -1,11 +1,11 @@
-//! How long does libhdf5 itself take to read an array block by block?
+//! How long does libhdf5 itself take to read an array selection by selection?
 
 use std::ffi::c_int;
 
-use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, walk_blocks};
-use chunkwise_select::{Dims, Hyperslab};
+use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, time_walk};
+use chunkwise_select::{Dims, Hyperslab, Walk};
 
-use crate::api::{Api, DEFAULT, hid_t, hsize_t};
+use crate::api::{Api, DEFAULT, hid_t};
 use crate::dataset::holds_pointers;
 use crate::{BindError, Library};
 
@@ -22,12 +22,11 @@ impl From<ReadError> for WalkError {
     }
 }
 
-/// Read `dataset`, of shape `shape`, in blocks with `H5Dread`, as
-/// [`walk_blocks`] says.
+/// Read the selections of `walk` from `dataset` with `H5Dread`, as [`time_walk`] says.
 ///
 /// A program that reads blocks selects each in the file's dataspace and gives a
 /// memory space of its shape: both calls are timed with the read, as users pay them.
-/// The memory space is made once for each block shape.
+/// The memory space is made once for each shape that differs from the last.
 ///
 /// # Errors
 /// What libhdf5 says, in words.
@@ -40,7 +39,7 @@ pub unsafe fn walk_libhdf5(
     dataset: hid_t,
     memory_type: hid_t,
     element_size: usize,
-    block: &[u64],
+    walk: &Walk,
     bounds: WalkBounds,
 ) -> Result<WalkRecord, String> {
     library.locked(|api| {
@@ -59,14 +58,13 @@ pub unsafe fn walk_libhdf5(
         let space = unsafe { (api.H5Dget_space)(dataset) };
         let space = api.checked_id("H5Dget_space", space).map_err(|e| e.to_string())?;
         let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
-        // SAFETY: a live dataspace with room for the most dimensions there can be.
-        let shape = unsafe {
-            let mut dims = [0 as hsize_t; chunkwise_select::MAX_RANK];
-            let rank =
-                (api.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut());
-            Dims::from_slice(&dims[..usize::try_from(rank).unwrap_or(0)])
-        };
-        let outcome = walk_blocks(&shape, block, element_size, bounds, |slab, out| {
+        // SAFETY: a live dataspace.
+        let rank = unsafe { (api.H5Sget_simple_extent_ndims)(space) };
+        let outcome = time_walk(walk, element_size, bounds, |slab, out| {
+            if usize::try_from(rank) != Ok(slab.rank()) {
+                let message = format!("{} dimensions do not fit {rank}", slab.rank());
+                return Err(WalkError::Library(BindError::Call { call: "H5Dread", message }));
+            }
             // SAFETY: the handles are live, and `out` has room for the slab's elements.
             let read =
                 unsafe { read_slab(api, dataset, memory_type, space, &mut memory, slab, out) };
@@ -111,7 +109,10 @@ unsafe fn read_slab(
     out: &mut [u8],
 ) -> Result<(), BindError> {
     let shape = slab.shape();
-    let start: Dims = slab.axes().iter().map(|axis| axis.index_of(0)).collect();
+    let part =
+        |of: fn(&chunkwise_select::Axis) -> u64| -> Dims { slab.axes().iter().map(of).collect() };
+    let (start, stride) = (part(|axis| axis.start()), part(|axis| axis.stride()));
+    let (count, block) = (part(|axis| axis.count()), part(|axis| axis.block()));
     // SAFETY: arrays of the rank's length; the rest is the caller's contract.
     unsafe {
         if memory.id < 0 || memory.shape != shape {
@@ -128,9 +129,9 @@ unsafe fn read_slab(
             space,
             select_set,
             start.as_ptr(),
-            std::ptr::null(),
-            memory.shape.as_ptr(),
-            std::ptr::null(),
+            stride.as_ptr(),
+            count.as_ptr(),
+            block.as_ptr(),
         );
         api.checked("H5Sselect_hyperslab", status)?;
         let status =

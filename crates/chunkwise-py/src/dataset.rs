@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chunkwise_engine::{Dataset, ReadError, walk_blocks};
+use chunkwise_engine::{Dataset, ReadError, time_walk};
 use chunkwise_libhdf5::Unsuited;
 use chunkwise_select::{Hyperslab, Plan, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -17,7 +17,7 @@ use crate::arrays::{bytes_mut, new_array};
 use crate::errors::{raise, read_error, select_error};
 use crate::index::{Parts, items_of};
 use crate::library::PyLibrary;
-use crate::walk::{bounds, record_to_dict};
+use crate::walk::{PyWalk, bounds, record_to_dict};
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -118,20 +118,18 @@ impl PyDataset {
         Ok(dict)
     }
 
-    /// Read block by block through the engine, timed, without Python in the loop.
+    /// Read selection by selection through the engine, timed, without Python in the loop.
     fn walk<'py>(
         &self,
         py: Python<'py>,
-        block: Vec<u64>,
+        walk: &PyWalk,
         max_operations: u64,
         max_seconds: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.native()?;
         let bounds = bounds(max_operations, max_seconds);
         let record = py.detach(|| {
-            walk_blocks(engine.shape(), &block, engine.element_size(), bounds, |slab, out| {
-                engine.read(slab, out)
-            })
+            time_walk(&walk.walk, engine.element_size(), bounds, |slab, out| engine.read(slab, out))
         });
         let record = record.map_err(|error| read_error(py, &self.label, &error))?;
         record_to_dict(py, &record)

@@ -59,13 +59,18 @@ pub fn hyperslab_of(
     let Some(items) = items_of(index) else { return Ok(None) };
     let indexed =
         resolve_index(&shape, &items).map_err(|error| select_error(index.py(), label, &error))?;
-    let axes = indexed.slab.axes();
-    Ok(Some((
+    Ok(Some(parts_of(&indexed.slab)))
+}
+
+/// A hyperslab as Python has it.
+pub fn parts_of(slab: &Hyperslab) -> Parts {
+    let axes = slab.axes();
+    (
         axes.iter().map(|axis| axis.start()).collect(),
         axes.iter().map(|axis| axis.stride()).collect(),
         axes.iter().map(|axis| axis.count()).collect(),
         axes.iter().map(|axis| axis.block()).collect(),
-    )))
+    )
 }
 
 /// How many chunks a hyperslab touches, and how many elements those hold together.

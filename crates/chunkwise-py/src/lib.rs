@@ -47,6 +47,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
+    m.add_class::<walk::PyWalk>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use chunkwise_engine::{WalkBounds, WalkRecord};
+use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::raise;
+use crate::errors::{raise, select_error};
+use crate::index::{Parts, parts_of};
 use crate::library::PyLibrary;
 
 /// Bounds as Python gives them; a negative or infinite time means the longest there is.
@@ -31,7 +34,65 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &WalkRecord) -> PyResult<Bou
     Ok(dict)
 }
 
-/// Read block by block with `H5Dread`.
+/// What a timed walk reads (see `_native.pyi`).
+#[pyclass(name = "Walk", module = "chunkwise._native", frozen)]
+pub struct PyWalk {
+    pub walk: Walk,
+}
+
+#[pymethods]
+impl PyWalk {
+    #[new]
+    #[pyo3(signature = (shape, block, order = None, seed = None, limit = None))]
+    fn new(
+        py: Python<'_>,
+        shape: Vec<u64>,
+        block: Vec<u64>,
+        order: Option<Vec<u64>>,
+        seed: Option<u64>,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let order = match (order, seed) {
+            (Some(axes), None) => Order::Axes(axes.into()),
+            (None, Some(seed)) => Order::Random { seed },
+            (None, None) => Order::C,
+            (Some(_), Some(_)) => {
+                return Err(PyValueError::new_err("an order of dimensions is not random"));
+            }
+        };
+        let walk = BlockWalk::ordered(&shape, &block, order, limit)
+            .map_err(|error| select_error(py, "access pattern", &error))?;
+        Ok(Self { walk: Walk::Blocks(Box::new(walk)) })
+    }
+
+    /// Hyperslabs of an array of this shape, one after another.
+    #[staticmethod]
+    fn listed(py: Python<'_>, shape: Vec<u64>, slabs: Vec<Parts>) -> PyResult<Self> {
+        let slabs = slabs
+            .into_iter()
+            .map(|(start, stride, count, block)| {
+                Hyperslab::new(&shape, &start, &stride, &count, &block)
+            })
+            .collect::<Result<_, _>>()
+            .map_err(|error| select_error(py, "access pattern", &error))?;
+        Ok(Self { walk: Walk::Listed(slabs) })
+    }
+
+    /// How many selections there are.
+    #[getter]
+    fn operations(&self) -> u64 {
+        self.walk.len()
+    }
+
+    /// Start, stride, count and block of one selection.
+    fn __getitem__(&self, number: u64) -> PyResult<Parts> {
+        let slab = self.walk.get(number);
+        let slab = slab.ok_or_else(|| PyIndexError::new_err("no selection of that number"))?;
+        Ok(parts_of(&slab))
+    }
+}
+
+/// Read selection by selection with `H5Dread`.
 ///
 /// The handles must be of this library; h5py's objects vouch for that where this is
 /// called (`chunkwise.bench`).
@@ -43,7 +104,7 @@ pub fn walk_libhdf5<'py>(
     dataset_id: i64,
     memory_type_id: i64,
     itemsize: usize,
-    block: Vec<u64>,
+    walk: &PyWalk,
     max_operations: u64,
     max_seconds: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -55,7 +116,7 @@ pub fn walk_libhdf5<'py>(
             dataset_id,
             memory_type_id,
             itemsize,
-            &block,
+            &walk.walk,
             bounds,
         )
     };

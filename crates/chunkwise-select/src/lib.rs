@@ -10,6 +10,7 @@ mod error;
 mod grid;
 mod hyperslab;
 mod index;
+mod permutation;
 mod plan;
 mod walk;
 
@@ -17,8 +18,9 @@ pub use error::SelectError;
 pub use grid::ChunkGrid;
 pub use hyperslab::{Axis, Hyperslab};
 pub use index::{IndexItem, Indexed, resolve_index};
+pub use permutation::Permutation;
 pub use plan::{ChunkTask, Plan, Strip, Summary};
-pub use walk::BlockWalk;
+pub use walk::{BlockWalk, Order, Walk};
 
 /// HDF5's limit on the rank of a dataspace (`H5S_MAX_RANK`).
 pub const MAX_RANK: usize = 32;

@@ -1,63 +1,103 @@
-"""Which blocks of an array does a trial read, and in which order?
+"""What does a trial read, in which order?
 
-An access pattern is a block shape walked over the array in C order (the last
-dimension fastest), each block clipped where the array ends: how a program reads
-that loops over rows, steps or lines.
+An access pattern is a block shape walked over the array, each block clipped where the
+array ends: how a program reads that loops over rows, steps or lines.  In C order (the
+last dimension fastest) unless another is asked for.  Or it is a list of selections.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
-from chunkwise import grammar
+from chunkwise import _native, grammar
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.objects import printable
 
 # What `all` asks for in one read.  More is read in slabs, so that neither the
 # memory nor the time of one single operation is out of all bounds.
 WHOLE_NBYTES = 512 << 20
+# A list of more selections is not what a person wrote down.
+MOST_LISTED: Final = 1_000_000
+
+HOW_TO_WRITE: Final = (
+    "write a block such as 1x1x717, all, line:0, plane:1, random:1000, an index such as "
+    "[::2, 5], or list:FILE with an index a line; and behind a block its order: @f, @1,0,2, "
+    "@random"
+)
+_NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
+_RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
+
+Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Access:
-    """A named access pattern: read blocks of this shape, one after the other.
+    """A named access pattern.
 
     Attributes
     ----------
     name : str
         What the pattern is called in tables, such as ``row`` or ``all``.
     block : tuple of int
-        Block shape in elements, one number per dimension, each at least 1.
+        Block shape in elements, one number per dimension, each at least 1; of a list,
+        the shape of its first selection.
+    order : tuple of int or None
+        The dimensions from the slowest to the fastest; None is C order.
+    seed : int or None
+        Which random order the blocks are read in; None for none.
+    limit : int or None
+        How many blocks are read; None for all.
+    slabs : tuple of Hyperslab or None
+        Start, stride, count and block of each selection of a list; None for blocks.
     """
 
     name: str
     block: tuple[int, ...]
+    order: tuple[int, ...] | None = None
+    seed: int | None = None
+    limit: int | None = None
+    slabs: tuple[Hyperslab, ...] | None = None
 
+    @property
+    def in_c_order(self) -> bool:
+        """Whether it is a walk over the whole array in C order."""
+        return (self.order, self.seed, self.limit, self.slabs) == (None,) * 4
 
-def blocks(shape: Sequence[int], block: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield the walk's selections in C order, clipped at the array's edges."""
-    if not shape:
-        yield ()
-        return
-    for start in range(0, shape[0], block[0]):
-        head = slice(start, min(start + block[0], shape[0]))
-        for tail in blocks(shape[1:], block[1:]):
-            yield (head, *tail)
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is a walk over the whole array, dimension by dimension."""
+        return (self.seed, self.limit, self.slabs) == (None,) * 3
+
+    def walk(self, shape: Sequence[int]) -> _native.Walk:
+        """Return what is read of an array of this shape, one after another."""
+        if self.slabs is not None:
+            return _native.Walk.listed(shape, self.slabs)
+        return _native.Walk(shape, self.block, self.order, self.seed, self.limit)
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:
-    """Return the number of blocks in the walk: the operations that read it all."""
+    """Return the number of blocks in a walk over all of an array."""
     return math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
 
 
 def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Access:
-    """Read a pattern as a user writes it: ``row=1x1x1x717``, ``1x600x600`` or ``all``.
+    """Read a pattern as a user writes it: ``row=1x1x1x717``, ``line:0@random`` or ``all``.
 
     Parameters
     ----------
     text : str
-        ``NAME=SHAPE`` or ``SHAPE``; a shape is ``4x30x9x717`` or ``all``.
+        ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``; ``all``;
+        ``line:D``, all of dimension D at one index of the others; ``plane:D``, one index
+        of it and all of the others; ``random:N`` or ``random:N:BLOCK``, N elements or
+        blocks at random; an index such as ``[::2, 5]``, read once; ``list:FILE``, an
+        index a line.  Behind a block its order: ``@f`` (the first dimension fastest),
+        ``@1,0,2`` (dimensions from the slowest to the fastest), ``@random`` or
+        ``@random:SEED``.
     shape : tuple of int
         The dataset's shape in elements.
     itemsize : int
@@ -72,17 +112,54 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
     SelectionError
         If the block has another rank than the dataset, or is larger than it.
     """
-    name, equals, spelled = text.rpartition("=")
-    if equals and not name:
+    name, spec = _named(text)
+    if text.startswith("="):
         raise UsageError(f"access pattern '{text}' has no name: write NAME=SHAPE, or SHAPE alone")
-    if spelled == "all":
+    if spec.startswith(("[", "list:")):
+        return _listed(name or spec, spec, text, shape, where)
+    what, at, order = spec.partition("@")
+    access = _blocks(name, what, text, shape, itemsize, where)
+    return _ordered(access, order, text, len(shape)) if at else access
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Split off the name; an index may hold no equals sign, a file's name may."""
+    name, equals, spec = text.partition("=")
+    if not equals or name.startswith(("[", "list:")):
+        return "", text
+    return name, spec
+
+
+def _blocks(
+    name: str, what: str, text: str, shape: tuple[int, ...], itemsize: int, where: str
+) -> Access:
+    if what == "all":
         return Access(name or "all", whole(shape, itemsize))
-    block = grammar.parse_shape(spelled)
-    if not isinstance(block, tuple):
-        raise UsageError(
-            f"access pattern '{text}' is no block shape: write it as "
-            f"{grammar.format_shape(shape)}, or all"
+    numbered = _NUMBERED.fullmatch(what)
+    if numbered is None:
+        return Access(name or what, _block(what, text, shape, where))
+    kind, number, rest = numbered[1], int(numbered[2]), numbered[3]
+    if kind == "random":
+        block = (1,) * len(shape) if rest is None else _block(rest, text, shape, where)
+        if number < 1:
+            raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
+        return Access(name or what, block, seed=0, limit=number)
+    if rest is not None:
+        raise UsageError(f"access pattern '{text}' cannot be understood: {HOW_TO_WRITE}")
+    if number >= len(shape):
+        raise SelectionError(
+            f"access pattern '{text}' names dimension {number}, but {where} has the dimensions "
+            f"0 to {len(shape) - 1}"
         )
+    along = kind == "line"
+    block = tuple(n if (i == number) == along else 1 for i, n in enumerate(shape))
+    return Access(name or what, block)
+
+
+def _block(what: str, text: str, shape: tuple[int, ...], where: str) -> tuple[int, ...]:
+    block = grammar.parse_shape(what)
+    if not isinstance(block, tuple):
+        raise UsageError(f"access pattern '{text}' is no block shape: {HOW_TO_WRITE}")
     if len(block) != len(shape):
         raise SelectionError(
             f"access pattern '{text}' has {len(block)} dimensions, but {where} has "
@@ -95,7 +172,76 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
             f"access pattern '{text}' leaves the array: {where} has shape "
             f"{grammar.format_shape(shape)}"
         )
-    return Access(name or spelled, block)
+    return block
+
+
+def _ordered(access: Access, order: str, text: str, rank: int) -> Access:
+    """Give a walk another order."""
+    name = access.name if "@" in access.name or "=" in text else f"{access.name}@{order}"
+    random = _RANDOM.fullmatch(order)
+    if random is not None:
+        return replace(access, name=name, seed=int(random[1] or 0))
+    if order == "f":
+        return replace(access, name=name, order=tuple(reversed(range(rank))))
+    axes = tuple(int(part) for part in order.split(",") if part.strip().isdigit())
+    if sorted(axes) != list(range(rank)) or len(order.split(",")) != rank:
+        raise UsageError(
+            f"access pattern '{text}': an order is f, random, random:SEED, or every dimension "
+            f"once, from the slowest to the fastest, such as {','.join(map(str, range(rank)))}"
+        )
+    return replace(access, name=name, order=axes)
+
+
+def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str) -> Access:
+    """Read a list of selections from one index, or from a file with an index a line."""
+    if spec.startswith("["):
+        lines = [spec]
+    else:
+        path = Path(spec.removeprefix("list:"))
+        try:
+            content = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"access pattern '{printable(text)}': {path}: {error}") from None
+        lines = [line for line in content.splitlines() if line.strip()]
+        if not 0 < len(lines) <= MOST_LISTED:
+            raise UsageError(
+                f"access pattern '{printable(text)}': {path} has {len(lines):,} selections; write "
+                f"1 to {MOST_LISTED:,}, an index such as [0:5, ::2] a line"
+            )
+    slabs = tuple(_hyperslab(line, shape, where) for line in lines)
+    first = slabs[0]
+    block = tuple(c * b for c, b in zip(first[2], first[3], strict=True))
+    return Access(name, block, slabs=slabs)
+
+
+def _hyperslab(line: str, shape: tuple[int, ...], where: str) -> Hyperslab:
+    label = f"'{printable(line.strip())}' of {where}"
+    parts = _native.hyperslab_of(shape, _index(line), label)
+    if parts is None or 0 in parts[2]:
+        raise UsageError(f"{label} selects nothing that can be read; write an index as [0:5, ::2]")
+    start, stride, counts, block = (tuple(part) for part in parts)
+    return start, stride, counts, block
+
+
+def _index(line: str) -> tuple[int | slice, ...]:
+    """Read an index as NumPy has it: integers and slices, in brackets or without."""
+    inside = line.strip()
+    if inside.startswith("[") and inside.endswith("]"):
+        inside = inside[1:-1]
+    items: list[int | slice] = []
+    for part in inside.split(","):
+        bounds = [bound.strip() for bound in part.split(":")]
+        try:
+            numbers = [int(bound) if bound else None for bound in bounds]
+        except ValueError:
+            numbers = []
+        if not 1 <= len(numbers) <= 3 or numbers == [None]:
+            raise UsageError(
+                f"'{printable(line.strip())}' is no index: write integers and slices, such as "
+                "[0:5, ::2, 7]"
+            )
+        items.append(slice(*numbers) if len(numbers) > 1 else int(bounds[0]))
+    return tuple(items)
 
 
 def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:

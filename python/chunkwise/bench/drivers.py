@@ -19,14 +19,13 @@ import numpy.typing as npt
 
 import chunkwise
 from chunkwise import _lib, _native
-from chunkwise.bench import access
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
 
 Reader = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
-Driver = Callable[[h5py.Dataset, tuple[int, ...], float], "WalkResult"]
+Driver = Callable[[h5py.Dataset, _native.Walk, float], "WalkResult"]
 
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
@@ -36,7 +35,7 @@ FEWEST_OPERATIONS = 3
 PATIENCE = 4.0
 
 
-def libhdf5(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+def libhdf5(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
     """Time H5Dread alone, called in a loop in Rust through the libhdf5 that h5py uses."""
     datatype = dataset.id.get_type()
     return _native.walk_libhdf5(
@@ -44,15 +43,14 @@ def libhdf5(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -
         dataset.id.id,
         datatype.id,
         datatype.get_size(),
-        block,
-        access.count(dataset.shape, block),
+        walk,
+        walk.operations,
         max_seconds,
     )
 
 
-def rust_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+def rust_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
     """Time chunkwise's engine, called in a loop in Rust."""
-    operations = access.count(dataset.shape, block)
     wrapped = chunkwise.wrap(dataset)
     # Binding libhdf5 happens once a process, as importing does; the chunk index is loaded
     # for each dataset, and by the other drivers within their first read.
@@ -60,21 +58,21 @@ def rust_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float)
     begun = time.perf_counter()
     wrapped.prepare()
     index_s = time.perf_counter() - begun
-    result: WalkResult = wrapped.walk(block, operations, max_seconds)
+    result: WalkResult = wrapped.walk(walk, walk.operations, max_seconds)
     result["latencies_s"][0] += index_s
     result["elapsed_s"] += index_s
     return result
 
 
-def h5py_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+def h5py_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
-    return walk_in_python(dataset.__getitem__, dataset.shape, block, max_seconds)
+    return walk_in_python(dataset.__getitem__, walk, max_seconds)
 
 
-def python_loop(dataset: h5py.Dataset, block: tuple[int, ...], max_seconds: float) -> WalkResult:
+def python_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
     wrapped = chunkwise.wrap(dataset)
-    return walk_in_python(wrapped.__getitem__, dataset.shape, block, max_seconds)
+    return walk_in_python(wrapped.__getitem__, walk, max_seconds)
 
 
 DRIVERS: dict[str, Driver] = {
@@ -89,6 +87,14 @@ WITH_LIBRARY_CACHE = frozenset({"libhdf5", "h5py"})
 COMPILED = frozenset({"libhdf5", "chunkwise"})
 
 
+def slices(hyperslab: _native.Hyperslab) -> tuple[slice, ...]:
+    """Write a hyperslab as NumPy's index: single blocks, or single elements with a stride."""
+    return tuple(
+        slice(start, start + block) if count == 1 else slice(start, start + count * stride, stride)
+        for start, stride, count, block in zip(*hyperslab, strict=True)
+    )
+
+
 def check_driver(name: str) -> str:
     """Return the driver's name, or raise UsageError with the names there are."""
     if name not in DRIVERS:
@@ -98,19 +104,18 @@ def check_driver(name: str) -> str:
 
 def walk_in_python(
     read: Reader,
-    shape: tuple[int, ...],
-    block: tuple[int, ...],
+    walk: _native.Walk,
     max_seconds: float,
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> WalkResult:
-    """Read an array block by block from Python, timing each read alone.
+    """Read an array selection by selection from Python, timing each read alone.
 
     Parameters
     ----------
     read : callable
         Takes a tuple of slices, returns the array.
-    shape, block : tuple of int
-        The walk, in elements.
+    walk : chunkwise._native.Walk
+        What is read, in which order.
     max_seconds : float
         Stop when the timed reads reach this, or the loop as a whole three times
         this: slicing and checksums, which are not timed, must end as well.
@@ -127,7 +132,8 @@ def walk_in_python(
     crc = nbytes = spent_ns = operations = 0
     limit_ns = int(max_seconds * 1e9)
     begun_ns = clock()
-    for selection in access.blocks(shape, block):
+    for number in range(walk.operations):
+        selection = slices(walk[number])
         start = clock()
         array = read(selection)
         lap = clock() - start
@@ -145,7 +151,7 @@ def walk_in_python(
     checksums[operations] = crc
     return {
         "operations": operations,
-        "total_operations": access.count(shape, block),
+        "total_operations": walk.operations,
         "elapsed_s": spent_ns / 1e9,
         "selected_nbytes": nbytes,
         "latencies_s": latencies,

@@ -109,8 +109,13 @@ def _unfinished(results: Results) -> Advice | None:
 
 
 def _walk(target: Target, cell: Cell) -> Walk:
+    """Return the walk in the order of its dimensions; of others, what one read is like."""
     assert target.chunks is not None
-    return Walk(target.shape, cell.access.block, target.chunks)
+    block, order = cell.access.block, cell.access.order or range(len(target.shape))
+    shape, block, chunks = (
+        tuple(sides[axis] for axis in order) for sides in (target.shape, block, target.chunks)
+    )
+    return Walk(shape, block, chunks)
 
 
 def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
@@ -133,7 +138,13 @@ def _decodes(target: Target, cell: Cell) -> float:
     if target.chunks is None or _piecemeal(target, cell):
         return 1.0
     cached = _cache_nbytes(cell) // target.chunk_nbytes
-    return _walk(target, cell).decodes_per_chunk(cached)
+    walk = _walk(target, cell)
+    if cell.access.is_ordered:
+        return walk.decodes_per_chunk(cached)
+    # In no order, a chunk is cached as often as the cache holds a share of all chunks.
+    touched = (cell.total_operations or 0) * walk.chunks_per_operation
+    lost = max(0.0, 1 - cached / walk.chunk_count)
+    return max(1.0, touched * lost / min(touched or 1, walk.chunk_count))
 
 
 def _slow_pattern(
@@ -144,6 +155,8 @@ def _slow_pattern(
     decodes = _decodes(target, worst)
     if decodes >= SLOW:
         walk = _walk(target, worst)
+        if not worst.access.is_ordered:
+            return _instead(_in_no_order(results, worst, walk, decodes), results, worst)
         held = _chunks_to_hold(target, walk, decodes)
         if held is None and _cured(results, worst) is None:
             return _instead(_layout(target, worst, walk), results, worst)
@@ -302,6 +315,24 @@ def _cache(
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
     )
+
+
+def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
+    """Reads that come to chunks in no order need all of those cached, or smaller ones."""
+    target = results.target
+    chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
+    touched = min((worst.total_operations or 0) * walk.chunks_per_operation, chunks)
+    why = (
+        f"The {worst.total_operations or 0:,} reads of '{worst.access.name}' come to chunks in no "
+        f"order, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
+        f"{_cache_nbytes(worst) // target.chunk_nbytes:,} of {chunks:,} "
+        f"({format_size(target.chunk_nbytes)} each): they {verb} about {decodes * touched:,.0f} "
+        f"chunks, each about {decodes:,.0f} times."
+    )
+    if chunks * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
+        effect = "each chunk once (computed, not measured)"
+        return Advice(why, _cache_line(target, chunks), effect)
+    return Advice(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
 def _named_cache(target: Target, cell: Cell) -> str:

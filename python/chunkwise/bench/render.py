@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.bench.access import Access
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
@@ -82,8 +83,9 @@ def _table(results: Results) -> Table:
     for group in results.patterns():
         total = next((c.total_operations for c in group if c.total_operations), None)
         labels = [group[0].access.name]
-        if group[0].access.name != format_shape(group[0].access.block):
-            labels.append(format_shape(group[0].access.block))
+        spelled = _spelled(group[0].access)
+        if group[0].access.name != spelled:
+            labels.append(spelled)
         if len(group) == 1:
             labels = ["\n".join(labels)]
         for i, cell in enumerate(group):
@@ -95,6 +97,18 @@ def _table(results: Results) -> Table:
                 end_section=cell is group[-1],
             )
     return table
+
+
+def _spelled(access: Access) -> str:
+    """Say what is read, and in which order if not in C order."""
+    if access.slabs is not None:
+        return "1 selection" if len(access.slabs) == 1 else f"{len(access.slabs):,} selections"
+    order = ""
+    if access.order is not None:
+        order = "@" + ",".join(map(str, access.order))
+    elif access.seed is not None:
+        order = "@random"
+    return format_shape(access.block) + order
 
 
 def label(results: Results, driver: str) -> str:

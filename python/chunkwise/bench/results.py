@@ -178,6 +178,9 @@ class Results:
         return {
             "access": cell.access.name,
             "block": list(cell.access.block),
+            "order": cell.access.order and list(cell.access.order),
+            "seed": cell.access.seed,
+            "limit": cell.access.limit,
             "driver": cell.driver,
             "cache_nbytes": cell.cache_nbytes,
             "repeats": len(cell.measurements),

@@ -142,6 +142,10 @@ def _plan(
                 cache_nbytes=nbytes,
                 comparable=target.comparable,
                 max_seconds=max(0.2, share),
+                order=one.order,
+                seed=one.seed,
+                limit=one.limit,
+                slabs=one.slabs,
             ),
         )
         for one, name, nbytes in combinations

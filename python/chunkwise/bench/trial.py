@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from chunkwise.bench.access import Access, Hyperslab
+
 Status = Literal["ok", "failed", "timeout"]
 
 
@@ -26,6 +28,8 @@ class Trial:
         The access pattern's name.
     block : tuple of int
         Its block shape in elements.
+    order, seed, limit, slabs
+        As in `chunkwise.bench.access.Access`.
     driver : str
         A name of `chunkwise.bench.drivers.DRIVERS`.
     cache_nbytes : int or None
@@ -54,6 +58,15 @@ class Trial:
     comparable: bool = True
     max_seconds: float = 1.0
     timeout_s: float = 10.0
+    order: tuple[int, ...] | None = None
+    seed: int | None = None
+    limit: int | None = None
+    slabs: tuple[Hyperslab, ...] | None = None
+
+    @property
+    def pattern(self) -> Access:
+        """What is read, in which order."""
+        return Access(self.access, self.block, self.order, self.seed, self.limit, self.slabs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain JSON values."""
@@ -62,7 +75,13 @@ class Trial:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Trial:
         """Undo `to_json`."""
-        return cls(**{**values, "block": tuple(values["block"])})
+        order, slabs = values.get("order"), values.get("slabs")
+        tuples = {
+            "block": tuple(values["block"]),
+            "order": None if order is None else tuple(order),
+            "slabs": None if slabs is None else tuple(tuple(map(tuple, slab)) for slab in slabs),
+        }
+        return cls(**{**values, **tuples})
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,11 @@ def measure(trial: Trial) -> dict[str, Any]:
         dataset = open_with_cache(file, trial)
         missing_filter(dataset.id.get_create_plist())  # loads plugins; the target was checked
         nslots, nbytes, w0 = dataset.id.get_access_plist().get_chunk_cache()
-        result = drive(dataset, trial.block, trial.max_seconds)
-        walk = Walk(dataset.shape, trial.block, dataset.chunks) if dataset.chunks else None
+        pattern = trial.pattern
+        result = drive(dataset, pattern.walk(dataset.shape), trial.max_seconds)
+        # How often blocks come back to a chunk is known for walks in C order.
+        ordered = dataset.chunks and pattern.in_c_order
+        walk = Walk(dataset.shape, trial.block, dataset.chunks) if ordered else None
     latencies = sorted(result["latencies_s"])
     elapsed_s, operations = result["elapsed_s"], result["operations"]
     return {

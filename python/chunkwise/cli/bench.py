@@ -20,6 +20,8 @@ Examples:
   chunkwise bench data.nc
   chunkwise bench data.h5 /group/name --access line=365x1x1 --access all
   chunkwise bench data.h5 name --access row=1x1x717 --cache default,16MiB
+  chunkwise bench data.h5 name --access line:0 --access line:0@random
+  chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
   chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
 """
 
@@ -31,9 +33,10 @@ Examples:
     "--access",
     "patterns",
     multiple=True,
-    metavar="NAME=SHAPE",
-    help="Read blocks of this shape, one after the other in C order; or 'all'. May be repeated."
-    "  [default: one step, one line along the slowest dimension, all]",
+    metavar="[NAME=]PATTERN",
+    help="Read blocks such as 1x1x717, one after the other; or 'all', 'line:0', 'plane:1', "
+    "'random:1000', an index '[::2, 5]', 'list:FILE'. Behind a block its order: @f, @1,0,2, "
+    "@random. May be repeated.  [default: one step, one line along the slowest dimension, all]",
 )
 @click.option(
     "--cache",
