@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 
 from chunkwise import bench
-from chunkwise.bench.run import WORKER, measure_in_worker, warm
+from chunkwise.bench.pagecache import drop, storage_nbytes, verdict, warm
+from chunkwise.bench.results import spread
+from chunkwise.bench.run import WORKER, measure_in_worker
 from chunkwise.bench.target import look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import SelectionError, UsageError
@@ -331,8 +334,57 @@ def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
 
 def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warm(str(file)) == "warm"
-    monkeypatch.setattr("chunkwise.bench.environment.available_memory_nbytes", lambda: 100)
+    monkeypatch.setattr("chunkwise.bench.pagecache.available_memory_nbytes", lambda: 100)
     assert warm(str(file)) == "uncontrolled"
+
+
+def test_a_cold_trial_reads_from_storage(tmp_path: Path) -> None:
+    path = tmp_path / "large.h5"
+    with h5py.File(path, "w") as f:
+        data = np.random.default_rng(1).integers(0, 255, (64, 1 << 16), "u1")
+        f.create_dataset("x", data=data, chunks=(4, 1 << 16))
+    warm(str(path))
+    before = storage_nbytes()
+    drop(str(path))
+    path.read_bytes()
+    after = storage_nbytes()
+    if before is None or after is None or after == before:
+        pytest.skip("this file system keeps what it is told to forget")
+    results = bench.run(
+        path, "x", ["all"], ["h5py", "chunkwise-py"], repeat=2, page_caches=["warm", "cold"]
+    )
+    assert [cell.page_cache for cell in results.cells] == ["warm", "warm", "cold", "cold"]
+    assert results.mismatches == []
+    for cell in results.cells:
+        for measurement in cell.succeeded:
+            assert measurement.page_cache == cell.page_cache
+            assert measurement.storage_nbytes is not None
+            assert (measurement.storage_nbytes >= data.nbytes // 2) is (cell.page_cache == "cold")
+
+
+def test_what_cannot_be_checked_is_not_called_cold() -> None:
+    assert verdict(1000, 1000) == verdict(1000, 500) == "cold"
+    assert verdict(1000, 499) == verdict(1000, None) == "cold, unverified"
+
+
+def test_a_measurement_says_what_it_cost(trial: Trial) -> None:
+    h5py_, ours = (measure_in_worker(replace(trial, driver=d)) for d in ("h5py", "chunkwise-py"))
+    for measurement in (h5py_, ours):
+        assert measurement.cpu_s is not None
+        assert measurement.cpu_s >= 0
+        assert measurement.median_s is not None
+        assert measurement.p95_s is not None
+        assert measurement.p99_s is not None
+        assert measurement.median_s <= measurement.p95_s <= measurement.p99_s
+    # One read of everything goes past the cache, and is counted all the same.
+    assert (h5py_.decoded_chunks, ours.decoded_chunks) == (None, 3)
+
+
+def test_spread_is_that_of_paper_001() -> None:
+    found = spread([5.0, 1.0, 2.0, 9.0, 4.0])
+    assert (found.median, found.lowest, found.highest) == (4.0, 1.0, 9.0)
+    assert found.trimmed_mean == pytest.approx((5 + 2 + 4) / 3)
+    assert spread([3.0, 1.0]).trimmed_mean == 2.0
 
 
 def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:

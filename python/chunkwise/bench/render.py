@@ -92,7 +92,9 @@ def _table(results: Results) -> Table:
             table.add_row(
                 Text(labels[i] if i < len(labels) else ""),
                 f"{total:,}" if total is not None and i == 0 else "",
-                label(results, cell.driver) + (_cache(cell) if caches else ""),
+                label(results, cell.driver)
+                + (_cache(cell) if caches else "")
+                + (", cold" if cell.page_cache == "cold" else ""),
                 *_figures(results, cell),
                 end_section=cell is group[-1],
             )
@@ -186,9 +188,9 @@ def _timing(results: Results) -> str:
             loops.append(f"{' and '.join(inside)} called from {language}")
     times = [len(cell.measurements) for cell in results.cells]
     often = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
-    page_cache = results.cells[0].measurements[0].page_cache
+    pages = dict.fromkeys(m.page_cache for cell in results.cells for m in cell.measurements)
     return (
-        f"Timed: the reads alone, {'; '.join(loops)}; page cache {page_cache}. Median of "
+        f"Timed: the reads alone, {'; '.join(loops)}; page cache {' and '.join(pages)}. Median of "
         f"{often}, in turns, each in a fresh process; spread: (highest - lowest) / median. "
         "The first read finds no chunk cached and loads the chunk index."
     )

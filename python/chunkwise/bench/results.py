@@ -8,17 +8,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from chunkwise.bench.access import Access
+from chunkwise.bench.pagecache import PageCache
 from chunkwise.bench.target import Target
 from chunkwise.bench.trial import Measurement
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle and the ends of the repeats of one figure."""
+    """The middle and the ends of the repeats of one figure.
+
+    Attributes
+    ----------
+    median, lowest, highest : float
+        Of all repeats.
+    trimmed_mean : float
+        The mean without the best and the worst, as in paper 001 (section 2.2, of ten
+        runs); of fewer than three repeats, of all.
+    """
 
     median: float
     lowest: float
     highest: float
+    trimmed_mean: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Sum up the repeats of one figure; there must be one at least."""
+    kept = sorted(values)[1:-1] or values
+    return Spread(statistics.median(values), min(values), max(values), statistics.fmean(kept))
 
 
 @dataclass(frozen=True)
@@ -35,12 +52,15 @@ class Cell:
         The cache asked for; None for the default.
     measurements : tuple of Measurement
         In the order in which they were made; at least one.
+    page_cache : str
+        ``warm`` or ``cold``.
     """
 
     access: Access
     driver: str
     cache_nbytes: int | None
     measurements: tuple[Measurement, ...]
+    page_cache: PageCache = "warm"
 
     @property
     def succeeded(self) -> tuple[Measurement, ...]:
@@ -70,7 +90,7 @@ class Cell:
     def spread(self, figure: Callable[[Measurement], float | None]) -> Spread | None:
         """Return median, lowest and highest of a figure over the repeats that gave one."""
         values = [v for v in map(figure, self.succeeded) if v is not None]
-        return Spread(statistics.median(values), min(values), max(values)) if values else None
+        return spread(values) if values else None
 
     @property
     def total_s(self) -> float | None:
@@ -183,6 +203,7 @@ class Results:
             "limit": cell.access.limit,
             "driver": cell.driver,
             "cache_nbytes": cell.cache_nbytes,
+            "page_cache": next((m.page_cache for m in cell.succeeded), cell.page_cache),
             "repeats": len(cell.measurements),
             "operations": cell.operations,
             "total_operations": cell.total_operations,
@@ -192,11 +213,19 @@ class Results:
             "total_s": total and total.median,
             "total_lowest_s": total and total.lowest,
             "total_highest_s": total and total.highest,
+            "total_trimmed_mean_s": total and total.trimmed_mean,
+            "cpu_s": _median(cell, lambda m: m.cpu_s),
+            "storage_nbytes": _median(cell, lambda m: m.storage_nbytes),
             "speed": self.speed(cell),
             "speed_is_estimated": self.speed_is_estimated(cell),
             "status": problem.status if problem else "ok",
             "error": problem.error if problem else None,
         }
+
+
+def _median(cell: Cell, figure: Callable[[Measurement], float | None]) -> float | None:
+    found = cell.spread(figure)
+    return None if found is None else found.median
 
 
 def compare(cells: Sequence[Cell]) -> list[Mismatch]:

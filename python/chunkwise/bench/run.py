@@ -16,11 +16,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from chunkwise.bench import access, environment
+from chunkwise.bench import access
 from chunkwise.bench.access import Access
 from chunkwise.bench.drivers import WITH_LIBRARY_CACHE, check_driver
+from chunkwise.bench.pagecache import PAGE_CACHES, PageCache, warm
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target, look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
@@ -53,6 +53,7 @@ def run(
     seconds: float = DEFAULT_SECONDS,
     progress: Progress | None = None,
     worker: Sequence[str] = WORKER,
+    page_caches: Sequence[PageCache] = ("warm",),
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -80,6 +81,9 @@ def run(
         Called with one line before each trial.
     worker : sequence of str
         The command that measures one trial.
+    page_caches : sequence of str
+        ``warm``: the file's bytes are in memory before each trial; ``cold``: they are
+        dropped from it before each.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def run(
     """
     begun = time.monotonic()
     target = look(file, dataset)
-    plan = _plan(target, patterns, drivers, caches, repeat, seconds)
+    plan = _plan(target, patterns, drivers, caches, repeat, seconds, page_caches)
     # Data that lies in other files is not warmed with this one.
     elsewhere = target.layout in ("external", "virtual")
     page_cache = "uncontrolled" if elsewhere else warm(target.storage)
@@ -110,6 +114,7 @@ def _plan(
     caches: Sequence[int | None],
     repeat: int,
     seconds: float,
+    page_caches: Sequence[PageCache],
 ) -> list[tuple[Access, Trial]]:
     """Spell out the combinations, pattern by pattern."""
     if repeat < 1:
@@ -122,10 +127,12 @@ def _plan(
         check_driver(name)
     for nbytes in caches:
         check_cache(nbytes)
+    _check_page_caches(page_caches, target)
     accesses = _accesses(target, patterns)
     combinations = [
-        (one, name, nbytes)
+        (one, name, nbytes, pages)
         for one in accesses
+        for pages in dict.fromkeys(page_caches)
         for name in dict.fromkeys(names)
         for nbytes in (dict.fromkeys(caches) if name in WITH_LIBRARY_CACHE else (None,))
     ]
@@ -141,6 +148,9 @@ def _plan(
                 driver=name,
                 cache_nbytes=nbytes,
                 comparable=target.comparable,
+                page_cache=pages,
+                # A cold trial before it has dropped what was warmed for all.
+                warm_first=pages == "warm" and "cold" in page_caches,
                 max_seconds=max(0.2, share),
                 order=one.order,
                 seed=one.seed,
@@ -148,8 +158,20 @@ def _plan(
                 slabs=one.slabs,
             ),
         )
-        for one, name, nbytes in combinations
+        for one, name, nbytes, pages in combinations
     ]
+
+
+def _check_page_caches(page_caches: Sequence[PageCache], target: Target) -> None:
+    if not page_caches or not set(page_caches) <= set(PAGE_CACHES):
+        raise UsageError(
+            f"unknown page cache '{', '.join(page_caches)}': choose from {', '.join(PAGE_CACHES)}"
+        )
+    if "cold" in page_caches and target.layout in ("external", "virtual"):
+        raise UsageError(
+            f"{target.where} is {target.layout}: its data lies in other files, which are not "
+            "dropped from memory with this one; leave --page-cache cold out"
+        )
 
 
 def _accesses(target: Target, patterns: Sequence[Access | str] | None) -> list[Access]:
@@ -169,24 +191,6 @@ def check_cache(nbytes: int | None) -> None:
             f"a chunk cache of {nbytes} bytes is none: every read would decode its chunks "
             "again; give a size such as 1MiB, or default"
         )
-
-
-def warm(path: str) -> str:
-    """Read a file's bytes once, so that every trial finds them in the page cache.
-
-    Returns
-    -------
-    str
-        ``warm``, or ``uncontrolled`` for a file larger than half of the memory
-        that is available, whose beginning would be gone when its end is read.
-    """
-    if Path(path).stat().st_size > environment.available_memory_nbytes() // 2:
-        return "uncontrolled"
-    with Path(path).open("rb", buffering=0) as stream:
-        buffer = bytearray(4 << 20)
-        while stream.readinto(buffer):
-            pass
-    return "warm"
 
 
 class _Schedule:
@@ -225,7 +229,7 @@ class _Schedule:
                     for index in group:
                         self._measure(index, max(SHORTEST_TIMEOUT_S, 3 * self.took_s[index]))
         return tuple(
-            Cell(one, trial.driver, trial.cache_nbytes, tuple(measurements))
+            Cell(one, trial.driver, trial.cache_nbytes, tuple(measurements), trial.page_cache)
             for (one, trial), measurements in zip(self.plan, self.done, strict=True)
         )
 
@@ -241,11 +245,14 @@ class _Schedule:
         trial = replace(self.plan[index][1], timeout_s=round(timeout_s, 1))
         repeat = len(self.done[index])
         if self.progress:
-            self.progress(f"{trial.access}: {trial.driver}, {repeat + 1} of {self.repeat}")
+            cold = ", cold" if trial.page_cache == "cold" else ""
+            self.progress(f"{trial.access}: {trial.driver}{cold}, {repeat + 1} of {self.repeat}")
         begun = time.monotonic()
         measurement = measure_in_worker(trial, self.worker)
         self.took_s[index] = time.monotonic() - begun
-        self.done[index].append(replace(measurement, repeat=repeat, page_cache=self.page_cache))
+        if trial.page_cache == "warm":
+            measurement = replace(measurement, page_cache=self.page_cache)
+        self.done[index].append(replace(measurement, repeat=repeat))
 
 
 def measure_in_worker(trial: Trial, worker: Sequence[str] = WORKER) -> Measurement:

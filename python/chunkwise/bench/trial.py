@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from chunkwise.bench.access import Access, Hyperslab
+from chunkwise.bench.pagecache import PageCache
 
 Status = Literal["ok", "failed", "timeout"]
 
@@ -28,6 +29,11 @@ class Trial:
         The access pattern's name.
     block : tuple of int
         Its block shape in elements.
+    page_cache : str
+        ``warm``, or ``cold``: the worker drops the file from memory first.
+    warm_first : bool
+        Whether the worker reads the file into memory first, as another trial may have
+        dropped it.
     order, seed, limit, slabs
         As in `chunkwise.bench.access.Access`.
     driver : str
@@ -62,6 +68,8 @@ class Trial:
     seed: int | None = None
     limit: int | None = None
     slabs: tuple[Hyperslab, ...] | None = None
+    page_cache: PageCache = "warm"
+    warm_first: bool = False
 
     @property
     def pattern(self) -> Access:
@@ -101,7 +109,8 @@ class Measurement:
         0 for the first time this combination was measured, 1 for the next, ...
     page_cache : str
         ``warm`` if the file's bytes were read once before; ``uncontrolled`` if
-        the file is too large for that.
+        the file is too large for that; ``cold`` if they were dropped and then came from
+        storage; ``cold, unverified`` if that cannot be told, or less than half did.
     operations, total_operations : int or None
         Reads done, and reads that the whole pattern has.
     elapsed_s : float or None
@@ -117,8 +126,15 @@ class Measurement:
         `selected_nbytes` per second, in 10^6 bytes.
     first_s : float or None
         Seconds of the first operation, which finds nothing in any chunk cache.
-    median_s, p95_s : float or None
-        Seconds per operation done: median and 95th percentile.
+    median_s, p95_s, p99_s : float or None
+        Seconds per operation done: median, 95th and 99th percentile.
+    storage_nbytes : int or None
+        Bytes that the process read from storage during the walk (not from the page
+        cache); None where the system does not tell.
+    cpu_s : float or None
+        Processor seconds of all threads during the walk, checksums included.
+    decoded_chunks : int or None
+        Chunks that chunkwise decoded; None for the other drivers.
     peak_rss_nbytes : int or None
         The worker's peak memory, Python and libraries included.
     actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
@@ -145,6 +161,10 @@ class Measurement:
     first_s: float | None = None
     median_s: float | None = None
     p95_s: float | None = None
+    p99_s: float | None = None
+    storage_nbytes: int | None = None
+    cpu_s: float | None = None
+    decoded_chunks: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None
@@ -163,6 +183,7 @@ class Measurement:
         """Return one flat row: the trial's parameters, the figures, the environment."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         trial: Trial = own.pop("trial")
+        own["asked_page_cache"] = trial.page_cache
         environment: dict[str, str | int] = own.pop("environment")
         own["checksums"] = {str(count): crc for count, crc in self.checksums.items()}
         return {**trial.to_json(), **own, **environment}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import signal
 import statistics
 import sys
@@ -17,8 +18,9 @@ from typing import Any
 import h5py
 from h5py import h5d, h5p
 
+from chunkwise import _native
 from chunkwise.advise.geometry import Walk
-from chunkwise.bench import drivers, environment
+from chunkwise.bench import drivers, environment, pagecache
 from chunkwise.bench.extrapolate import total_seconds
 from chunkwise.bench.target import missing_filter
 from chunkwise.bench.trial import Trial
@@ -56,15 +58,32 @@ def measure(trial: Trial) -> dict[str, Any]:
         If the file cannot be opened, or a read fails.
     """
     drive = drivers.DRIVERS[drivers.check_driver(trial.driver)]
+    if trial.page_cache == "cold":
+        pagecache.drop(trial.file)
     with open_h5(trial.file) as file:
         dataset = open_with_cache(file, trial)
+        # An external link may have led to another file.
+        storage = str(dataset.file.filename)
+        if trial.page_cache == "cold":
+            pagecache.drop(storage)
+        elif trial.warm_first:
+            pagecache.warm(storage)
+        stored_nbytes = dataset.id.get_storage_size()
+        elements = dataset.size
         missing_filter(dataset.id.get_create_plist())  # loads plugins; the target was checked
         nslots, nbytes, w0 = dataset.id.get_access_plist().get_chunk_cache()
         pattern = trial.pattern
+        before = _spent()
         result = drive(dataset, pattern.walk(dataset.shape), trial.max_seconds)
+        spent = [now - then for now, then in zip(_spent(), before, strict=True)]
+        itemsize = dataset.id.get_type().get_size()
         # How often blocks come back to a chunk is known for walks in C order.
         ordered = dataset.chunks and pattern.in_c_order
         walk = Walk(dataset.shape, trial.block, dataset.chunks) if ordered else None
+    cpu_s, storage_nbytes, decoded = spent
+    told = pagecache.storage_nbytes() is not None
+    # What was read, at the dataset's own ratio, is what had to come from storage at least.
+    share = min(1.0, result["selected_nbytes"] / max(1, elements * itemsize))
     latencies = sorted(result["latencies_s"])
     elapsed_s, operations = result["elapsed_s"], result["operations"]
     return {
@@ -81,6 +100,15 @@ def measure(trial: Trial) -> dict[str, Any]:
         "first_s": result["latencies_s"][0],
         "median_s": statistics.median(latencies),
         "p95_s": latencies[math.ceil(0.95 * len(latencies)) - 1],
+        "p99_s": latencies[math.ceil(0.99 * len(latencies)) - 1],
+        "storage_nbytes": int(storage_nbytes) if told else None,
+        "cpu_s": cpu_s,
+        "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
+        "page_cache": pagecache.verdict(
+            int(share * stored_nbytes), int(storage_nbytes) if told else None
+        )
+        if trial.page_cache == "cold"
+        else "uncontrolled",
         "peak_rss_nbytes": environment.peak_rss_nbytes(),
         "actual_cache_nslots": nslots,
         "actual_cache_nbytes": nbytes,
@@ -88,6 +116,13 @@ def measure(trial: Trial) -> dict[str, Any]:
         "checksums": result["checksums"] if trial.comparable else {},
         "environment": environment.describe(),
     }
+
+
+def _spent() -> tuple[float, float, float]:
+    """Processor seconds, bytes from storage and chunks decoded by this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    decoded = _native.cache_stats()["decoded"]
+    return used.ru_utime + used.ru_stime, pagecache.storage_nbytes() or 0, decoded
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING, cast
 
 import click
 from rich.console import Console
@@ -15,6 +16,9 @@ from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 
+if TYPE_CHECKING:
+    from chunkwise.bench.pagecache import PageCache
+
 EXAMPLES = """\b
 Examples:
   chunkwise bench data.nc
@@ -22,6 +26,7 @@ Examples:
   chunkwise bench data.h5 name --access row=1x1x717 --cache default,16MiB
   chunkwise bench data.h5 name --access line:0 --access line:0@random
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
+  chunkwise bench data.h5 name --page-cache warm,cold
   chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
 """
 
@@ -67,6 +72,14 @@ Examples:
     show_default=True,
     help="Time for the whole run; what would take longer is estimated and marked ~.",
 )
+@click.option(
+    "--page-cache",
+    "pages",
+    default="warm",
+    metavar="warm,cold",
+    help="Whether the file's bytes are in memory before each trial, or are dropped from it.  "
+    "[default: warm]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print every measurement as JSON.")
 def command(
     file: str,
@@ -76,6 +89,7 @@ def command(
     drivers: str,
     repeat: int,
     seconds: float,
+    pages: str,
     as_json: bool,
 ) -> int:
     """Time access patterns on FILE, and say why they cost what they cost.
@@ -102,6 +116,7 @@ def command(
             repeat,
             seconds,
             progress=status.update if progress.is_terminal else None,
+            page_caches=cast("list[PageCache]", _listed(pages)),
         )
     if as_json:
         click.echo(json.dumps(render.as_json(results), indent=1))

@@ -1,0 +1,88 @@
+"""Do a file's bytes come from memory or from storage, and how is that known?
+
+What the system keeps of a file in memory decides the first read of anything.  A warm
+trial finds all of it there; for a cold one it is dropped, which the system may refuse:
+so it is checked by the bytes that the process then really read from storage.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+from chunkwise.bench.environment import available_memory_nbytes
+
+PageCache = Literal["warm", "cold"]
+PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")
+# Of what was fetched, so much must have come from storage for a trial to be called cold:
+# read-ahead and what other files brought along blur the rest.
+VERIFIED_SHARE: Final = 0.5
+
+
+def warm(path: str) -> str:
+    """Read a file's bytes once, so that every trial finds them in the page cache.
+
+    Returns
+    -------
+    str
+        ``warm``, or ``uncontrolled`` for a file larger than half of the memory
+        that is available, whose beginning would be gone when its end is read.
+    """
+    if Path(path).stat().st_size > available_memory_nbytes() // 2:
+        return "uncontrolled"
+    with Path(path).open("rb", buffering=0) as stream:
+        buffer = bytearray(4 << 20)
+        while stream.readinto(buffer):
+            pass
+    return "warm"
+
+
+def drop(path: str) -> None:
+    """Ask the system to forget a file's bytes (posix_fadvise, DONTNEED).
+
+    They are written to storage before, as dirty ones are not dropped.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
+def storage_nbytes() -> int | None:
+    """Return the bytes that this process has read from storage; None if nobody tells.
+
+    From ``/proc/self/io``, which does not count what comes from the page cache.
+    """
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes:")), None)
+
+
+def verdict(fetched_nbytes: int, from_storage_nbytes: int | None) -> str:
+    """Say whether a trial was cold.
+
+    Parameters
+    ----------
+    fetched_nbytes
+        Bytes of the file that it needed, about.
+    from_storage_nbytes
+        Of these, what came from storage; None where that is not known.
+
+    Returns
+    -------
+    str
+        ``cold``, or ``cold, unverified``.
+    """
+    if from_storage_nbytes is None or from_storage_nbytes < VERIFIED_SHARE * fetched_nbytes:
+        return "cold, unverified"
+    return "cold"
