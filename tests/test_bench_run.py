@@ -387,6 +387,49 @@ def test_spread_is_that_of_paper_001() -> None:
     assert spread([3.0, 1.0]).trimmed_mean == 2.0
 
 
+# --- saving and going on ---------------------------------------------------------------
+
+
+def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trials.jsonl"
+    first = bench.run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved)
+    lines = saved.read_text().splitlines()
+    assert len(lines) == 1 + 4
+    # Killed while the last trial was being written.
+    saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
+    made: list[str] = []
+    again = bench.run(
+        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
+    )
+    assert len(made) == 1
+    assert len(saved.read_text().splitlines()) == 1 + 4
+    assert [len(cell.measurements) for cell in again.cells] == [2, 2]
+    kept = first.records[:3]
+    assert [record for record in again.records if record in kept] == kept
+    # With all of it done, nothing is measured.
+    bench.run(
+        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
+    )
+    assert len(made) == 1
+
+
+def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trials.jsonl"
+    bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=saved)
+    with pytest.raises(UsageError, match="another file or dataset \\(dataset differ\\)"):
+        bench.run(file, "plain", ["all"], ["h5py"], repeat=1, save=saved)
+    os.utime(file, (1, 1))
+    with pytest.raises(UsageError, match="mtime_ns differ"):
+        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=saved)
+    other = tmp_path / "notes.txt"
+    other.write_text("words\n")
+    with pytest.raises(UsageError, match="not a file of trials"):
+        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=other)
+    assert other.read_text() == "words\n"
+    with pytest.raises(UsageError, match="cannot be used for results"):
+        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=tmp_path / "no" / "folder")
+
+
 def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a trial leaves no process behind."""
     mark = tmp_path / "pid"

@@ -8,6 +8,7 @@ the budget lasts.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from chunkwise.bench.access import Access
 from chunkwise.bench.drivers import WITH_LIBRARY_CACHE, check_driver
 from chunkwise.bench.pagecache import PAGE_CACHES, PageCache, warm
 from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.store import Store
 from chunkwise.bench.target import Target, look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import UsageError
@@ -54,6 +56,7 @@ def run(
     progress: Progress | None = None,
     worker: Sequence[str] = WORKER,
     page_caches: Sequence[PageCache] = ("warm",),
+    save: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -84,6 +87,9 @@ def run(
     page_caches : sequence of str
         ``warm``: the file's bytes are in memory before each trial; ``cold``: they are
         dropped from it before each.
+    save : str or path, optional
+        A file to which each trial is appended as it is done; trials that are in it already
+        are not made again (`chunkwise.bench.store`).
 
     Returns
     -------
@@ -102,8 +108,13 @@ def run(
     # Data that lies in other files is not warmed with this one.
     elsewhere = target.layout in ("external", "virtual")
     page_cache = "uncontrolled" if elsewhere else warm(target.storage)
-    schedule = _Schedule(plan, repeat, begun + seconds, progress, tuple(worker), page_cache)
-    cells = schedule.execute()
+    with contextlib.ExitStack() as stack:
+        store = None
+        if save is not None:
+            store = stack.enter_context(contextlib.closing(Store(save, target)))
+        deadline = begun + seconds
+        schedule = _Schedule(plan, repeat, deadline, progress, tuple(worker), page_cache, store)
+        cells = schedule.execute()
     return Results(target, cells, seconds, time.monotonic() - begun)
 
 
@@ -204,6 +215,7 @@ class _Schedule:
         progress: Progress | None,
         worker: tuple[str, ...],
         page_cache: str,
+        store: Store | None = None,
     ) -> None:
         self.plan = plan
         self.repeat = repeat
@@ -211,19 +223,25 @@ class _Schedule:
         self.progress = progress
         self.worker = worker
         self.page_cache = page_cache
-        self.done: list[list[Measurement]] = [[] for _ in plan]
+        self.store = store
+        self.done: list[list[Measurement]] = [
+            store.done(trial)[:repeat] if store else [] for _, trial in plan
+        ]
         self.took_s = [0.0 for _ in plan]
 
     def execute(self) -> tuple[Cell, ...]:
         """Run all rounds and return the cells in the order of the plan."""
-        for index in range(len(self.plan)):
-            left = len(self.plan) - index
+        new = [index for index, done in enumerate(self.done) if not done]
+        for number, index in enumerate(new):
+            left = len(new) - number
             spare = self.deadline - time.monotonic() - (left - 1) * (OVERHEAD_S + 0.4)
             # Half of what is left, but for the last: one slow read must not starve
             # the others of their only trial.
             self._measure(index, max(SHORTEST_TIMEOUT_S, spare if left == 1 else spare / 2))
-        for _ in range(1, self.repeat):
+        for repeats in range(1, self.repeat):
             for group in self._groups():
+                # What was done before a stop is not done again.
+                group = [index for index in group if len(self.done[index]) <= repeats]
                 expected = 1.2 * sum(self.took_s[i] for i in group)
                 if time.monotonic() + expected < self.deadline:
                     for index in group:
@@ -252,7 +270,10 @@ class _Schedule:
         self.took_s[index] = time.monotonic() - begun
         if trial.page_cache == "warm":
             measurement = replace(measurement, page_cache=self.page_cache)
-        self.done[index].append(replace(measurement, repeat=repeat))
+        measurement = replace(measurement, repeat=repeat)
+        if self.store is not None:
+            self.store.add(measurement)
+        self.done[index].append(measurement)
 
 
 def measure_in_worker(trial: Trial, worker: Sequence[str] = WORKER) -> Measurement:

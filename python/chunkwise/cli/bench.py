@@ -27,6 +27,7 @@ Examples:
   chunkwise bench data.h5 name --access line:0 --access line:0@random
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
   chunkwise bench data.h5 name --page-cache warm,cold
+  chunkwise bench data.h5 name --budget 600 --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
 """
 
@@ -66,7 +67,14 @@ Examples:
     help="Measure each combination so often, as far as the seconds last.",
 )
 @click.option(
+    "--save",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Append each trial to this file as it is done; run again, go on where it was.",
+)
+@click.option(
     "--seconds",
+    "--budget",
     type=click.FloatRange(min=0, min_open=True),
     default=DEFAULT_SECONDS,
     show_default=True,
@@ -90,6 +98,7 @@ def command(
     repeat: int,
     seconds: float,
     pages: str,
+    save: str | None,
     as_json: bool,
 ) -> int:
     """Time access patterns on FILE, and say why they cost what they cost.
@@ -117,6 +126,7 @@ def command(
             seconds,
             progress=status.update if progress.is_terminal else None,
             page_caches=cast("list[PageCache]", _listed(pages)),
+            save=save,
         )
     if as_json:
         click.echo(json.dumps(render.as_json(results), indent=1))
