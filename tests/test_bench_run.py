@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
 
@@ -206,6 +207,47 @@ def test_a_list_of_selections_is_read_by_every_driver(file: Path, tmp_path: Path
     assert [cell.operations for cell in results.cells] == [2, 2, 2]
     assert results.mismatches == []
     assert results.records[0]["selected_nbytes"] == 4 * (10 + 3 * 8)
+
+
+def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        group = file.createGroup("g")
+        group.createDimension("x", 30)
+        group.createDimension("y", 20)
+        made = group.createVariable("t", "f4", ("x", "y"), compression="zlib", chunksizes=(7, 6))
+        made[:] = np.arange(600).reshape(30, 20)
+    drivers = ["netcdf4", "libhdf5", "chunkwise"]
+    for pattern in ("4x20", "line:0@random", "[::3, 2:9]"):
+        results = bench.run(path, "g/t", [pattern], drivers, [None, 2 << 20], repeat=1)
+        assert [cell.problem for cell in results.cells] == [None] * 5
+        assert results.compared == 5
+        assert results.mismatches == []
+        default, given = results.cells[0].measurements[0], results.cells[1].measurements[0]
+        assert default.actual_cache_nbytes is not None
+        assert default.actual_cache_nbytes >= 16 << 20
+        assert given.actual_cache_nbytes == 2 << 20
+        assert default.environment["netcdf"]
+
+
+def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None:
+    with netCDF4.Dataset(file.with_suffix(".nc"), "w") as made:
+        made.createDimension("x", 30)
+        made.createVariable("t", ">i4", ("x",), endian="big", chunksizes=(7,))[:] = range(30)
+    path = file.with_suffix(".nc")
+    results = bench.run(path, "t", ["all"], ["netcdf4", "libhdf5"], repeat=1)
+    assert [cell.problem for cell in results.cells] == [None, None]
+    assert (results.compared, results.mismatches) == (0, [])
+
+
+def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
+    with h5py.File(file, "r+") as f:
+        f.create_dataset("names", data=np.full((10,), b"abc"), chunks=(5,))
+    results = bench.run(file, "names", ["all"], ["netcdf4", "h5py"], repeat=1)
+    refused, read = results.cells
+    assert refused.problem is not None
+    assert "netCDF-C reads numbers" in (refused.problem.error or "")
+    assert read.problem is None
 
 
 def test_trials_alternate(file: Path) -> None:

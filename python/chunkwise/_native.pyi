@@ -76,6 +76,37 @@ class Library:
     @property
     def path(self) -> str: ...
 
+class NetCdfWalkResult(WalkResult):
+    """The same by netCDF-C, and the cache in force: slots, bytes, w0; None for netCDF-3."""
+
+    chunk_cache: tuple[int, int, float] | None
+
+@final
+class NetCdf:
+    """A libnetcdf, bound at run time.  Raises `LibraryError`."""
+
+    def __new__(cls, path: str) -> NetCdf: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    def walk(
+        self,
+        file: str,
+        variable: str,
+        cache: tuple[int, int, float] | None,
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+    ) -> NetCdfWalkResult:
+        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+
+        `cache` is the slots, bytes and preemption policy of the variable's chunk cache
+        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Values, and so checksums, are in
+        the machine's byte order.  Raises `FileFormatError`, `DatasetNotFoundError`,
+        `UsageError`, `CorruptDataError`.
+        """
+
 @final
 class Walk:
     """What a timed walk reads: selections, one after another.

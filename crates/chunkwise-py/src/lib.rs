@@ -11,6 +11,7 @@ mod dataset;
 mod errors;
 mod index;
 mod library;
+mod netcdf;
 mod walk;
 
 use pyo3::prelude::*;
@@ -48,6 +49,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<netcdf::PyNetCdf>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;

@@ -1,16 +1,19 @@
 """Who does the reading, and what exactly is timed?
 
 A driver walks blocks over an open dataset and times each read, and nothing else.
-``libhdf5`` and ``chunkwise`` loop in Rust around the C call and around this
-project's engine: compare these two with each other.  ``h5py`` and
+``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust around H5Dread, netCDF-C's
+nc_get_vara and this project's engine: compare these with each other.  ``h5py`` and
 ``chunkwise-py`` loop in Python around ``d[...]``, as a user's program does:
 compare these two with each other.
 """
 
 from __future__ import annotations
 
+import ctypes.util
+import importlib.util
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -19,13 +22,15 @@ import numpy.typing as npt
 
 import chunkwise
 from chunkwise import _lib, _native
+from chunkwise.advise.readers import NETCDF_C
+from chunkwise.bench.trial import Trial
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
 
 Reader = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
-Driver = Callable[[h5py.Dataset, _native.Walk, float], "WalkResult"]
+Driver = Callable[[h5py.Dataset, _native.Walk, Trial], "WalkResult"]
 
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
@@ -35,7 +40,7 @@ FEWEST_OPERATIONS = 3
 PATIENCE = 4.0
 
 
-def libhdf5(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
+def libhdf5(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time H5Dread alone, called in a loop in Rust through the libhdf5 that h5py uses."""
     datatype = dataset.id.get_type()
     return _native.walk_libhdf5(
@@ -45,11 +50,62 @@ def libhdf5(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> Wa
         datatype.get_size(),
         walk,
         walk.operations,
-        max_seconds,
+        trial.max_seconds,
     )
 
 
-def rust_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
+def netcdf4(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
+    """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here.
+
+    It has a libhdf5 of its own; h5py's has the file open, but reads nothing of it.
+
+    Raises
+    ------
+    UsageError
+        netCDF-C is not installed, or the elements are not numbers, which netCDF-C may
+        crash on.
+    """
+    if dataset.dtype.kind not in "iuf" or dataset.dtype.itemsize > 8:
+        raise UsageError(
+            f"netCDF-C reads numbers of up to 64 bits, and {dataset.name} holds {dataset.dtype}; "
+            "leave the netcdf4 driver out"
+        )
+    asked = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
+    cache = None
+    if any(value is not None for value in asked):
+        usual = (NETCDF_C.nslots, NETCDF_C.cache_nbytes, NETCDF_C.w0)
+        nslots, nbytes, w0 = (
+            default if value is None else value
+            for value, default in zip(asked, usual, strict=True)
+        )
+        cache = (int(nslots or 0), int(nbytes or 0), float(w0 or 0.0))
+    library = _native.NetCdf(netcdf_library())
+    return library.walk(
+        dataset.file.filename, dataset.name, cache, walk, walk.operations, trial.max_seconds
+    )
+
+
+def netcdf_library() -> str:
+    """Find netCDF-C: netCDF4-python's, or the system's.
+
+    Raises
+    ------
+    UsageError
+        There is none.
+    """
+    package = importlib.util.find_spec("netCDF4")
+    if package is not None and package.origin is not None:
+        beside = Path(package.origin).parents[1] / "netcdf4.libs"
+        found = sorted(beside.glob("libnetcdf-*.so*"))
+        if found:
+            return str(found[0])
+    name = ctypes.util.find_library("netcdf")
+    if name is None:
+        raise UsageError("the netcdf4 driver needs netCDF-C: pip install netCDF4")
+    return name
+
+
+def rust_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time chunkwise's engine, called in a loop in Rust."""
     wrapped = chunkwise.wrap(dataset)
     # Binding libhdf5 happens once a process, as importing does; the chunk index is loaded
@@ -58,33 +114,34 @@ def rust_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> 
     begun = time.perf_counter()
     wrapped.prepare()
     index_s = time.perf_counter() - begun
-    result: WalkResult = wrapped.walk(walk, walk.operations, max_seconds)
+    result: WalkResult = wrapped.walk(walk, walk.operations, trial.max_seconds)
     result["latencies_s"][0] += index_s
     result["elapsed_s"] += index_s
     return result
 
 
-def h5py_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
+def h5py_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
-    return walk_in_python(dataset.__getitem__, walk, max_seconds)
+    return walk_in_python(dataset.__getitem__, walk, trial.max_seconds)
 
 
-def python_loop(dataset: h5py.Dataset, walk: _native.Walk, max_seconds: float) -> WalkResult:
+def python_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
     wrapped = chunkwise.wrap(dataset)
-    return walk_in_python(wrapped.__getitem__, walk, max_seconds)
+    return walk_in_python(wrapped.__getitem__, walk, trial.max_seconds)
 
 
 DRIVERS: dict[str, Driver] = {
     "libhdf5": libhdf5,
+    "netcdf4": netcdf4,
     "h5py": h5py_loop,
     "chunkwise": rust_loop,
     "chunkwise-py": python_loop,
 }
 # The drivers that libhdf5's chunk cache concerns.
-WITH_LIBRARY_CACHE = frozenset({"libhdf5", "h5py"})
+WITH_LIBRARY_CACHE = frozenset({"libhdf5", "h5py", "netcdf4"})
 # The drivers whose loop is compiled, with no Python inside the timed region.
-COMPILED = frozenset({"libhdf5", "chunkwise"})
+COMPILED = frozenset({"libhdf5", "netcdf4", "chunkwise"})
 
 
 def slices(hyperslab: _native.Hyperslab) -> tuple[slice, ...]:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 
 from chunkwise.advise.geometry import Walk
 from chunkwise.advise.layout import (
+    FEWEST_SLOTS,
     chunks_for_cache,
     copy_name,
     hash_slots,
     line_axis,
 )
-from chunkwise.advise.remedies import keeps_all_data, rechunk
+from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.environment import available_memory_nbytes
 from chunkwise.bench.results import Cell, Results
@@ -255,10 +256,25 @@ def _cache_nbytes(cell: Cell) -> int:
     return cell.succeeded[0].actual_cache_nbytes or 0
 
 
-def _cache_line(target: Target, held: int) -> str:
+def _cache_line(target: Target, held: int, driver: str) -> str:
     """Return the line that opens a file with a cache for so many chunks."""
     nbytes = _round_up(held * target.chunk_nbytes, 1 << 20)
+    if driver == "netcdf4":
+        return _netcdf_with(target, nbytes, hash_slots(held))
     return _open_with(target.file, nbytes, held)
+
+
+def _netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
+    fixes = larger_cache(target.file, target.dataset, nbytes, nslots)
+    return next(fix.text for fix in fixes if fix.tool in ("netCDF4", "C"))
+
+
+def _cured_with(target: Target, worst: Cell, cured: Cell) -> str:
+    """Return the line that gives the cache that was measured to help."""
+    if worst.driver == "netcdf4":
+        nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
+        return _netcdf_with(target, _cache_nbytes(cured), nslots)
+    return _open_with(target.file, _cache_nbytes(cured))
 
 
 def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
@@ -273,7 +289,7 @@ def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
         f"The chunk cache decides: '{worst.access.name}' takes "
         f"{format_seconds(_total(worst))} with {_named_cache(target, worst)}, and "
         f"{format_seconds(_total(cured))} with {_named_cache(target, cured)}.",
-        _open_with(target.file, _cache_nbytes(cured)),
+        _cured_with(target, worst, cured),
         _measured_cache(target, worst, cured),
     )
 
@@ -307,14 +323,14 @@ def _cache(
     why = f"{held}, so that reading '{worst.access.name}' {verb} each chunk about {times}."
     cured = _cured(results, worst)
     if cured is not None:
-        fix = _open_with(target.file, _cache_nbytes(cured))
+        fix = _cured_with(target, worst, cured)
         return Advice(why, fix, _measured_cache(target, worst, cured))
     assert needed is not None
     after = walk.decodes_per_chunk(needed)
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
     return Advice(
         why,
-        _cache_line(target, needed),
+        _cache_line(target, needed, worst.driver),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
     )
@@ -334,7 +350,7 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> A
     )
     if chunks * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
         effect = "each chunk once (computed, not measured)"
-        return Advice(why, _cache_line(target, chunks), effect)
+        return Advice(why, _cache_line(target, chunks, worst.driver), effect)
     return Advice(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -425,14 +441,14 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
     )
     cured = _cured(results, worst)
     if cured is not None:
-        fix = _open_with(target.file, _cache_nbytes(cured))
+        fix = _cured_with(target, worst, cured)
         return Advice(why, fix, _measured_cache(target, worst, cured))
     if target.chunks is not None:
         walk = _walk(target, worst)
         held = walk.chunks_to_cache()
         if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Advice(why, _cache_line(target, held), effect)
+            return Advice(why, _cache_line(target, held, worst.driver), effect)
     elif target.layout != "contiguous":
         return Advice(why)
     axis = line_axis(target.shape, worst.access.block)

@@ -13,7 +13,7 @@ import resource
 import signal
 import statistics
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 from h5py import h5d, h5p
@@ -27,6 +27,9 @@ from chunkwise.bench.trial import Trial
 from chunkwise.errors import ChunkwiseError
 from chunkwise.objects import encode_name, hdf5_reason
 from chunkwise.opening import open_h5
+
+if TYPE_CHECKING:
+    from chunkwise._native import NetCdfWalkResult
 
 
 def open_with_cache(file: h5py.File, trial: Trial) -> h5py.Dataset:
@@ -72,9 +75,17 @@ def measure(trial: Trial) -> dict[str, Any]:
         elements = dataset.size
         missing_filter(dataset.id.get_create_plist())  # loads plugins; the target was checked
         nslots, nbytes, w0 = dataset.id.get_access_plist().get_chunk_cache()
+        versions: dict[str, str] = {}
+        comparable = trial.comparable
         pattern = trial.pattern
         before = _spent()
-        result = drive(dataset, pattern.walk(dataset.shape), trial.max_seconds)
+        result = drive(dataset, pattern.walk(dataset.shape), trial)
+        if trial.driver == "netcdf4":
+            # The cache in force is netCDF-C's own, and its values are in the machine's order.
+            found = cast("NetCdfWalkResult", result)["chunk_cache"]
+            nslots, nbytes, w0 = found or (None, None, None)
+            versions = {"netcdf": _native.NetCdf(drivers.netcdf_library()).version}
+            comparable = comparable and bool(dataset.dtype.isnative)
         spent = [now - then for now, then in zip(_spent(), before, strict=True)]
         itemsize = dataset.id.get_type().get_size()
         # How often blocks come back to a chunk is known for walks in C order.
@@ -113,8 +124,8 @@ def measure(trial: Trial) -> dict[str, Any]:
         "actual_cache_nslots": nslots,
         "actual_cache_nbytes": nbytes,
         "actual_cache_w0": w0,
-        "checksums": result["checksums"] if trial.comparable else {},
-        "environment": environment.describe(),
+        "checksums": result["checksums"] if comparable else {},
+        "environment": {**environment.describe(), **versions},
     }
 
 

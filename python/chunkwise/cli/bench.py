@@ -56,7 +56,7 @@ Examples:
     "drivers",
     default="h5py,chunkwise-py",
     metavar="NAME,...",
-    help="libhdf5 and chunkwise are called from Rust, h5py and chunkwise-py from Python."
+    help="libhdf5, netcdf4 and chunkwise are called from Rust, h5py and chunkwise-py from Python."
     "  [default: h5py,chunkwise-py]",
 )
 @click.option(

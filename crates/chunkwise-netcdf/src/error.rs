@@ -1,0 +1,80 @@
+//! What can go wrong when binding or calling netCDF-C?
+
+use chunkwise_engine::ReadError;
+use thiserror::Error;
+
+/// Why libnetcdf could not be bound, or what it was asked for could not be done.
+///
+/// Whoever knows the file's and the variable's name adds them where they are missing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NetCdfError {
+    /// No library at that path.
+    #[error("cannot open {path} as a library: {message}")]
+    Library {
+        /// The path.
+        path: String,
+        /// What the loader said.
+        message: String,
+    },
+    /// A library that lacks a function.
+    #[error("{path} has no {symbol}: it is not netCDF-C 4.1 or later")]
+    Symbol {
+        /// The path.
+        path: String,
+        /// The function's name.
+        symbol: &'static str,
+    },
+    /// A file that netCDF-C does not open.
+    #[error("netCDF-C cannot open {file}: {message}")]
+    File {
+        /// The file.
+        file: String,
+        /// What netCDF-C said.
+        message: String,
+    },
+    /// A variable, or the group it should be in, that netCDF-C does not find.
+    #[error("netCDF-C finds no variable {variable} in {file}: {message}")]
+    Variable {
+        /// The file.
+        file: String,
+        /// The variable as it was asked for.
+        variable: String,
+        /// What netCDF-C said.
+        message: String,
+    },
+    /// Elements that are not numbers or characters.
+    #[error(
+        "{variable} in {file} has elements of type {type_name}: only numbers and characters can be walked by netCDF-C"
+    )]
+    Type {
+        /// The file.
+        file: String,
+        /// The variable as it was asked for.
+        variable: String,
+        /// The type's name in the file.
+        type_name: String,
+    },
+    /// A hyperslab that no single call of netCDF-C reads.
+    #[error(
+        "the selection has {count} blocks of {block} elements in dimension {dimension}: netCDF-C reads one block, or single elements with a stride"
+    )]
+    Blocks {
+        /// Dimension, slowest first.
+        dimension: usize,
+        /// Number of blocks.
+        count: u64,
+        /// Elements in each block.
+        block: u64,
+    },
+    /// A call that failed.
+    #[error("{call} failed: {message}")]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// What netCDF-C said.
+        message: String,
+    },
+    /// A selection that does not fit the variable or the memory.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
