@@ -214,8 +214,8 @@ def _versions(results: Results) -> str:
     environments = (m.environment for c in results.cells for m in c.succeeded)
     netcdf = next((f"netCDF-C {e['netcdf']}, " for e in environments if "netcdf" in e), "")
     return (
-        f"h5py {found['h5py']}, HDF5 {found['hdf5']} (chunk cache by default {cache}), {netcdf}zlib "
-        f"{found['zlib']}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
+        f"h5py {found['h5py']}, HDF5 {found['hdf5']} (chunk cache by default {cache}), {netcdf}"
+        f"zlib {found['zlib']}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
         f"{found['machine']}."
     )
 
