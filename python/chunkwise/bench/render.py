@@ -14,6 +14,7 @@ from chunkwise.bench.access import Access
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import Advice, explain
 from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.variants import Variant
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
 from chunkwise.words import LAYOUTS, format_seconds, format_speed
@@ -44,8 +45,11 @@ def show(results: Results, console: Console) -> None:
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
-    console.print(_table(results), highlight=False)
-    console.print()
+    for variant in results.variants:
+        if len(results.variants) > 1:
+            console.print(_stored(results, variant), highlight=False, markup=False)
+        console.print(_table(results, variant), highlight=False)
+        console.print()
     for line in _footnotes(results):
         for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
             console.print(part, highlight=False, markup=False)
@@ -71,7 +75,17 @@ def _heading(results: Results) -> list[str]:
     ]
 
 
-def _table(results: Results) -> Table:
+def _stored(results: Results, variant: Variant | None) -> str:
+    """Say how the data of a table is stored, and whether the file has it so."""
+    target = results.target
+    same = variant == Variant(target.chunks, target.filters) and results.sampled is None
+    cells = (cell for cell in results.cells if cell.variant == variant)
+    nbytes = next((m.stored_nbytes for c in cells for m in c.succeeded), None)
+    size = "" if nbytes is None else f": {format_size(nbytes)}"
+    return f"{variant}{size}{' (as stored)' if same else ' (scratch file)'}"
+
+
+def _table(results: Results, variant: Variant | None) -> Table:
     caches = len({c.cache_nbytes for c in results.cells if c.driver in WITH_LIBRARY_CACHE}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
     # Of all columns, a long block shape may fold; nothing else may lose a letter.
@@ -80,7 +94,8 @@ def _table(results: Results) -> Table:
     table.add_column("driver, cache" if caches else "driver", no_wrap=True)
     for title in ("first", "mean", "all reads", "spread", "speed"):
         table.add_column(title, justify="right", no_wrap=True)
-    for group in results.patterns():
+    for cells in results.patterns():
+        group = [cell for cell in cells if cell.variant == variant]
         total = next((c.total_operations for c in group if c.total_operations), None)
         labels = [group[0].access.name]
         spelled = _spelled(group[0].access)
@@ -158,6 +173,13 @@ def _figures(results: Results, cell: Cell) -> list[str]:
 
 def _footnotes(results: Results) -> list[str]:
     lines = []
+    if results.sampled is not None:
+        lines.append(
+            f"Sampled: {results.sampled:,} indexes of dimension 0, whole slabs of chunks spread "
+            "over the dataset; shape and times above are the sample's."
+        )
+    if len(results.variants) > 1:
+        lines.append("speed: against the first row of the same pattern in the first table.")
     bounded = [cell for cell in results.cells if cell.extrapolated]
     if bounded:
         fewest = min(bounded, key=lambda cell: cell.operations)

@@ -11,6 +11,7 @@ from chunkwise.bench.access import Access
 from chunkwise.bench.pagecache import PageCache
 from chunkwise.bench.target import Target
 from chunkwise.bench.trial import Measurement
+from chunkwise.bench.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Cell:
         In the order in which they were made; at least one.
     page_cache : str
         ``warm`` or ``cold``.
+    variant : Variant or None
+        How the data that was read is stored.
     """
 
     access: Access
@@ -61,6 +64,7 @@ class Cell:
     cache_nbytes: int | None
     measurements: tuple[Measurement, ...]
     page_cache: PageCache = "warm"
+    variant: Variant | None = None
 
     @property
     def succeeded(self) -> tuple[Measurement, ...]:
@@ -139,12 +143,21 @@ class Results:
         The budget.
     elapsed_s : float
         What the run took, everything included.
+    sampled : int or None
+        Indexes of the slowest dimension that a sample of the data has; None where all of
+        it was read.
     """
 
     target: Target
     cells: tuple[Cell, ...]
     seconds: float
     elapsed_s: float
+    sampled: int | None = None
+
+    @property
+    def variants(self) -> list[Variant | None]:
+        """How the data was stored, in order; the first is what the others are measured by."""
+        return list(dict.fromkeys(cell.variant for cell in self.cells))
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -202,6 +215,8 @@ class Results:
             "seed": cell.access.seed,
             "limit": cell.access.limit,
             "driver": cell.driver,
+            "chunks": cell.variant and cell.variant.chunks and list(cell.variant.chunks),
+            "filters": cell.variant and cell.variant.filters,
             "cache_nbytes": cell.cache_nbytes,
             "page_cache": next((m.page_cache for m in cell.succeeded), cell.page_cache),
             "repeats": len(cell.measurements),

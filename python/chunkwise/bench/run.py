@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from chunkwise.bench import access
@@ -26,6 +26,7 @@ from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.store import Store
 from chunkwise.bench.target import Target, look
 from chunkwise.bench.trial import Measurement, Trial, from_worker
+from chunkwise.bench.variants import SAMPLE_NBYTES, Variant, combine, written
 from chunkwise.errors import UsageError
 
 # Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
@@ -57,6 +58,10 @@ def run(
     worker: Sequence[str] = WORKER,
     page_caches: Sequence[PageCache] = ("warm",),
     save: str | os.PathLike[str] | None = None,
+    chunks: Sequence[str] = ("stored",),
+    filters: Sequence[str] = ("stored",),
+    sample_nbytes: int = SAMPLE_NBYTES,
+    scratch: str | None = None,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -90,6 +95,14 @@ def run(
     save : str or path, optional
         A file to which each trial is appended as it is done; trials that are in it already
         are not made again (`chunkwise.bench.store`).
+    chunks, filters : sequence of str
+        Other ways to store the data, each chunk shape with each pipeline
+        (`chunkwise.bench.variants.combine`); written to scratch files from the dataset's
+        own data.
+    sample_nbytes : int
+        Of a larger dataset such files hold a sample of at most so many bytes.
+    scratch : str, optional
+        The folder for them; None for the system's.
 
     Returns
     -------
@@ -103,31 +116,39 @@ def run(
         has been measured then.
     """
     begun = time.monotonic()
-    target = look(file, dataset)
-    plan = _plan(target, patterns, drivers, caches, repeat, seconds, page_caches)
-    # Data that lies in other files is not warmed with this one.
-    elsewhere = target.layout in ("external", "virtual")
-    page_cache = "uncontrolled" if elsewhere else warm(target.storage)
+    original = look(file, dataset)
+    variants = combine(original, chunks, filters)
     with contextlib.ExitStack() as stack:
+        # Whatever is refused is refused before anything is written.
+        _check(original, drivers, caches, repeat, seconds, page_caches)
+        making = written(original, variants, sample_nbytes, scratch, progress)
+        made = stack.enter_context(making)
+        plan = _plan(made.targets, patterns, drivers, caches, repeat, seconds, page_caches)
         store = None
         if save is not None:
-            store = stack.enter_context(contextlib.closing(Store(save, target)))
+            store = stack.enter_context(contextlib.closing(Store(save, original)))
+        pages = {}
+        for target in made.targets:
+            # Data that lies in other files is not warmed with this one.
+            elsewhere = target.layout in ("external", "virtual")
+            pages[target.file] = "uncontrolled" if elsewhere else warm(target.storage)
         deadline = begun + seconds
-        schedule = _Schedule(plan, repeat, deadline, progress, tuple(worker), page_cache, store)
+        schedule = _Schedule(plan, repeat, deadline, progress, tuple(worker), pages, store)
         cells = schedule.execute()
-    return Results(target, cells, seconds, time.monotonic() - begun)
+        # The file that the user knows, also where a sample of it was read.
+        first = replace(made.targets[0], file=original.file, storage=original.storage)
+        return Results(first, cells, seconds, time.monotonic() - begun, made.sampled)
 
 
-def _plan(
+def _check(
     target: Target,
-    patterns: Sequence[Access | str] | None,
     names: Sequence[str],
     caches: Sequence[int | None],
     repeat: int,
     seconds: float,
     page_caches: Sequence[PageCache],
-) -> list[tuple[Access, Trial]]:
-    """Spell out the combinations, pattern by pattern."""
+) -> None:
+    """Raise UsageError for what cannot be measured."""
     if repeat < 1:
         raise UsageError(f"repeat is {repeat}: measure at least once")
     if not seconds > 0:
@@ -139,10 +160,24 @@ def _plan(
     for nbytes in caches:
         check_cache(nbytes)
     _check_page_caches(page_caches, target)
-    accesses = _accesses(target, patterns)
+
+
+def _plan(
+    targets: Sequence[Target],
+    patterns: Sequence[Access | str] | None,
+    names: Sequence[str],
+    caches: Sequence[int | None],
+    repeat: int,
+    seconds: float,
+    page_caches: Sequence[PageCache],
+) -> list[tuple[Access, Trial]]:
+    """Spell out the combinations, pattern by pattern."""
+    # Variants hold the same data: what fits one fits all.
+    accesses = _accesses(targets[0], patterns)
     combinations = [
-        (one, name, nbytes, pages)
+        (one, target, name, nbytes, pages)
         for one in accesses
+        for target in targets
         for pages in dict.fromkeys(page_caches)
         for name in dict.fromkeys(names)
         for nbytes in (dict.fromkeys(caches) if name in WITH_LIBRARY_CACHE else (None,))
@@ -167,9 +202,11 @@ def _plan(
                 seed=one.seed,
                 limit=one.limit,
                 slabs=one.slabs,
+                chunks=target.chunks,
+                filters=target.filters,
             ),
         )
-        for one, name, nbytes, pages in combinations
+        for one, target, name, nbytes, pages in combinations
     ]
 
 
@@ -214,7 +251,7 @@ class _Schedule:
         deadline: float,
         progress: Progress | None,
         worker: tuple[str, ...],
-        page_cache: str,
+        pages: Mapping[str, str],
         store: Store | None = None,
     ) -> None:
         self.plan = plan
@@ -222,7 +259,7 @@ class _Schedule:
         self.deadline = deadline
         self.progress = progress
         self.worker = worker
-        self.page_cache = page_cache
+        self.pages = pages
         self.store = store
         self.done: list[list[Measurement]] = [
             store.done(trial)[:repeat] if store else [] for _, trial in plan
@@ -247,7 +284,14 @@ class _Schedule:
                     for index in group:
                         self._measure(index, max(SHORTEST_TIMEOUT_S, 3 * self.took_s[index]))
         return tuple(
-            Cell(one, trial.driver, trial.cache_nbytes, tuple(measurements), trial.page_cache)
+            Cell(
+                one,
+                trial.driver,
+                trial.cache_nbytes,
+                tuple(measurements),
+                trial.page_cache,
+                Variant(trial.chunks, trial.filters),
+            )
             for (one, trial), measurements in zip(self.plan, self.done, strict=True)
         )
 
@@ -269,7 +313,7 @@ class _Schedule:
         measurement = measure_in_worker(trial, self.worker)
         self.took_s[index] = time.monotonic() - begun
         if trial.page_cache == "warm":
-            measurement = replace(measurement, page_cache=self.page_cache)
+            measurement = replace(measurement, page_cache=self.pages[trial.file])
         measurement = replace(measurement, repeat=repeat)
         if self.store is not None:
             self.store.add(measurement)

@@ -21,8 +21,9 @@ from chunkwise.objects import printable
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
-# How long a trial may take depends on what else is measured: it is no part of what it is.
-_BOUNDS: Final = ("max_seconds", "timeout_s")
+# How long a trial may take depends on what else is measured, and a variant's file is another
+# one each time: neither is a part of what a trial is.
+_BOUNDS: Final = ("max_seconds", "timeout_s", "file")
 
 
 class Store:

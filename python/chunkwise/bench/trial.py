@@ -29,6 +29,10 @@ class Trial:
         The access pattern's name.
     block : tuple of int
         Its block shape in elements.
+    chunks : tuple of int or None
+        How the data that is read is chunked; None for data that is not.
+    filters : str
+        Its pipeline.
     page_cache : str
         ``warm``, or ``cold``: the worker drops the file from memory first.
     warm_first : bool
@@ -70,6 +74,8 @@ class Trial:
     slabs: tuple[Hyperslab, ...] | None = None
     page_cache: PageCache = "warm"
     warm_first: bool = False
+    chunks: tuple[int, ...] | None = None
+    filters: str = "none"
 
     @property
     def pattern(self) -> Access:
@@ -83,9 +89,10 @@ class Trial:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Trial:
         """Undo `to_json`."""
-        order, slabs = values.get("order"), values.get("slabs")
+        order, slabs, chunks = (values.get(name) for name in ("order", "slabs", "chunks"))
         tuples = {
             "block": tuple(values["block"]),
+            "chunks": None if chunks is None else tuple(chunks),
             "order": None if order is None else tuple(order),
             "slabs": None if slabs is None else tuple(tuple(map(tuple, slab)) for slab in slabs),
         }
@@ -135,6 +142,8 @@ class Measurement:
         Processor seconds of all threads during the walk, checksums included.
     decoded_chunks : int or None
         Chunks that chunkwise decoded; None for the other drivers.
+    stored_nbytes : int or None
+        Bytes that the data takes in its file (H5Dget_storage_size).
     peak_rss_nbytes : int or None
         The worker's peak memory, Python and libraries included.
     actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
@@ -165,6 +174,7 @@ class Measurement:
     storage_nbytes: int | None = None
     cpu_s: float | None = None
     decoded_chunks: int | None = None
+    stored_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None

@@ -114,6 +114,7 @@ def measure(trial: Trial) -> dict[str, Any]:
         "p99_s": latencies[math.ceil(0.99 * len(latencies)) - 1],
         "storage_nbytes": int(storage_nbytes) if told else None,
         "cpu_s": cpu_s,
+        "stored_nbytes": stored_nbytes,
         "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
         "page_cache": pagecache.verdict(
             int(share * stored_nbytes), int(storage_nbytes) if told else None

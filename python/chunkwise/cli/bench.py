@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import TYPE_CHECKING, cast
 
@@ -26,6 +27,7 @@ Examples:
   chunkwise bench data.h5 name --access row=1x1x717 --cache default,16MiB
   chunkwise bench data.h5 name --access line:0 --access line:0@random
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
+  chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
   chunkwise bench data.h5 name --page-cache warm,cold
   chunkwise bench data.h5 name --budget 600 --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
@@ -81,6 +83,29 @@ Examples:
     help="Time for the whole run; what would take longer is estimated and marked ~.",
 )
 @click.option(
+    "--chunk",
+    "chunks",
+    default="stored",
+    metavar="SHAPE,...",
+    help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
+    "contiguous, stored.  [default: stored]",
+)
+@click.option(
+    "--filter",
+    "filters",
+    default="stored",
+    metavar="FILTERS,...",
+    help="Compare with other filters: such as none, deflate:1, shuffle+deflate:6, szip:nn:32, "
+    "stored.  [default: stored]",
+)
+@click.option(
+    "--sample",
+    default="1GiB",
+    show_default=True,
+    help="Of a larger dataset, write a sample of so many bytes: whole slabs of chunks.",
+)
+@click.option("--scratch", metavar="FOLDER", help="Where to write them.  [default: the system's]")
+@click.option(
     "--page-cache",
     "pages",
     default="warm",
@@ -97,6 +122,10 @@ def command(
     drivers: str,
     repeat: int,
     seconds: float,
+    chunks: str,
+    filters: str,
+    sample: str,
+    scratch: str | None,
     pages: str,
     save: str | None,
     as_json: bool,
@@ -114,6 +143,8 @@ def command(
         )
     texts = _listed("default" if caches is None else caches)
     sizes = [None if text == "default" else parse_size(text) for text in texts]
+    # As Ctrl-C does: what was written for the run goes, and its worker ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     progress = Console(stderr=True)
     with progress.status("warming the page cache") as status:
         results = bench.run(
@@ -127,6 +158,10 @@ def command(
             progress=status.update if progress.is_terminal else None,
             page_caches=cast("list[PageCache]", _listed(pages)),
             save=save,
+            chunks=_listed(chunks),
+            filters=_listed(filters),
+            sample_nbytes=parse_size(sample),
+            scratch=scratch,
         )
     if as_json:
         click.echo(json.dumps(render.as_json(results), indent=1))
