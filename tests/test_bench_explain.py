@@ -18,7 +18,8 @@ from chunkwise.advise.layout import (
 )
 from chunkwise.bench import Results, Target, explain
 from chunkwise.bench.access import Access
-from chunkwise.bench.explain import Advice, _decodes
+from chunkwise.bench.advice import Advice
+from chunkwise.bench.explain import _decodes
 from chunkwise.bench.results import Cell
 from chunkwise.bench.trial import Measurement, Trial
 from chunkwise.words import format_ratio, format_seconds, format_speed

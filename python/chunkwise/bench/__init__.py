@@ -5,7 +5,8 @@
 """
 
 from chunkwise.bench.access import Access
-from chunkwise.bench.explain import Advice, explain
+from chunkwise.bench.advice import Advice
+from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Results
 from chunkwise.bench.run import run
 from chunkwise.bench.target import Target

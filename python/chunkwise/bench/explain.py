@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from chunkwise.advise.geometry import Walk
 from chunkwise.advise.layout import (
@@ -20,11 +20,13 @@ from chunkwise.advise.layout import (
     hash_slots,
     line_axis,
 )
-from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk, refilter
+from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk
+from chunkwise.bench.advice import Advice
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.environment import available_memory_nbytes
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
+from chunkwise.bench.verified import pipelines, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.words import LAYOUTS, format_ratio, format_seconds
 
@@ -46,26 +48,6 @@ LARGEST_CACHE_NBYTES = 512 << 20
 MUCH_FASTER = 5.0
 
 
-@dataclass(frozen=True)
-class Advice:
-    """The answer that a run gives.
-
-    Attributes
-    ----------
-    why : str
-        One sentence.
-    fix : str or None
-        A line of Python or a shell command, or a command and the line that its
-        output is to be opened with; None if nothing needs to be done.
-    effect : str or None
-        What the fix changes, and whether that was measured or computed.
-    """
-
-    why: str
-    fix: str | None = None
-    effect: str | None = None
-
-
 def explain(results: Results) -> Advice | None:
     """Find the run's worst pattern, its cause and its remedy.
 
@@ -81,52 +63,7 @@ def explain(results: Results) -> Advice | None:
     # About the data as the first variant has it, by default the one stored.
     first = [cell for cell in alike.cells if cell.variant == alike.cells[0].variant]
     advice = _explain(replace(alike, cells=tuple(first)))
-    return None if advice is None else _verified(advice, alike)
-
-
-def _verified(advice: Advice, results: Results) -> Advice:
-    """Offer other chunks or filters in the place of what was only computed, if measured."""
-    first, *others = results.variants
-    worst = max(
-        (c for c in results.cells if c.variant == first and c.driver in WITH_LIBRARY_CACHE),
-        key=_total,
-        default=None,
-    )
-    if worst is None or not others:
-        return advice
-    rivals = [
-        cell
-        for cell in results.cells
-        if cell.variant in others
-        and (cell.access, cell.driver, cell.cache_nbytes)
-        == (worst.access, worst.driver, worst.cache_nbytes)
-        and cell.total_s
-    ]
-    best = min(rivals, key=_total, default=None)
-    if best is None or best.variant is None or _total(worst) < SLOW * _total(best):
-        return advice
-    target, variant = results.target, best.variant
-    gained = f"all reads of '{worst.access.name}' {format_ratio(_total(worst) / _total(best))}"
-    effect = f"measured: {gained} as fast, stored as {variant}"
-    if variant.chunks is None:
-        return replace(advice, fix=None, effect=effect)
-    fixes = (
-        refilter(
-            target.file,
-            target.dataset,
-            variant.filters,
-            stored=target.filters,
-            chunks=variant.chunks,
-            chunked=variant.chunks == target.chunks,
-        )
-        if variant.filters != target.filters
-        else rechunk(target.file, target.dataset, variant.chunks, variant.filters)
-    )
-    kept = [f for f in fixes if not f.writing and keeps_all_data(f, _pipelines(target))]
-    # nccopy would not be told of chunks and filters at once.
-    both = variant.filters != target.filters and variant.chunks != target.chunks
-    texts = [fix.text for fix in kept if not (both and fix.tool == "nccopy")]
-    return replace(advice, fix=texts[0] if texts else str(variant), effect=effect)
+    return None if advice is None else verified(advice, alike)
 
 
 def _explain(results: Results) -> Advice | None:
@@ -429,7 +366,7 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
         return Advice(
             why,
             effect="no h5repack is offered: it may lack a filter of this file "
-            f"({', '.join(_pipelines(target))}), and then leaves that data out",
+            f"({', '.join(pipelines(target))}), and then leaves that data out",
         )
     after = Walk(target.shape, block, chunks)
     if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
@@ -457,7 +394,7 @@ def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str 
     commands = [
         fix.text
         for fix in fixes
-        if fix.tool in ("nccopy", "h5repack") and keeps_all_data(fix, _pipelines(target))
+        if fix.tool in ("nccopy", "h5repack") and keeps_all_data(fix, pipelines(target))
     ]
     if not commands:
         return None
@@ -466,10 +403,6 @@ def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str 
     nbytes = _round_up(needed_nbytes, 1 << 20)
     held = -(-nbytes // (math.prod(chunks) * target.itemsize))
     return f"{commands[0]}\n{_open_with(copy_name(target.file), nbytes, held)}"
-
-
-def _pipelines(target: Target) -> list[str]:
-    return sorted({target.filters, *target.file_filters} - {"none"})
 
 
 def _stored(target: Target) -> str:

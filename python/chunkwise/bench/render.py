@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.bench.access import Access
+from chunkwise.bench.advice import Advice
 from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
-from chunkwise.bench.explain import Advice, explain
+from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.variants import Variant
 from chunkwise.grammar import format_shape, format_size
