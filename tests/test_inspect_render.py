@@ -109,7 +109,7 @@ def test_heading_tells_format_and_what_opening_takes() -> None:
         "2.0 KiB free, remembered",
         "its writer left it marked as open (write and swmr)",
         "metadata: 446.1 KiB in 43 places, 18 blocks of 1 MiB",
-        "3 requests to open the file, 1,210 to list it, 97 more for chunk indexes",
+        "3 requests to open the file, 1,210 to list it (337.6 KiB), 97 more for chunk indexes",
         "12.1 KiB unaccounted for",
     ):
         assert words in text

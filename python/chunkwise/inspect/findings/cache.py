@@ -10,7 +10,7 @@ import h5py
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import Walk
-from chunkwise.advise.layout import hash_slots
+from chunkwise.advise.layout import hash_slots, line_axis
 from chunkwise.advise.readers import NETCDF_C, Reader, this_process
 from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
 from chunkwise.grammar import format_shape, format_size
@@ -301,8 +301,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
     facts = subject.facts
     assert facts.chunks is not None
     assert facts.shape is not None
-    reach = [b / n if n > 1 else 0.0 for b, n in zip(block, facts.shape, strict=True)]
-    offered = offered_chunks(subject, reach.index(max(reach)))
+    offered = offered_chunks(subject, line_axis(facts.shape, block))
     nbytes = math.prod(offered) * facts.itemsize
     largest = max(each.cache_nbytes for each in affected)
     after = Walk(facts.shape, block, offered).decodes_per_chunk(largest // nbytes)

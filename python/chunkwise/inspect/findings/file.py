@@ -14,6 +14,7 @@ from chunkwise.inspect.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspect.finding import Finding, Severity
 from chunkwise.inspect.findings.papers import OCCAM
 from chunkwise.inspect.findings.subject import FileCheck
+from chunkwise.words import format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from
 # 20 ms in the same region to 200 ms from elsewhere.
@@ -215,7 +216,7 @@ def _may_repack(facts: FileFacts) -> bool:
 
 
 def _wait(requests: int) -> str:
-    return f"{requests * _REQUEST_S:.1f} s"
+    return format_seconds(requests * _REQUEST_S)
 
 
 # --- space -----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def metadata_words(found: MetadataFacts) -> str:
         f"metadata: {format_size(found.nbytes)} in {counted(found.extents, 'place')}, "
         f"{counted(found.blocks, 'block')} of 1 MiB; "
         f"{counted(found.open_requests, 'request')} to open the file, "
-        f"{found.list_requests:,} to list it"
+        f"{found.list_requests:,} to list it ({format_size(found.list_nbytes)})"
     )
     if found.index_requests:
         words += f", {found.index_requests:,} more for chunk indexes"
