@@ -26,4 +26,4 @@ pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
 pub use limits::{default_cache_nbytes, thread_limit};
 pub use process::{cache_stats, thread_count};
 pub use storage::{FileStorage, MemoryStorage, Storage};
-pub use walk::{WalkBounds, WalkRecord, time_walk};
+pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};

@@ -1,14 +1,15 @@
-//! How long does it take to read an array selection by selection?
+//! How long does it take to read, or to write, an array selection by selection?
 //!
-//! The timed loop of `chunkwise bench`, without Python inside: the same for the
-//! engine and, in `chunkwise-libhdf5`, for `H5Dread`.
+//! The timed loops of `chunkwise bench`, without Python inside: the same for the
+//! engine and, in other crates, for `H5Dread`, `H5Dwrite`, `nc_get_vara` and `nc_put_vara`.
 
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
-use chunkwise_select::{Hyperslab, Walk};
+use chunkwise_select::{ChunkGrid, Hyperslab, Plan, Walk};
 
 use crate::ReadError;
+use crate::scatter::{SharedResult, copy_strip};
 
 /// When a walk ends, if not with its last block.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,24 @@ pub struct WalkRecord {
     pub checksums: Vec<(u64, u32)>,
 }
 
+/// What was written, and what it took besides the writes themselves.
+///
+/// A library may keep what it is given until it has to let go of it: only together do the
+/// figures say what writing costs.
+#[derive(Debug, Clone, Default)]
+pub struct WriteRecord {
+    /// The writes; its checksums are of the bytes that were given to be written.
+    pub walk: WalkRecord,
+    /// Seconds to create the file and the dataset.
+    pub create_s: f64,
+    /// Seconds to hand everything to the system (`H5Fflush`, `nc_sync`).
+    pub flush_s: f64,
+    /// Seconds to close the dataset and the file.
+    pub close_s: f64,
+    /// Seconds until the system has it on storage (`fsync`).
+    pub sync_s: f64,
+}
+
 /// Latencies beyond this many are not kept.
 pub const MOST_LATENCIES: usize = 100_000;
 
@@ -52,6 +71,77 @@ pub fn time_walk<E: From<ReadError>>(
     element_size: usize,
     bounds: WalkBounds,
     mut read: impl FnMut(&Hyperslab, &mut [u8]) -> Result<(), E>,
+) -> Result<WalkRecord, E> {
+    time_each(walk, element_size, bounds, |number, slab, buffer| {
+        if number > 0 {
+            // What a read leaves untouched must not show the one before; not timed.
+            buffer.fill(0);
+        }
+        let begun = Instant::now();
+        read(slab, buffer)?;
+        Ok(begun.elapsed())
+    })
+}
+
+/// Write the selections of `walk` one after another.
+///
+/// `data` are all elements of an array of `shape`, in C order.  `write` is given a
+/// selection and its elements, gathered outside the timed region; checksums are taken of
+/// those, outside of it as well.
+///
+/// # Errors
+/// What `write` gives, or when `data` is not of that shape, or a selection does not fit it
+/// or into memory.
+pub fn time_writes<E: From<ReadError>>(
+    walk: &Walk,
+    element_size: usize,
+    shape: &[u64],
+    data: &[u8],
+    bounds: WalkBounds,
+    mut write: impl FnMut(&Hyperslab, &[u8]) -> Result<(), E>,
+) -> Result<WalkRecord, E> {
+    time_each(walk, element_size, bounds, |_, slab, buffer| {
+        gather(shape, data, element_size, slab, buffer)?;
+        let begun = Instant::now();
+        write(slab, buffer)?;
+        Ok(begun.elapsed())
+    })
+}
+
+/// Copy the elements of `slab`, in C order, out of an array of `shape`.
+///
+/// # Errors
+/// When `data` is not of that shape, or the selection does not fit it or `out`.
+pub fn gather(
+    shape: &[u64],
+    data: &[u8],
+    element_size: usize,
+    slab: &Hyperslab,
+    out: &mut [u8],
+) -> Result<(), ReadError> {
+    // The array is one chunk, of which the selection takes a part.
+    let grid = ChunkGrid::new(shape, shape)?;
+    let plan = Plan::new(&grid, slab)?;
+    let result = SharedResult::new(out);
+    let mut copied = Some(());
+    for task in plan.tasks() {
+        task.for_each_strip(|strip| {
+            // SAFETY: this thread alone has the result.
+            let one = unsafe { copy_strip(data, &result, &strip, element_size) };
+            copied = copied.and(one);
+        });
+    }
+    copied.ok_or(ReadError::Select(chunkwise_select::SelectError::Overflow(
+        "elements of the data to be written",
+    )))
+}
+
+/// The loop of both: `work` fills or uses up the buffer and says how long that took.
+fn time_each<E: From<ReadError>>(
+    walk: &Walk,
+    element_size: usize,
+    bounds: WalkBounds,
+    mut work: impl FnMut(u64, &Hyperslab, &mut [u8]) -> Result<Duration, E>,
 ) -> Result<WalkRecord, E> {
     let mut record = WalkRecord { total_operations: walk.len(), ..WalkRecord::default() };
     if walk.is_empty() {
@@ -73,13 +163,7 @@ pub fn time_walk<E: From<ReadError>>(
         let Some(slab) = walk.get(number) else { break };
         let nbytes = nbytes_of(slab.len().map_err(ReadError::from)?)?;
         let out = &mut buffer[..nbytes];
-        if number > 0 {
-            // What a read leaves untouched must not show the one before; not timed.
-            out.fill(0);
-        }
-        let begun = Instant::now();
-        read(&slab, out)?;
-        let took = begun.elapsed();
+        let took = work(number, &slab, out)?;
         elapsed += took;
         if record.latencies_s.len() < MOST_LATENCIES {
             record.latencies_s.push(took.as_secs_f64());

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::{fmt, io};
 
 use chunkwise_engine::FileStorage;
+use chunkwise_loader::Loaded;
 use parking_lot::Mutex;
 
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
@@ -56,7 +57,7 @@ impl Library {
     pub fn from_handle(path: &str, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
         // Looking a name up through a handle searches the module and then everything it
         // depends on, in the order in which the loader resolved them.
-        Self::bind(path, libc::RTLD_NOW | libc::RTLD_NOLOAD, lock)
+        Self::bind(path, Loaded::find(path), lock)
     }
 
     /// Load the libhdf5 at `path`, or use it when it is loaded already.
@@ -64,7 +65,7 @@ impl Library {
     /// # Errors
     /// When there is no library at `path`, or it is not libhdf5 1.10.5 or later.
     pub fn from_path(path: &str, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
-        Self::bind(path, libc::RTLD_NOW | libc::RTLD_LOCAL, lock)
+        Self::bind(path, Loaded::open(path), lock)
     }
 
     /// The one libhdf5 that this process has loaded.
@@ -75,7 +76,7 @@ impl Library {
         let mut paths = loaded_libraries();
         match (paths.pop(), paths.is_empty()) {
             (None, _) => Err(BindError::None),
-            (Some(path), true) => Self::bind(&path, libc::RTLD_NOW | libc::RTLD_NOLOAD, lock),
+            (Some(path), true) => Self::bind(&path, Loaded::find(&path), lock),
             (Some(path), false) => {
                 paths.push(path);
                 Err(BindError::Several(paths))
@@ -83,21 +84,14 @@ impl Library {
         }
     }
 
-    fn bind(path: &str, flags: c_int, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
-        let open_error = |message: String| BindError::Open { path: path.to_string(), message };
-        let name = CString::new(path).map_err(|error| open_error(error.to_string()))?;
-        // SAFETY: a valid string; loading libhdf5 runs only its own initialisers.  The
-        // handle is never closed, so that the functions stay valid for good: unloading
-        // libhdf5 under its users would be unsound.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };
-        if handle.is_null() {
-            return Err(open_error(loader_message()));
-        }
-        let symbol = |symbol: &'static str| match CString::new(symbol) {
-            // SAFETY: a live handle and a valid string.
-            Ok(symbol) => unsafe { libc::dlsym(handle, symbol.as_ptr()) },
-            Err(_) => std::ptr::null_mut(),
-        };
+    fn bind(
+        path: &str,
+        loaded: Result<Loaded, String>,
+        lock: Box<dyn LibraryLock>,
+    ) -> Result<Self, BindError> {
+        let loaded =
+            loaded.map_err(|message| BindError::Open { path: path.to_string(), message })?;
+        let symbol = |symbol: &'static str| loaded.symbol(symbol);
         let mut bound = Err(BindError::None);
         lock.with(&mut || {
             // SAFETY: the library is never unloaded, and its lock is held.
@@ -264,18 +258,6 @@ impl Api {
     pub(crate) fn checked(&self, call: &'static str, status: c_int) -> Result<c_int, BindError> {
         if status < 0 { Err(self.failed(call)) } else { Ok(status) }
     }
-}
-
-/// The loader's last message.
-fn loader_message() -> String {
-    // SAFETY: dlerror gives null or a string valid until the next call in this thread.
-    let text = unsafe { libc::dlerror() };
-    if text.is_null() {
-        // With RTLD_NOLOAD there is no message when the library is just not loaded.
-        return "it is not loaded in this process".to_string();
-    }
-    // SAFETY: as above, not null.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// Paths of the libhdf5 libraries mapped into this process, without the high-level and

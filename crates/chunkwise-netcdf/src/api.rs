@@ -39,8 +39,16 @@ macro_rules! functions {
             /// # Safety
             /// What the library has under these names must be netCDF-C's functions.
             pub(crate) unsafe fn resolve(
-                library: &crate::library::Loaded,
+                library: &chunkwise_loader::Loaded,
             ) -> Result<Self, crate::NetCdfError> {
+                let look_up = |symbol: &'static str| {
+                    let found = library.symbol(symbol);
+                    if found.is_null() {
+                        let path = library.path().to_string();
+                        return Err(crate::NetCdfError::Symbol { path, symbol });
+                    }
+                    Ok(found)
+                };
                 Ok(Self {
                     // SAFETY: the symbol of that name has that signature in every
                     // netCDF-C from 4.1 on, and is never unloaded.
@@ -48,7 +56,7 @@ macro_rules! functions {
                         std::mem::transmute::<
                             *mut std::ffi::c_void,
                             unsafe extern "C" fn($($arg),*) -> $ret,
-                        >(library.symbol(stringify!($function))?)
+                        >(look_up(stringify!($function))?)
                     },)*
                 })
             }

@@ -1,10 +1,10 @@
 //! Which libnetcdf is called, and how is it found?
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, c_void};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
+use chunkwise_loader::Loaded;
 use parking_lot::Mutex;
 
 use crate::NetCdfError;
@@ -40,14 +40,15 @@ impl NetCdf {
     /// # Errors
     /// When there is no library at `path`, or it is not netCDF-C 4.1 or later.
     pub fn open(path: &str) -> Result<Arc<Self>, NetCdfError> {
-        let loaded = Loaded::open(path)?;
+        let loaded = Loaded::open(path)
+            .map_err(|message| NetCdfError::Library { path: path.to_string(), message })?;
         // SAFETY: a library that has all these names is netCDF-C.
         let api = unsafe { Api::resolve(&loaded)? };
-        let set_error_printer = loaded.symbol("H5Eset_auto2").ok().map(|found| {
-            // SAFETY: libhdf5's function of that name, found through what depends on it,
-            // has this signature since 1.8.
-            unsafe { std::mem::transmute::<*mut c_void, SetErrorPrinter>(found) }
-        });
+        let found = loaded.symbol("H5Eset_auto2");
+        // SAFETY: libhdf5's function of that name, found through what depends on it, has
+        // this signature since 1.8.
+        let set_error_printer = (!found.is_null())
+            .then(|| unsafe { std::mem::transmute::<*mut c_void, SetErrorPrinter>(found) });
         // SAFETY: it takes nothing, and gives a constant.
         let said = unsafe { (api.nc_inq_libvers)() };
         let said = if said.is_null() {
@@ -86,78 +87,6 @@ impl NetCdf {
 /// The number in what `nc_inq_libvers` says: `4.9.0 of Jul 18 2022 17:02:46 $`.
 fn number_of(said: &str) -> &str {
     said.split_whitespace().next().unwrap_or("unknown").trim_matches('"')
-}
-
-/// A library in this process; never unloaded, so that its functions stay valid.
-pub(crate) struct Loaded {
-    handle: *mut c_void,
-    path: String,
-}
-
-impl Loaded {
-    /// Load the library at `path`, or find it where it is loaded already.
-    pub(crate) fn open(path: &str) -> Result<Self, NetCdfError> {
-        let handle = load(path, &mut Vec::new());
-        let path = path.to_string();
-        match handle {
-            Ok(handle) => Ok(Self { handle, path }),
-            Err(message) => Err(NetCdfError::Library { path, message }),
-        }
-    }
-
-    /// Where `symbol` lies; never null.
-    pub(crate) fn symbol(&self, symbol: &'static str) -> Result<*mut c_void, NetCdfError> {
-        let missing = || NetCdfError::Symbol { path: self.path.clone(), symbol };
-        let name = CString::new(symbol).map_err(|_| missing())?;
-        // SAFETY: a live handle and a valid string.
-        let found = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
-        if found.is_null() { Err(missing()) } else { Ok(found) }
-    }
-}
-
-/// Load a library, and before it those of its folder that the loader misses.
-///
-/// The libraries of a Python wheel do not say where the others are: only the extension
-/// module that uses them does.  The loader takes what is loaded already by its name.
-/// `tried` are the libraries that were loaded for that reason.
-fn load(path: &str, tried: &mut Vec<String>) -> Result<*mut c_void, String> {
-    let name = CString::new(path).map_err(|reason| reason.to_string())?;
-    loop {
-        // SAFETY: a valid string; loading libnetcdf runs only its own initialisers and
-        // those of what it depends on.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if !handle.is_null() {
-            return Ok(handle);
-        }
-        let message = loader_message();
-        match missed_neighbour(path, &message) {
-            Some(neighbour) if !tried.contains(&neighbour) => {
-                tried.push(neighbour.clone());
-                load(&neighbour, tried)?;
-            }
-            _ => return Err(message),
-        }
-    }
-}
-
-/// The library beside `path` that the loader says it misses:
-/// `libhdf5-ba270836.so.310: cannot open shared object file: ...`.
-fn missed_neighbour(path: &str, message: &str) -> Option<String> {
-    let (missed, _) = message.split_once(':')?;
-    let (folder, _) = path.rsplit_once('/')?;
-    let neighbour = format!("{folder}/{missed}");
-    (!missed.contains('/') && Path::new(&neighbour).is_file()).then_some(neighbour)
-}
-
-/// The loader's last message.
-fn loader_message() -> String {
-    // SAFETY: dlerror gives null or a string valid until the next call in this thread.
-    let text = unsafe { libc::dlerror() };
-    if text.is_null() {
-        return "the loader gave no reason".to_string();
-    }
-    // SAFETY: as above, not null.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

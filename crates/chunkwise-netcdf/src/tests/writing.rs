@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::NetCdf;
 use crate::api::functions;
-use crate::library::Loaded;
+use chunkwise_loader::Loaded;
 
 functions! {
     /// What only tests need.

@@ -1,0 +1,82 @@
+//! The timed loops: what is written is what a NumPy slice would give, whatever the walk.
+
+use std::time::Duration;
+
+use chunkwise_engine::{ReadError, WalkBounds, gather, time_walk, time_writes};
+use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
+use proptest::prelude::*;
+
+const FREE: WalkBounds = WalkBounds { max_operations: u64::MAX, max_time: Duration::MAX };
+
+fn place(shape: &[u64], at: &[u64]) -> usize {
+    shape.iter().zip(at).fold(0, |place, (n, i)| place * *n as usize + *i as usize)
+}
+
+/// Every element of a selection in C order, one by one.
+fn elements(slab: &Hyperslab) -> Vec<Vec<u64>> {
+    slab.axes().iter().fold(vec![Vec::new()], |found, axis| {
+        found
+            .iter()
+            .flat_map(|at| {
+                (0..axis.len()).map(move |i| [at.as_slice(), &[axis.index_of(i)]].concat())
+            })
+            .collect()
+    })
+}
+
+prop_compose! {
+    fn arrays()(dims in prop::collection::vec((1..7u64, 1..7u64), 1..4))
+        -> (Vec<u64>, Vec<u64>) {
+        dims.into_iter().map(|(n, b)| (n, b.min(n))).unzip()
+    }
+}
+
+proptest! {
+    #[test]
+    fn writing_all_blocks_in_any_order_copies_the_array(
+        (shape, block) in arrays(), seed in any::<u64>(), size in 1..5usize,
+    ) {
+        let count = shape.iter().product::<u64>() as usize;
+        let data: Vec<u8> = (0..count * size).map(|i| (i * 31 % 251) as u8).collect();
+        let mut copy = vec![0u8; data.len()];
+        let walk = BlockWalk::ordered(&shape, &block, Order::Random { seed }, None).unwrap();
+        let walk = Walk::Blocks(Box::new(walk));
+        let written = time_writes(&walk, size, &shape, &data, FREE, |slab, bytes| {
+            for (element, at) in bytes.chunks_exact(size).zip(elements(slab)) {
+                copy[place(&shape, &at) * size..][..size].copy_from_slice(element);
+            }
+            Ok::<(), ReadError>(())
+        }).unwrap();
+        prop_assert_eq!(&copy, &data);
+        prop_assert_eq!(written.selected_nbytes as usize, data.len());
+        // Reading the same walk meets the same bytes in the same order.
+        let read = time_walk(&walk, size, FREE, |slab, out| {
+            gather(&shape, &data, size, slab, out)
+        }).unwrap();
+        prop_assert_eq!(read.checksums, written.checksums);
+    }
+
+    #[test]
+    fn strided_selections_are_gathered_in_c_order(
+        n in 1..40u64, start in 0..10u64, stride in 1..5u64, block in 1..4u64,
+    ) {
+        let stride = stride.max(block);
+        prop_assume!(start + block <= n);
+        let count = (n - start - block) / stride + 1;
+        let slab = Hyperslab::new(&[n], &[start], &[stride], &[count], &[block]).unwrap();
+        let data: Vec<u8> = (0..n as u8).collect();
+        let mut out = vec![0; slab.len().unwrap() as usize];
+        gather(&[n], &data, 1, &slab, &mut out).unwrap();
+        let wanted: Vec<u8> = elements(&slab).iter().map(|at| at[0] as u8).collect();
+        prop_assert_eq!(out, wanted);
+    }
+}
+
+#[test]
+fn data_of_another_shape_is_an_error() {
+    let slab = Hyperslab::all(&[4, 5]);
+    let mut out = [0u8; 20];
+    assert!(gather(&[4, 5], &[0; 19], 1, &slab, &mut out).is_err());
+    assert!(gather(&[20], &[0; 20], 1, &slab, &mut out).is_err());
+    assert!(gather(&[4, 5], &[0; 20], 1, &slab, &mut out[..19]).is_err());
+}

@@ -1,0 +1,133 @@
+//! How is a C library found and loaded at run time?
+//!
+//! Nothing of chunkwise links libhdf5 or netCDF-C: there is one right library for a
+//! handle, and the version of another is something to be measured.
+
+use std::ffi::{CStr, CString, c_void};
+use std::path::Path;
+
+/// A library in this process; never unloaded, so that its functions stay valid.
+#[derive(Debug)]
+pub struct Loaded {
+    handle: *mut c_void,
+    path: String,
+}
+
+impl Loaded {
+    /// Load the library at `path`, or find it where it is loaded already.
+    ///
+    /// Libraries that it needs and the loader does not find are looked for beside it, so
+    /// that a library of a Python wheel (`h5py.libs/`, `netcdf4.libs/`) can be given as
+    /// it is.  Its functions are not offered to what is loaded later.
+    ///
+    /// # Errors
+    /// The loader's own words: no such file, another architecture, no library at all.
+    pub fn open(path: &str) -> Result<Self, String> {
+        let handle = load(path, &mut Vec::new())?;
+        Ok(Self { handle, path: path.to_string() })
+    }
+
+    /// The library or module at `path` that is loaded already.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn find(path: &str) -> Result<Self, String> {
+        let handle = dlopen(path, libc::RTLD_NOW | libc::RTLD_NOLOAD)?;
+        Ok(Self { handle, path: path.to_string() })
+    }
+
+    /// Where `symbol` lies, in the library or, after it, in what it depends on; null where
+    /// nowhere.
+    pub fn symbol(&self, symbol: &str) -> *mut c_void {
+        let Ok(name) = CString::new(symbol) else { return std::ptr::null_mut() };
+        // SAFETY: a live handle and a valid string.
+        unsafe { libc::dlsym(self.handle, name.as_ptr()) }
+    }
+
+    /// The path that was given.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Load a library, and before it those of its folder that the loader misses.
+///
+/// The libraries of a Python wheel do not say where the others are: only the extension
+/// module that uses them does.  The loader takes what is loaded already by its name.
+/// `tried` are the libraries that were loaded for that reason.
+fn load(path: &str, tried: &mut Vec<String>) -> Result<*mut c_void, String> {
+    loop {
+        let message = match dlopen(path, libc::RTLD_NOW | libc::RTLD_LOCAL) {
+            Ok(handle) => return Ok(handle),
+            Err(message) => message,
+        };
+        match missed_neighbour(path, &message) {
+            Some(neighbour) if !tried.contains(&neighbour) => {
+                tried.push(neighbour.clone());
+                load(&neighbour, tried)?;
+            }
+            _ => return Err(message),
+        }
+    }
+}
+
+fn dlopen(path: &str, flags: libc::c_int) -> Result<*mut c_void, String> {
+    let name = CString::new(path).map_err(|reason| reason.to_string())?;
+    // SAFETY: a valid string; loading a library runs only its own initialisers and those
+    // of what it depends on.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };
+    if handle.is_null() { Err(loader_message()) } else { Ok(handle) }
+}
+
+/// The library beside `path` that the loader says it misses:
+/// `libhdf5-ba270836.so.310: cannot open shared object file: ...`.
+fn missed_neighbour(path: &str, message: &str) -> Option<String> {
+    let (missed, _) = message.split_once(':')?;
+    let (folder, _) = path.rsplit_once('/')?;
+    let neighbour = format!("{folder}/{missed}");
+    (!missed.contains('/') && Path::new(&neighbour).is_file()).then_some(neighbour)
+}
+
+/// The loader's last message.
+fn loader_message() -> String {
+    // SAFETY: dlerror gives null or a string valid until the next call in this thread.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        // With RTLD_NOLOAD there is no message when the library is just not loaded.
+        return "it is not loaded in this process".to_string();
+    }
+    // SAFETY: as above, not null.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_beside_the_library_is_a_neighbour() {
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/nothing.so");
+        let missed = |name| missed_neighbour(here, &format!("{name}: cannot open"));
+        assert!(missed("lib.rs").is_some_and(|path| path.ends_with("/src/lib.rs")));
+        assert_eq!(missed("gone.so"), None);
+        assert_eq!(missed("../src/lib.rs"), None);
+        assert_eq!(missed_neighbour("nothing.so", "lib.rs: cannot open"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_has_a_reason() {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
+        for path in ["/nowhere/libnothing.so", source, "a\0b"] {
+            assert!(Loaded::open(path).is_err_and(|message| !message.is_empty()), "{path}");
+        }
+        assert!(Loaded::find("/nowhere/libnothing.so").is_err_and(|message| !message.is_empty()));
+    }
+
+    #[test]
+    fn a_name_that_is_nowhere_is_null() {
+        let this = Loaded::open("libc.so.6").unwrap_or_else(|why| unreachable!("{why}"));
+        assert!(this.symbol("no_such_function_anywhere").is_null());
+        assert!(this.symbol("a\0b").is_null());
+        assert!(!this.symbol("dlsym").is_null() || !this.symbol("malloc").is_null());
+    }
+}
