@@ -18,6 +18,7 @@ import table8
 from rich.console import Console
 
 from chunkwise.bench.render import WIDTH
+from chunkwise.cli.progress import showing
 from chunkwise.errors import ChunkwiseError
 from chunkwise.inspect import inspect
 
@@ -112,9 +113,8 @@ def paper() -> None:
         f"      --access {table8.ROW} --cache 1MiB,3MiB,default --driver libhdf5,chunkwise\n",
         flush=True,
     )
-    progress = Console(stderr=True)
-    with progress.status("measuring") as status:
-        found = table8.measure(FOLDER, status.update if progress.is_terminal else None)
+    with showing(Console(stderr=True)) as progress:
+        found = table8.measure(FOLDER, progress)
     saved = FOLDER / "table8.json"
     saved.write_text(table8.to_json(found), encoding="utf-8")
     table8.show(found, Console(width=None if sys.stdout.isatty() else WIDTH))

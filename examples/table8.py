@@ -26,6 +26,8 @@ from rich.text import Text
 
 from chunkwise import bench
 from chunkwise.bench.results import Cell
+from chunkwise.bench.schedule import Step
+from chunkwise.bench.space import Space
 from chunkwise.grammar import format_size
 
 DATASET = "/All_Data/CrIS-SDR_All/ES_ImaginaryLW"
@@ -155,7 +157,7 @@ class Report:
     records: tuple[dict[str, Any], ...]
 
 
-def measure(folder: Path, progress: Callable[[str], None] | None = None) -> Report:
+def measure(folder: Path, progress: Callable[[Step], None] | None = None) -> Report:
     """Time all cases on the three files in `folder`, within 50 seconds.
 
     Raises
@@ -167,12 +169,19 @@ def measure(folder: Path, progress: Callable[[str], None] | None = None) -> Repo
     return report(
         [
             bench.run(
-                folder / file, DATASET, patterns, drivers, caches,
-                seconds=seconds, progress=progress,
+                folder / file,
+                DATASET,
+                Space.of(
+                    access=patterns,
+                    driver=drivers,
+                    cache=["default" if nbytes is None else str(nbytes) for nbytes in caches],
+                ),
+                seconds=seconds,
+                progress=progress,
             )
             for file, patterns, caches, seconds in RUNS
         ]
-    )  # fmt: skip
+    )
 
 
 def report(results: Iterable[bench.Results]) -> Report:

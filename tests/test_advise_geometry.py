@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise.advise.geometry import Census, Walk
-from chunkwise.bench.extrapolate import total_seconds
+from chunkwise.trials.extrapolate import total_seconds
 
 AXIS = st.integers(1, 14).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(1, n), st.integers(1, n + 2))

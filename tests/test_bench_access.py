@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.bench import access, drivers
+from chunkwise.bench import access
 from chunkwise.bench.access import Access, count
-from chunkwise.bench.trial import Trial
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.trials import in_python
+from chunkwise.trials.trial import Trial
 
 EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
@@ -34,7 +35,7 @@ def test_blocks_tile_the_array_exactly_once(case: tuple[list[int], tuple[int, ..
         touched = np.zeros(shape, dtype=int)
         firsts = []
         for number in range(walk.operations):
-            touched[drivers.slices(walk[number])] += 1
+            touched[in_python.slices(walk[number])] += 1
             firsts.append(tuple(walk[number][0]))
         assert (touched == 1).all()
         assert len(firsts) == count(shape, block)
@@ -138,7 +139,7 @@ def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
     assert pattern.name == f"list:{path}"
     walk = pattern.walk((3, 4, 5))
     data = np.arange(60).reshape(3, 4, 5)
-    read = [data[drivers.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
+    read = [data[in_python.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
     assert read == [data[0, :, 1:3].ravel().tolist(), data[2, 0:4:2, 4].ravel().tolist()]
     path.write_text("\n")
     with pytest.raises(UsageError, match="0 selections"):

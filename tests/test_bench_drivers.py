@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise._native import Walk
-from chunkwise.bench import drivers
+from chunkwise.trials import in_python
 
 MS = 1_000_000
 
@@ -44,7 +44,7 @@ class Array:
 def walk(costs_ms: list[float], max_seconds: float, n: int = 100) -> Any:
     clock = Clock()
     array = Array(np.arange(n, dtype=">i4"), clock, costs_ms)
-    return drivers.walk_in_python(array.__getitem__, Walk((n,), (1,)), max_seconds, clock)
+    return in_python.walk_in_python(array.__getitem__, Walk((n,), (1,)), max_seconds, clock)
 
 
 def test_a_walk_within_its_time_is_whole() -> None:
@@ -63,7 +63,7 @@ def test_a_walk_is_bounded() -> None:
 
 
 def test_a_dear_first_read_is_not_the_only_one() -> None:
-    assert walk([30.0, 1.0], 0.01)["operations"] == drivers.FEWEST_OPERATIONS
+    assert walk([30.0, 1.0], 0.01)["operations"] == in_python.FEWEST_OPERATIONS
 
 
 def test_unless_it_takes_far_too_long() -> None:
@@ -88,7 +88,7 @@ def test_checksums_are_those_of_the_bytes_read(
         read.append(data[selection].tobytes())
         return data[selection]
 
-    result = drivers.walk_in_python(reader, Walk(shape, block), 60.0)
+    result = in_python.walk_in_python(reader, Walk(shape, block), 60.0)
     expected = {
         k: zlib.crc32(b"".join(read[:k]))
         for k in range(1, len(read) + 1)

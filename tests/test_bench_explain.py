@@ -20,8 +20,9 @@ from chunkwise.bench import Results, Target, explain
 from chunkwise.bench.access import Access
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.explain import _decodes
+from chunkwise.bench.planning import trial_of
 from chunkwise.bench.results import Cell
-from chunkwise.bench.trial import Measurement, Trial
+from chunkwise.trials.trial import Measurement
 from chunkwise.words import format_ratio, format_seconds, format_speed
 
 CUBE = Target(
@@ -58,8 +59,9 @@ def cell(
     cache_nbytes: int = 8 << 20,
     first_s: float = 0.01,
     median_s: float | None = None,
+    asked: int | None = None,
 ) -> Cell:
-    trial = Trial(target.file, target.dataset, access.name, access.block, driver)
+    trial = trial_of(target, access, driver, cache_nbytes=asked)
     measurement = Measurement(
         trial,
         "ok",
@@ -71,7 +73,7 @@ def cell(
         actual_cache_nslots=8191,
         actual_cache_nbytes=cache_nbytes,
     )
-    return Cell(access, driver, None, (measurement,))
+    return Cell(access, trial, (measurement,))
 
 
 def advise(target: Target, *cells: Cell) -> Advice:
@@ -190,22 +192,22 @@ def test_chunks_without_filters_that_are_not_cached_are_read_in_pieces() -> None
 
 
 def test_patterns_are_compared_at_the_same_cache() -> None:
-    slow = replace(cell(CRIS, ROW, 345.0, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    slow = cell(CRIS, ROW, 345.0, cache_nbytes=1 << 20, asked=1 << 20)
     fast = cell(CRIS, ROW, 0.4)
-    whole = replace(cell(CRIS, WHOLE, 0.36, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    whole = cell(CRIS, WHOLE, 0.36, cache_nbytes=1 << 20, asked=1 << 20)
     advice = advise(CRIS, fast, slow, whole)
     assert "1,080 times" in advice.why
 
 
 def test_the_cache_of_the_collapse_is_named_and_what_cured_it() -> None:
     slow, whole = (
-        replace(cell(CRIS, access, total, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+        cell(CRIS, access, total, cache_nbytes=1 << 20, asked=1 << 20)
         for access, total in ((ROW, 345.0), (WHOLE, 0.36))
     )
     alone = advise(CRIS, slow, whole)
     assert "(1.0 MiB, as asked for; by default 8.0 MiB)" in alone.why
     assert "computed, not measured" in (alone.effect or "")
-    enough = replace(cell(CRIS, ROW, 0.345, cache_nbytes=3 << 20), cache_nbytes=3 << 20)
+    enough = cell(CRIS, ROW, 0.345, cache_nbytes=3 << 20, asked=3 << 20)
     default = cell(CRIS, ROW, 0.3)
     cured = advise(CRIS, slow, enough, default, whole)
     assert cured.fix == 'h5py.File("cris.h5", rdcc_nbytes=3 * 2**20)'
@@ -215,9 +217,9 @@ def test_the_cache_of_the_collapse_is_named_and_what_cured_it() -> None:
 
 
 def test_a_cache_that_was_measured_to_help_comes_before_another_layout() -> None:
-    slow = replace(cell(CUBE, LINE, 1000.0, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
-    cured = replace(cell(CUBE, LINE, 4.0, cache_nbytes=1 << 30), cache_nbytes=1 << 30)
-    whole = replace(cell(CUBE, ALL, 3.5, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    slow = cell(CUBE, LINE, 1000.0, cache_nbytes=1 << 20, asked=1 << 20)
+    cured = cell(CUBE, LINE, 4.0, cache_nbytes=1 << 30, asked=1 << 30)
+    whole = cell(CUBE, ALL, 3.5, cache_nbytes=1 << 20, asked=1 << 20)
     advice = advise(CUBE, slow, cured, whole)
     assert "rdcc_nbytes=" in (advice.fix or "")
     assert "250 times as fast" in (advice.effect or "")
@@ -298,7 +300,7 @@ def test_another_cache_is_named_with_one_pattern_only() -> None:
     target = replace(CUBE, shape=(200, 300, 400), chunks=(1, 300, 400))
     line = Access("line", (200, 1, 1))
     cells = [
-        replace(cell(target, line, total, cache_nbytes=nbytes), cache_nbytes=asked)
+        cell(target, line, total, cache_nbytes=nbytes, asked=asked)
         for total, nbytes, asked in (
             (600.0, 1 << 20, 1 << 20),
             (590.0, 8 << 20, None),
@@ -310,7 +312,7 @@ def test_another_cache_is_named_with_one_pattern_only() -> None:
     assert "measured with a chunk cache of 128.0 MiB" in (advice.effect or "")
     assert "1,000 times as fast" in (advice.effect or "")
     # Also where the shapes do not say why.
-    slow = replace(cell(target, STEP, 9.0, cache_nbytes=1 << 20), cache_nbytes=1 << 20)
+    slow = cell(target, STEP, 9.0, cache_nbytes=1 << 20, asked=1 << 20)
     odd = advise(target, slow, cell(target, STEP, 1.0))
     assert "chunk cache decides" in odd.why
     assert "8.0 MiB (the default)" in odd.why

@@ -17,12 +17,16 @@ import numpy as np
 import pytest
 
 from chunkwise import bench
-from chunkwise.bench.pagecache import drop, storage_nbytes, verdict, warm
+from chunkwise.bench.libraries import WORKER
+from chunkwise.bench.planning import trial_of
 from chunkwise.bench.results import spread
-from chunkwise.bench.run import WORKER, measure_in_worker
+from chunkwise.bench.schedule import Step, measure_in_worker
+from chunkwise.bench.space import Space
 from chunkwise.bench.target import look
-from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
+from chunkwise.trials.pattern import Access
+from chunkwise.trials.trial import Measurement, Trial, from_worker
 
 # Stand-ins for the worker: each reads the trial and ends in its own way.
 READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
@@ -55,7 +59,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trial(file: Path) -> Trial:
-    return Trial(str(file), "g/cube", "step", (1, 10, 8), "h5py", timeout_s=60.0)
+    return trial_of(look(file, "g/cube"), Access("step", (1, 10, 8)), "h5py", timeout_s=60.0)
 
 
 def test_a_trial_survives_json(trial: Trial) -> None:
@@ -83,7 +87,9 @@ def test_every_driver_reads_the_same_bytes(file: Path, driver: str, dataset: str
     with h5py.File(file) as f:
         raw = f[dataset][...].tobytes()
     measurement = measure_in_worker(
-        Trial(str(file), dataset, "part", (5, 10, 8), driver, max_seconds=60, timeout_s=60)
+        trial_of(
+            look(file, dataset), Access("part", (5, 10, 8)), driver, max_seconds=60, timeout_s=60
+        )
     )
     assert measurement.status == "ok", measurement.error
     # Blocks of whole leading indexes follow one another as the array's bytes do.
@@ -93,13 +99,22 @@ def test_every_driver_reads_the_same_bytes(file: Path, driver: str, dataset: str
 @pytest.mark.parametrize(
     ("nbytes", "nslots", "w0"), [(None, None, None), (1 << 20, None, None), (123_456, 77, 0.5)]
 )
+@pytest.mark.parametrize("driver", ["h5py", "libhdf5"])
 def test_the_cache_asked_for_is_the_cache_in_force(
-    file: Path, nbytes: int | None, nslots: int | None, w0: float | None
+    file: Path, driver: str, nbytes: int | None, nslots: int | None, w0: float | None
 ) -> None:
     with h5py.File(file) as f:
         defaults = f["g/cube"].id.get_access_plist().get_chunk_cache()
     measurement = measure_in_worker(
-        Trial(str(file), "g/cube", "all", (12, 10, 8), "h5py", nbytes, nslots, w0, timeout_s=60)
+        trial_of(
+            look(file, "g/cube"),
+            Access("all", (12, 10, 8)),
+            driver,
+            cache_nbytes=nbytes,
+            cache_nslots=nslots,
+            cache_w0=w0,
+            timeout_s=60,
+        )
     )
     actual = (
         measurement.actual_cache_nslots,
@@ -142,7 +157,7 @@ def test_a_worker_that_hangs_is_stopped(tmp_path: Path) -> None:
 
 
 def test_errors_inside_the_worker_are_told(file: Path) -> None:
-    measurement = measure_in_worker(Trial(str(file), "gone", "step", (1,), "h5py"))
+    measurement = measure_in_worker(Trial(str(file), "gone", "step", (1,), "h5py", shape=(1,)))
     assert measurement.status == "failed"
     assert measurement.error is not None
     assert "Traceback" not in measurement.error
@@ -151,7 +166,11 @@ def test_errors_inside_the_worker_are_told(file: Path) -> None:
 def test_differing_bytes_are_found(file: Path) -> None:
     code = "n = 12; checksums = {'1': 5, '12': 7 if trial['driver'] == 'h5py' else 8}; " + ANSWER
     results = bench.run(
-        file, "g/cube", ["step=1x10x8"], ["h5py", "libhdf5"], repeat=1, worker=stand_in(code)
+        file,
+        "g/cube",
+        space=Space.of(access=["step=1x10x8"], driver=["h5py", "libhdf5"]),
+        repeat=1,
+        worker=stand_in(code),
     )
     (mismatch,) = results.mismatches
     assert (mismatch.first, mismatch.second, mismatch.operations) == ("h5py", "libhdf5", 12)
@@ -167,8 +186,7 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
         results = bench.run(
             file,
             "g/cube",
-            ["step=1x10x8"],
-            ["h5py", "libhdf5"],
+            space=Space.of(access=["step=1x10x8"], driver=["h5py", "libhdf5"]),
             repeat=1,
             worker=stand_in(code.replace("LAST", last)),
         )
@@ -178,7 +196,11 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
 def test_a_failing_driver_leaves_the_others_their_figures(file: Path) -> None:
     code = "trial['driver'] == 'libhdf5' and os.abort(); n = 12; checksums = {'12': 1}; " + ANSWER
     results = bench.run(
-        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, worker=stand_in(code)
+        file,
+        "g/cube",
+        space=Space.of(access=["all"], driver=["h5py", "libhdf5"]),
+        repeat=2,
+        worker=stand_in(code),
     )
     good, bad = results.cells
     assert len(good.succeeded) == 2
@@ -191,7 +213,9 @@ def test_a_failing_driver_leaves_the_others_their_figures(file: Path) -> None:
 @pytest.mark.parametrize("pattern", ["1x3x8@f", "line:0@random", "random:9", "[::3, 1:9:2, 5]"])
 def test_every_driver_reads_the_same_in_any_order(file: Path, pattern: str) -> None:
     drivers = ["libhdf5", "chunkwise", "h5py", "chunkwise-py"]
-    results = bench.run(file, "g/cube", [pattern], drivers, repeat=1, seconds=20)
+    results = bench.run(
+        file, "g/cube", space=Space.of(access=[pattern], driver=drivers), repeat=1, seconds=20
+    )
     assert [cell.problem for cell in results.cells] == [None] * 4
     assert results.compared == 4
     assert results.mismatches == []
@@ -202,7 +226,10 @@ def test_a_list_of_selections_is_read_by_every_driver(file: Path, tmp_path: Path
     chosen = tmp_path / "chosen.txt"
     chosen.write_text("[0, :, 2]\n[4:9:2, 3, :]\n")
     results = bench.run(
-        file, "g/cube", [f"list:{chosen}"], ["libhdf5", "chunkwise", "h5py"], repeat=1
+        file,
+        "g/cube",
+        space=Space.of(access=[f"list:{chosen}"], driver=["libhdf5", "chunkwise", "h5py"]),
+        repeat=1,
     )
     assert [cell.operations for cell in results.cells] == [2, 2, 2]
     assert results.mismatches == []
@@ -219,7 +246,12 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         made[:] = np.arange(600).reshape(30, 20)
     drivers = ["netcdf4", "libhdf5", "chunkwise"]
     for pattern in ("4x20", "line:0@random", "[::3, 2:9]"):
-        results = bench.run(path, "g/t", [pattern], drivers, [None, 2 << 20], repeat=1)
+        results = bench.run(
+            path,
+            "g/t",
+            space=Space.of(access=[pattern], driver=drivers, cache=["default", "2MiB"]),
+            repeat=1,
+        )
         assert [cell.problem for cell in results.cells] == [None] * 5
         assert results.compared == 5
         assert results.mismatches == []
@@ -235,7 +267,9 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
         made.createDimension("x", 30)
         made.createVariable("t", ">i4", ("x",), endian="big", chunksizes=(7,))[:] = range(30)
     path = file.with_suffix(".nc")
-    results = bench.run(path, "t", ["all"], ["netcdf4", "libhdf5"], repeat=1)
+    results = bench.run(
+        path, "t", space=Space.of(access=["all"], driver=["netcdf4", "libhdf5"]), repeat=1
+    )
     assert [cell.problem for cell in results.cells] == [None, None]
     assert (results.compared, results.mismatches) == (0, [])
 
@@ -243,26 +277,27 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
 def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
     with h5py.File(file, "r+") as f:
         f.create_dataset("names", data=np.full((10,), b"abc"), chunks=(5,))
-    results = bench.run(file, "names", ["all"], ["netcdf4", "h5py"], repeat=1)
+    results = bench.run(
+        file, "names", space=Space.of(access=["all"], driver=["netcdf4", "h5py"]), repeat=1
+    )
     refused, read = results.cells
     assert refused.problem is not None
-    assert "netCDF-C reads numbers" in (refused.problem.error or "")
+    assert "netCDF-C reads and writes numbers" in (refused.problem.error or "")
     assert read.problem is None
 
 
 def test_trials_alternate(file: Path) -> None:
-    seen: list[str] = []
+    seen: list[Step] = []
     code = "n = 12; checksums = {'12': 1}; " + ANSWER
     bench.run(
         file,
         "g/cube",
-        ["all", "step=1x10x8"],
-        ["h5py", "libhdf5"],
+        space=Space.of(access=["all", "step=1x10x8"], driver=["h5py", "libhdf5"]),
         repeat=2,
         progress=seen.append,
         worker=stand_in(code),
     )
-    assert [line.partition(",")[0] for line in seen] == [
+    assert [step.text.partition(",")[0] for step in seen if step.total] == [
         "all: h5py",
         "all: libhdf5",
         "step: h5py",
@@ -275,9 +310,9 @@ def test_the_cache_concerns_only_those_who_use_it(file: Path) -> None:
     results = bench.run(
         file,
         "g/cube",
-        ["all"],
-        ["libhdf5", "h5py", "chunkwise"],
-        caches=[None, 1 << 20],
+        space=Space.of(
+            access=["all"], driver=["libhdf5", "h5py", "chunkwise"], cache=["default", "1MiB"]
+        ),
         repeat=1,
         worker=stand_in(code),
     )
@@ -291,7 +326,8 @@ def test_the_cache_concerns_only_those_who_use_it(file: Path) -> None:
 
 
 def test_a_walk_that_is_cut_short_is_marked(file: Path) -> None:
-    trial = Trial(str(file), "g/cube", "element", (1, 1, 1), "h5py", max_seconds=1e-9)
+    element = Access("element", (1, 1, 1))
+    trial = trial_of(look(file, "g/cube"), element, "h5py", max_seconds=1e-9)
     measurement = measure_in_worker(trial)
     assert measurement.status == "ok", measurement.error
     assert measurement.extrapolated
@@ -310,7 +346,7 @@ def test_the_largest_chunked_dataset_is_taken(file: Path) -> None:
 
 
 def test_padding_is_not_compared(file: Path) -> None:
-    results = bench.run(file, "padded", ["all"], ["h5py"], repeat=2)
+    results = bench.run(file, "padded", space=Space.of(access=["all"], driver=["h5py"]), repeat=2)
     assert not results.target.comparable
     assert results.cells[0].succeeded
     assert results.compared == 0
@@ -337,7 +373,7 @@ def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
         with pytest.raises(UsageError, match="needs filter 33333"):
             bench.run(path, "x", repeat=1)
     else:
-        results = bench.run(path, "x", ["all"], ["h5py"], repeat=1)
+        results = bench.run(path, "x", space=Space.of(access=["all"], driver=["h5py"]), repeat=1)
         assert results.cells[0].problem is None
 
 
@@ -363,11 +399,11 @@ def test_layouts_are_named_truly(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
     never = stand_in("os.abort()")
     with pytest.raises(UsageError, match="unknown driver 'netcdf'"):
-        bench.run(file, drivers=["netcdf"], worker=never)
+        bench.run(file, space=Space.of(driver=["netcdf"]), worker=never)
     with pytest.raises(UsageError, match="cache of 0 bytes"):
-        bench.run(file, caches=[0], worker=never)
+        bench.run(file, space=Space.of(cache=["0"]), worker=never)
     with pytest.raises(SelectionError, match="has 3"):
-        bench.run(file, patterns=["1x1"], worker=never)
+        bench.run(file, space=Space.of(access=["1x1"]), worker=never)
     with pytest.raises(UsageError, match="repeat"):
         bench.run(file, repeat=0, worker=never)
     with pytest.raises(UsageError, match="seconds"):
@@ -376,7 +412,7 @@ def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
 
 def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warm(str(file)) == "warm"
-    monkeypatch.setattr("chunkwise.bench.pagecache.available_memory_nbytes", lambda: 100)
+    monkeypatch.setattr("chunkwise.trials.pagecache.available_memory_nbytes", lambda: 100)
     assert warm(str(file)) == "uncontrolled"
 
 
@@ -393,7 +429,12 @@ def test_a_cold_trial_reads_from_storage(tmp_path: Path) -> None:
     if before is None or after is None or after == before:
         pytest.skip("this file system keeps what it is told to forget")
     results = bench.run(
-        path, "x", ["all"], ["h5py", "chunkwise-py"], repeat=2, page_caches=["warm", "cold"]
+        path,
+        "x",
+        space=Space.of(
+            access=["all"], driver=["h5py", "chunkwise-py"], page_cache=["warm", "cold"]
+        ),
+        repeat=2,
     )
     assert [cell.page_cache for cell in results.cells] == ["warm", "warm", "cold", "cold"]
     assert results.mismatches == []
@@ -434,42 +475,72 @@ def test_spread_is_that_of_paper_001() -> None:
 
 def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    first = bench.run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved)
+    first = bench.run(
+        file,
+        "g/cube",
+        space=Space.of(access=["all"], driver=["h5py", "libhdf5"]),
+        repeat=2,
+        save=saved,
+    )
     lines = saved.read_text().splitlines()
     assert len(lines) == 1 + 4
     # Killed while the last trial was being written.
     saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
-    made: list[str] = []
+    made: list[Step] = []
     again = bench.run(
-        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
+        file,
+        "g/cube",
+        space=Space.of(access=["all"], driver=["h5py", "libhdf5"]),
+        repeat=2,
+        save=saved,
+        progress=made.append,
     )
-    assert len(made) == 1
+    assert len([step for step in made if step.total]) == 1
     assert len(saved.read_text().splitlines()) == 1 + 4
     assert [len(cell.measurements) for cell in again.cells] == [2, 2]
     kept = first.records[:3]
     assert [record for record in again.records if record in kept] == kept
     # With all of it done, nothing is measured.
     bench.run(
-        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
+        file,
+        "g/cube",
+        space=Space.of(access=["all"], driver=["h5py", "libhdf5"]),
+        repeat=2,
+        save=saved,
+        progress=made.append,
     )
-    assert len(made) == 1
+    assert len([step for step in made if step.total]) == 1
 
 
 def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=saved)
+    bench.run(
+        file, "g/cube", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=saved
+    )
     with pytest.raises(UsageError, match="another file or dataset \\(dataset differ\\)"):
-        bench.run(file, "plain", ["all"], ["h5py"], repeat=1, save=saved)
+        bench.run(
+            file, "plain", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=saved
+        )
     os.utime(file, (1, 1))
     with pytest.raises(UsageError, match="mtime_ns differ"):
-        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=saved)
+        bench.run(
+            file, "g/cube", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=saved
+        )
     other = tmp_path / "notes.txt"
     other.write_text("words\n")
     with pytest.raises(UsageError, match="not a file of trials"):
-        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=other)
+        bench.run(
+            file, "g/cube", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=other
+        )
     assert other.read_text() == "words\n"
     with pytest.raises(UsageError, match="cannot be used for results"):
-        bench.run(file, "g/cube", ["all"], ["h5py"], repeat=1, save=tmp_path / "no" / "folder")
+        bench.run(
+            file,
+            "g/cube",
+            space=Space.of(access=["all"], driver=["h5py"]),
+            repeat=1,
+            save=tmp_path / "no" / "folder",
+        )
 
 
 def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
@@ -477,8 +548,8 @@ def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     child = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     parent = (
-        "from chunkwise.bench.run import measure_in_worker\n"
-        "from chunkwise.bench.trial import Trial\n"
+        "from chunkwise.bench.schedule import measure_in_worker\n"
+        "from chunkwise.trials.trial import Trial\n"
         f"measure_in_worker(Trial('f', 'd', 'a', (1,), 'h5py', timeout_s=600),"
         f" {stand_in(child)!r})"
     )

@@ -14,12 +14,18 @@ import pytest
 
 from chunkwise import bench
 from chunkwise.bench import explain
-from chunkwise.bench.target import look
-from chunkwise.bench.variants import Variant, combine, written
+from chunkwise.bench.schedule import Step
+from chunkwise.bench.space import Space
+from chunkwise.bench.target import Target, look
+from chunkwise.bench.variants import Variant, prepared, variant_of
 from chunkwise.errors import UsageError
 
 SHAPE = (40, 30, 20)
 DATA = np.arange(40 * 30 * 20, dtype=">i4").reshape(SHAPE)
+
+
+def combine(target: Target, chunks: list[str], filters: list[str]) -> list[Variant]:
+    return list(dict.fromkeys(variant_of(target, c, f) for c in chunks for f in filters))
 
 
 @pytest.fixture
@@ -67,10 +73,10 @@ def test_variants_hold_the_same_data_and_go_away(file: Path, tmp_path: Path) -> 
     variants += combine(target, ["contiguous"], ["none"])
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with written(target, variants, scratch=str(scratch)) as made:
+    with prepared(target, variants, scratch=str(scratch)) as made:
         assert made.sampled is None
-        assert made.targets[0] == target
-        for variant, each in zip(variants, made.targets, strict=True):
+        assert made.reading[variants[0]] == target
+        for variant, each in made.reading.items():
             assert Variant(each.chunks, each.filters) == variant
             with h5py.File(each.file) as f:
                 assert f["g/x"].id.get_type().equal(h5py.h5t.STD_I32BE)
@@ -83,14 +89,16 @@ def test_a_sample_is_whole_slabs_spread_over_the_data(file: Path) -> None:
     target = look(file, "g/x")
     # Three slabs of 4 of the 40 indexes.
     sample = 3 * 4 * 30 * 20 * 4 + 100
-    with written(target, combine(target, ["stored", "1x30x20"], ["none"]), sample) as made:
+    variants = combine(target, ["stored", "1x30x20"], ["none"])
+    with prepared(target, variants, sample_nbytes=sample) as made:
         assert made.sampled == 12
-        for each in made.targets:
+        for each in made.reading.values():
             assert each.shape == (12, 30, 20)
             with h5py.File(each.file) as f:
                 rows = [*range(4), *range(12, 16), *range(24, 28)]
                 assert np.array_equal(f["g/x"][...], DATA[rows])
-    with pytest.raises(UsageError, match="give a larger --sample"), written(target, [], 100):
+    too_small = prepared(target, variants, sample_nbytes=100)
+    with pytest.raises(UsageError, match="give a larger --sample"), too_small:
         pass
 
 
@@ -99,20 +107,23 @@ def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("chunkwise.bench.variants.shutil.disk_usage", lambda _: usage)
     target = look(file, "g/x")
     with pytest.raises(UsageError, match="name a folder with --scratch"):
-        bench.run(file, "g/x", ["all"], chunks=["1x30x20"], repeat=1)
+        bench.run(file, "g/x", space=Space.of(access=["all"], chunk=["1x30x20"]), repeat=1)
     # What is stored already needs none.
-    with written(target, combine(target, ["stored"], ["stored"])) as made:
-        assert made.targets == (target,)
+    (stored,) = combine(target, ["stored"], ["stored"])
+    with prepared(target, [stored]) as made:
+        assert made.reading == {stored: target}
 
 
 def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
     results = bench.run(
         file,
         "g/x",
-        ["line:0", "all"],
-        ["libhdf5", "h5py"],
-        chunks=["stored", "40x5x5"],
-        filters=["stored", "none"],
+        space=Space.of(
+            access=["line:0", "all"],
+            driver=["libhdf5", "h5py"],
+            chunk=["stored", "40x5x5"],
+            filter=["stored", "none"],
+        ),
         repeat=1,
         seconds=60,
         save=tmp_path / "trials.jsonl",
@@ -128,19 +139,21 @@ def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
     assert by_variant[(4, 30, 20), "none"] == DATA.nbytes
     assert by_variant[(4, 30, 20), "shuffle+deflate:1"] < DATA.nbytes
     # Scratch files are others each time, and the trials the same.
-    made: list[str] = []
+    made: list[Step] = []
     bench.run(
         file,
         "g/x",
-        ["line:0", "all"],
-        ["libhdf5", "h5py"],
-        chunks=["stored", "40x5x5"],
-        filters=["stored", "none"],
+        space=Space.of(
+            access=["line:0", "all"],
+            driver=["libhdf5", "h5py"],
+            chunk=["stored", "40x5x5"],
+            filter=["stored", "none"],
+        ),
         repeat=1,
         save=tmp_path / "trials.jsonl",
         progress=made.append,
     )
-    assert [line for line in made if not line.startswith("writing")] == []
+    assert [step for step in made if step.total] == []
 
 
 def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
@@ -151,10 +164,9 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     results = bench.run(
         path,
         "x",
-        ["1x1x200"],
-        ["libhdf5"],
-        [1 << 20],
-        chunks=["stored", "1x200x200"],
+        space=Space.of(
+            access=["1x1x200"], driver=["libhdf5"], cache=["1MiB"], chunk=["stored", "1x200x200"]
+        ),
         repeat=1,
         seconds=10,
     )

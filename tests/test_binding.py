@@ -131,7 +131,7 @@ READ = """
 import sys
 import h5py, numpy as np, chunkwise
 # Not ru_maxrss, which on Linux survives exec.
-from chunkwise.bench.environment import peak_rss_nbytes as peak
+from chunkwise.trials.environment import peak_rss_nbytes as peak
 with h5py.File(sys.argv[1]) as f:
     d = chunkwise.wrap(f["d"])
     chunkwise.thread_count()

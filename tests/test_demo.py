@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from chunkwise.bench import Access, Measurement, Results, Target, Trial
+from chunkwise.bench import Access, Measurement, Results, Target
+from chunkwise.bench.planning import trial_of
 from chunkwise.bench.results import Cell
 from chunkwise.sample import write
 
@@ -71,12 +72,14 @@ def canned(default_cache: int = 8 << 20, status: Any = "ok") -> list[Results]:
                 for cache in caches if driver == "libhdf5" else (None,):
                     total = seconds(name, access, driver, cache)
                     done = 25 if total > 100 else TOTALS[access]
-                    trial = Trial(target.file, target.dataset, access, BLOCKS[access], driver)
+                    trial = trial_of(
+                        target, Access(access, BLOCKS[access]), driver, cache_nbytes=cache
+                    )
                     measured = Measurement(
                         trial, status, operations=done, total_operations=TOTALS[access],
                         total_s=total, extrapolated=total > 100, environment=ENVIRONMENT,
                     )  # fmt: skip
-                    cells.append(Cell(Access(access, BLOCKS[access]), driver, cache, (measured,)))
+                    cells.append(Cell(Access(access, BLOCKS[access]), trial, (measured,)))
         runs.append(Results(target, tuple(cells), 10.0, 5.0))
     return runs
 

@@ -5,11 +5,18 @@
 ...     field = f["group/temperature"][0]
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chunkwise._lazy import attach
 from chunkwise._native import __version__, cache_stats, thread_count
-from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError
-from chunkwise.file import File, Group, open
-from chunkwise.selection import Selection, hyperslab
+
+if TYPE_CHECKING:
+    from chunkwise.dataset import Dataset, wrap
+    from chunkwise.file import File, Group, open
+    from chunkwise.selection import Selection, hyperslab
 
 __all__ = [
     "ChunkwiseError",
@@ -24,3 +31,18 @@ __all__ = [
     "thread_count",
     "wrap",
 ]
+
+# Where a name comes from that needs h5py: imported when it is first asked for, so that a
+# worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
+_LATER = {
+    "Dataset": "chunkwise.dataset",
+    "File": "chunkwise.file",
+    "Group": "chunkwise.file",
+    "Selection": "chunkwise.selection",
+    "hyperslab": "chunkwise.selection",
+    "open": "chunkwise.file",
+    "wrap": "chunkwise.dataset",
+}
+
+
+__getattr__ = attach(__name__, _LATER)

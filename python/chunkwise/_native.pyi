@@ -29,6 +29,29 @@ class WalkResult(TypedDict):
     latencies_s: list[float]
     checksums: dict[int, int]
 
+class EngineWalkResult(WalkResult, total=False):
+    """The same by chunkwise, and why libhdf5 had to read; missing where it had not."""
+
+    fallback: str
+
+class WriteResult(WalkResult):
+    """What a timed walk that writes measured.
+
+    The seconds of `WalkResult` are those of the writes; then the seconds to create the
+    file and the dataset, to flush, to close both, and to have the system put the file on
+    storage (fsync).
+    """
+
+    create_s: float
+    flush_s: float
+    close_s: float
+    sync_s: float
+
+class HDF5WriteResult(WriteResult):
+    """The same by libhdf5, and the slots, bytes and w0 of the cache in force."""
+
+    chunk_cache: tuple[int, int, float]
+
 class ChunkCensus(TypedDict):
     """What is common to the stored chunks of a dataset.
 
@@ -184,18 +207,62 @@ def count_chunks(
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
 
-def walk_libhdf5(
-    library: Library,
-    dataset_id: int,
-    memory_type_id: int,
-    itemsize: int,
-    walk: Walk,
-    max_operations: int,
-    max_seconds: float,
-) -> WalkResult:
-    """Read selection by selection with H5Dread, in a loop without Python.
+@final
+class OpenDataset:
+    """A dataset opened for reading, without h5py, in any libhdf5; closed with the object.
 
-    Stops after
-    `max_operations` operations, or when the timed reads reach `max_seconds`
-    (at least one operation is always done).
+    `properties` are those of `chunkwise.trials.trial.Trial.properties`: what is missing or
+    None stays as the library has it.  HDF5 gives all handles of a file the properties of
+    the first, so that it must not be open in this library already.  Raises
+    `FileFormatError`; ValueError for a property that there is not.
+    """
+
+    def __new__(
+        cls, library: Library, path: str, name: str, properties: dict[str, Any]
+    ) -> OpenDataset: ...
+    @property
+    def id(self) -> int:
+        """Its handle (`hid_t`) in the library."""
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element in memory."""
+    @property
+    def storage_nbytes(self) -> int:
+        """Bytes that its elements take in the file (H5Dget_storage_size)."""
+    @property
+    def chunk_cache(self) -> tuple[int, int, float]:
+        """Slots, bytes and w0 of the chunk cache in force."""
+    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+        """Read selection by selection with H5Dread, in a loop without Python.
+
+        Stops after `max_operations` operations, or when the timed reads reach
+        `max_seconds` (at least one operation is always done).  Raises `CorruptDataError`.
+        """
+    def engine_walk(self, walk: Walk, max_operations: int, max_seconds: float) -> EngineWalkResult:
+        """The same by chunkwise's engine; loading the chunk index is in the first read.
+
+        What the engine cannot read, libhdf5 reads, and ``fallback`` says why.
+        """
+    def write_walk(
+        self,
+        path: str,
+        name: str,
+        data: npt.NDArray[Any],
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+    ) -> HDF5WriteResult:
+        """Write selection by selection with H5Dwrite, to a new dataset like this one.
+
+        It gets this one's type, shape and creation properties, in a new file at `path`.
+        `data` are all elements as they are in memory, in C order.  When anything fails the
+        file is removed.  Raises `ChunkwiseError`.
+        """
+
+def set_properties(library: Library, properties: dict[str, Any], lists: dict[str, int]) -> None:
+    """Set properties on lists that h5py has made.
+
+    `lists` maps a kind (``file_access``, ``file_creation``, ``dataset_access``,
+    ``dataset_creation``) to a live `hid_t` of the library.  Raises `UsageError` for what
+    libhdf5 refuses.
     """

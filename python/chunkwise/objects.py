@@ -10,13 +10,28 @@ bytes, because a link's name need not be valid UTF-8.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import h5py
 from h5py import h5d, h5f, h5g, h5l, h5o
+
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+
+__all__ = [
+    "HDF5_ERRORS",
+    "Address",
+    "Entry",
+    "Kind",
+    "address_of",
+    "decode_name",
+    "encode_name",
+    "hdf5_reason",
+    "printable",
+    "walk",
+    "walk_datasets",
+]
 
 Kind = Literal[
     "group",
@@ -32,11 +47,6 @@ Kind = Literal[
 # What tells an object from all others in the files that are open (H5G_stat_t): its
 # file's number and where it lies in there, in two halves each.
 Address = tuple[int, ...]
-
-# What h5py's low-level calls raise on a damaged or unsupported object.
-HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
-
-_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]*\((?P<reason>.*)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +83,6 @@ class Entry:
     reason: str | None = None
     address: Address | None = None
     names: int = 0
-
-
-def decode_name(name: bytes) -> str:
-    """Decode a link's name; bytes that are not UTF-8 survive a round trip."""
-    return name.decode("utf-8", "surrogateescape")
-
-
-def encode_name(name: str) -> bytes:
-    """Undo `decode_name`."""
-    return name.encode("utf-8", "surrogateescape")
-
-
-def printable(text: str) -> str:
-    """Escape what would break a line or disturb a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def hdf5_reason(error: BaseException) -> str:
-    """Reduce an error of h5py's to the one line that says what is wrong.
-
-    h5py wraps the innermost message of HDF5's error stack: ``Unable to
-    synchronously open file (file signature not found)``.
-    """
-    text = str(error.args[-1]) if error.args else type(error).__name__
-    match = _H5PY_MESSAGE.fullmatch(text)
-    return printable(" ".join((match["reason"] if match else text).split()))
 
 
 def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:

@@ -7,8 +7,10 @@ every failure ends in one line: what is wrong, where, and the remedy.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
+import importlib
 import os
 import re
 import shlex
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5t
+from h5py import h5d, h5g, h5l, h5o, h5p, h5t, h5z
 
 from chunkwise.errors import (
     CorruptDataError,
@@ -39,7 +41,14 @@ from chunkwise.objects import (
     walk_datasets,
 )
 
-__all__ = ["find_dataset", "has_variable_length", "largest_chunked", "open_h5", "walk_datasets"]
+__all__ = [
+    "find_dataset",
+    "has_variable_length",
+    "largest_chunked",
+    "missing_filter",
+    "open_h5",
+    "walk_datasets",
+]
 
 # A mistyped name must not cost minutes on a file of a million objects.
 _NAMES_SEARCHED = 20_000
@@ -389,3 +398,20 @@ def _quoted(name: str) -> str:
 def _listed(names: list[str], limit: int) -> str:
     more = len(names) - limit
     return ", ".join(map(_quoted, names[:limit])) + (f" and {more:,} more" if more > 0 else "")
+
+
+def missing_filter(properties: h5p.PropDCID) -> str | None:
+    """Make a dataset's filters available and name the first that is not, or None.
+
+    Filters that the library lacks are looked for in hdf5plugin, as a program that
+    reads such a file would.
+    """
+    for i in range(properties.get_nfilters()):
+        code, _, _, name = properties.get_filter(i)
+        if not h5z.filter_avail(code):
+            with contextlib.suppress(ImportError):
+                importlib.import_module("hdf5plugin")
+        if not h5z.filter_avail(code):
+            label = printable(name.decode("utf-8", "replace"))
+            return f"filter {code} ({label})" if label else f"filter {code}"
+    return None

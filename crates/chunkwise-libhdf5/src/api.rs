@@ -148,6 +148,18 @@ api! {
         fn H5Pset_fapl_core(hid_t, usize, c_uint) -> herr_t;
         fn H5Pset_fapl_sec2(hid_t) -> herr_t;
         fn H5Pset_libver_bounds(hid_t, c_int, c_int) -> herr_t;
+        fn H5Pset_sieve_buf_size(hid_t, usize) -> herr_t;
+        fn H5Pset_meta_block_size(hid_t, hsize_t) -> herr_t;
+        fn H5Pset_small_data_block_size(hid_t, hsize_t) -> herr_t;
+        fn H5Pset_alignment(hid_t, hsize_t, hsize_t) -> herr_t;
+        fn H5Pset_page_buffer_size(hid_t, usize, c_uint, c_uint) -> herr_t;
+        fn H5Pset_file_space_strategy(hid_t, c_int, c_uint, hsize_t) -> herr_t;
+        fn H5Pset_chunk_cache(hid_t, usize, usize, f64) -> herr_t;
+        fn H5Pget_chunk_cache(hid_t, *mut usize, *mut usize, *mut f64) -> herr_t;
+        fn H5Pset_alloc_time(hid_t, c_int) -> herr_t;
+        fn H5Pset_fill_time(hid_t, c_int) -> herr_t;
+        fn H5Pset_buffer(hid_t, usize, *mut c_void, *mut c_void) -> herr_t;
+        fn H5Pset_create_intermediate_group(hid_t, c_uint) -> herr_t;
         fn H5Pset_userblock(hid_t, hsize_t) -> herr_t;
         fn H5Pget_userblock(hid_t, *mut hsize_t) -> herr_t;
         fn H5Pget_layout(hid_t) -> c_int;
@@ -164,6 +176,7 @@ api! {
         fn H5Dopen2(hid_t, *const c_char, hid_t) -> hid_t;
         fn H5Dclose(hid_t) -> herr_t;
         fn H5Dget_create_plist(hid_t) -> hid_t;
+        fn H5Dget_access_plist(hid_t) -> hid_t;
         fn H5Dget_type(hid_t) -> hid_t;
         fn H5Dget_space(hid_t) -> hid_t;
         fn H5Dget_offset(hid_t) -> haddr_t;
@@ -180,9 +193,11 @@ api! {
         fn H5Sget_simple_extent_ndims(hid_t) -> c_int;
         fn H5Sget_simple_extent_dims(hid_t, *mut hsize_t, *mut hsize_t) -> c_int;
         fn H5Sselect_hyperslab(hid_t, c_int, *const hsize_t, *const hsize_t, *const hsize_t, *const hsize_t) -> herr_t;
+        fn H5Tcopy(hid_t) -> hid_t;
         fn H5Tclose(hid_t) -> herr_t;
         fn H5Tequal(hid_t, hid_t) -> htri_t;
         fn H5Tget_size(hid_t) -> usize;
+        fn H5Tget_native_type(hid_t, c_int) -> hid_t;
         fn H5Tget_class(hid_t) -> c_int;
         fn H5Tget_super(hid_t) -> hid_t;
         fn H5Tget_nmembers(hid_t) -> c_int;
@@ -199,6 +214,9 @@ api! {
         H5P_CLS_FILE_CREATE_ID_g,
         H5P_CLS_FILE_ACCESS_ID_g,
         H5P_CLS_DATASET_CREATE_ID_g,
+        H5P_CLS_DATASET_ACCESS_ID_g,
+        H5P_CLS_DATASET_XFER_ID_g,
+        H5P_CLS_LINK_CREATE_ID_g,
         H5T_NATIVE_UCHAR_g,
     }
 }

@@ -34,6 +34,14 @@ impl Handle {
     ) -> Result<Self, BindError> {
         Ok(Self { id: api.checked_id(call, id)?, close })
     }
+
+    /// Close it now, and learn whether that went well.
+    pub(crate) fn close(self, call: &'static str, api: &Api) -> Result<(), BindError> {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: as for drop, which does not happen any more.
+        let status = unsafe { (this.close)(this.id) };
+        api.checked(call, status).map(|_| ())
+    }
 }
 
 impl Drop for Handle {

@@ -3,50 +3,66 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
-use crate::api::{DEFAULT, hid_t};
-use crate::dataset::{Described, describe};
-use crate::{BindError, Library};
+use chunkwise_select::Dims;
+
+use crate::api::{Api, DEFAULT, hid_t, hsize_t};
+use crate::dataset::{Described, Handle, describe, shape_of};
+use crate::properties::{ChunkCacheInForce, Properties, chunk_cache_of, list};
+use crate::{BindError, Library, Unsuited};
 
 /// A dataset opened read-only by path and name; closed on drop.
 #[derive(Debug)]
 pub struct OpenDataset {
     library: Arc<Library>,
+    properties: Properties,
     file: hid_t,
     dataset: hid_t,
+    /// The type of its elements in memory.
     datatype: hid_t,
 }
 
 impl OpenDataset {
     /// Open the dataset `name` of the file at `path`.
     ///
+    /// HDF5 gives all handles of a file, and of a dataset, the properties of the first: to
+    /// be in force, neither may be open in this library already.
+    ///
     /// # Errors
-    /// When libhdf5 cannot open one of them.
-    pub fn open(library: Arc<Library>, path: &str, name: &str) -> Result<Self, BindError> {
-        let text = |call, text: &str| {
-            CString::new(text).map_err(|e| BindError::Call { call, message: e.to_string() })
-        };
+    /// When libhdf5 cannot open one of them, or refuses a property.
+    pub fn open(
+        library: Arc<Library>,
+        path: &str,
+        name: &str,
+        properties: Properties,
+    ) -> Result<Self, BindError> {
         let (path, name) = (text("H5Fopen", path)?, text("H5Dopen2", name)?);
-        let mut open = Self { library, file: -1, dataset: -1, datatype: -1 };
-        let (file, dataset, datatype) = open.library.locked(|api| {
+        let mut open = Self { library, properties, file: -1, dataset: -1, datatype: -1 };
+        let library = Arc::clone(&open.library);
+        library.locked(|api| {
             let read_only = 0;
             // SAFETY: valid strings; handles are used only after being checked.  What was
-            // opened before a failure is closed here, as nothing else knows of it.
+            // opened before a failure is closed when `open` is dropped.
             unsafe {
-                let file = (api.H5Fopen)(path.as_ptr(), read_only, DEFAULT);
-                let file = api.checked_id("H5Fopen", file)?;
-                let dataset = (api.H5Dopen2)(file, name.as_ptr(), DEFAULT);
-                let dataset = api.checked_id("H5Dopen2", dataset).inspect_err(|_| {
-                    (api.H5Fclose)(file);
-                })?;
-                let datatype = (api.H5Dget_type)(dataset);
-                let datatype = api.checked_id("H5Dget_type", datatype).inspect_err(|_| {
-                    (api.H5Dclose)(dataset);
-                    (api.H5Fclose)(file);
-                })?;
-                Ok((file, dataset, datatype))
+                let fapl = list(api, api.H5P_CLS_FILE_ACCESS_ID_g)?;
+                open.properties.set_file_access(api, library.version(), fapl.id)?;
+                let file = (api.H5Fopen)(path.as_ptr(), read_only, fapl.id);
+                open.file = api.checked_id("H5Fopen", file)?;
+                let dapl = list(api, api.H5P_CLS_DATASET_ACCESS_ID_g)?;
+                open.properties.set_dataset_access(api, dapl.id)?;
+                let dataset = (api.H5Dopen2)(open.file, name.as_ptr(), dapl.id);
+                open.dataset = api.checked_id("H5Dopen2", dataset)?;
+                let datatype = (api.H5Dget_type)(open.dataset);
+                open.datatype = api.checked_id("H5Dget_type", datatype)?;
+                if open.properties.native_type {
+                    let ascending = 0;
+                    let native = (api.H5Tget_native_type)(open.datatype, ascending);
+                    let native = api.checked_id("H5Tget_native_type", native)?;
+                    (api.H5Tclose)(open.datatype);
+                    open.datatype = native;
+                }
+                Ok::<(), BindError>(())
             }
         })?;
-        (open.file, open.dataset, open.datatype) = (file, dataset, datatype);
         Ok(open)
     }
 
@@ -60,6 +76,55 @@ impl OpenDataset {
         unsafe { describe(&self.library, self.dataset, self.datatype) }
     }
 
+    /// The library it is open in.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// Its handle, for those who ask libhdf5 about it; it stays this object's.
+    pub fn id(&self) -> hid_t {
+        self.dataset
+    }
+
+    /// The type of its elements in memory; it stays this object's.
+    pub fn datatype(&self) -> hid_t {
+        self.datatype
+    }
+
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// Bytes of an element in memory.
+    pub fn element_size(&self) -> usize {
+        // SAFETY: a live type.
+        self.library.locked(|api| unsafe { (api.H5Tget_size)(self.datatype) })
+    }
+
+    /// Elements in each dimension.
+    ///
+    /// # Errors
+    /// When it is scalar or null, or has too many dimensions.
+    pub fn shape(&self) -> Result<Dims, Unsuited> {
+        // SAFETY: a live dataset.
+        self.library.locked(|api| unsafe { shape_of(api, self.dataset) }).map(|(shape, _)| shape)
+    }
+
+    /// Bytes that its elements take in the file (`H5Dget_storage_size`).
+    pub fn storage_nbytes(&self) -> hsize_t {
+        // SAFETY: a live dataset.
+        self.library.locked(|api| unsafe { (api.H5Dget_storage_size)(self.dataset) })
+    }
+
+    /// The chunk cache that is in force.
+    ///
+    /// # Errors
+    /// What libhdf5 says.
+    pub fn chunk_cache(&self) -> Result<ChunkCacheInForce, BindError> {
+        // SAFETY: a live dataset.
+        self.library.locked(|api| unsafe { chunk_cache_of(api, self.dataset) })
+    }
+
     /// Everything in the dataset, read by libhdf5: the oracle for tests.
     ///
     /// # Errors
@@ -70,9 +135,8 @@ impl OpenDataset {
             // SAFETY: live handles; the caller's size is checked against the dataset's.
             unsafe {
                 let space = (api.H5Dget_space)(self.dataset);
-                let space = api.checked_id("H5Dget_space", space)?;
-                let elements = (api.H5Sget_simple_extent_npoints)(space);
-                (api.H5Sclose)(space);
+                let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+                let elements = (api.H5Sget_simple_extent_npoints)(space.id);
                 let size = (api.H5Tget_size)(self.datatype);
                 if usize::try_from(elements).ok().and_then(|n| n.checked_mul(size)) != Some(nbytes)
                 {
@@ -98,7 +162,7 @@ impl OpenDataset {
 
 impl Drop for OpenDataset {
     fn drop(&mut self) {
-        self.library.locked(|api| {
+        self.library.locked(|api: &Api| {
             // SAFETY: live handles that nothing else closes, the file last.
             unsafe {
                 if self.datatype >= 0 {
@@ -113,4 +177,9 @@ impl Drop for OpenDataset {
             }
         });
     }
+}
+
+/// A string as C wants it.
+pub(crate) fn text(call: &'static str, text: &str) -> Result<CString, BindError> {
+    CString::new(text).map_err(|error| BindError::Call { call, message: error.to_string() })
 }

@@ -17,6 +17,7 @@ mod file;
 mod library;
 mod lock;
 mod probe;
+mod properties;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -29,4 +30,4 @@ pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};
 pub use probe::ChunkConventions;
-pub use timed::walk_libhdf5;
+pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};

@@ -12,7 +12,7 @@ use chunkwise_engine::Dataset;
 use chunkwise_select::Hyperslab;
 
 use crate::api::{DEFAULT, hid_t, hsize_t};
-use crate::{BindError, Library, LibraryVersion, MutexLock, OpenDataset};
+use crate::{BindError, Library, LibraryVersion, MutexLock, OpenDataset, Properties};
 
 /// Paths below `folder` whose names begin and end so.
 fn matching(folder: &Path, begin: &str, holds: &str) -> Vec<PathBuf> {
@@ -142,7 +142,9 @@ fn each_library_agrees_with_itself_and_the_others() {
             for reader in &libraries {
                 for name in ["contiguous", "filtered", "plain"] {
                     let path = path.to_str().unwrap();
-                    let open = OpenDataset::open(Arc::clone(reader), path, name).unwrap();
+                    let open =
+                        OpenDataset::open(Arc::clone(reader), path, name, Properties::default())
+                            .unwrap();
                     let dataset = open.describe().unwrap();
                     let oracle = open.read_all((SHAPE[0] * SHAPE[1]) as usize).unwrap();
                     assert_eq!(read_natively(&dataset), oracle, "{path} {name} {reader:?}");
@@ -186,7 +188,9 @@ fn what_is_no_libhdf5_is_refused() {
 #[test]
 fn what_cannot_be_opened_says_why() {
     for library in libraries() {
-        let open = |path: &str| OpenDataset::open(Arc::clone(&library), path, "x").unwrap_err();
+        let open = |path: &str| {
+            OpenDataset::open(Arc::clone(&library), path, "x", Properties::default()).unwrap_err()
+        };
         let BindError::Call { call, message } = open("/nowhere/file.h5") else {
             panic!("another kind of error")
         };

@@ -1,19 +1,25 @@
-//! How long does libhdf5 itself take to read an array selection by selection?
+//! How long does libhdf5 itself take to read, or to write, an array selection by selection?
 
 use std::ffi::c_int;
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
 
-use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, time_walk};
+use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, WriteRecord, time_walk, time_writes};
 use chunkwise_select::{Dims, Hyperslab, Walk};
 
-use crate::api::{Api, DEFAULT, hid_t};
-use crate::dataset::holds_pointers;
-use crate::{BindError, Library};
+use crate::api::{Api, hid_t};
+use crate::dataset::{Handle, holds_pointers, shape_of};
+use crate::file::text;
+use crate::properties::{ChunkCacheInForce, chunk_cache_of, list};
+use crate::{BindError, OpenDataset, Unsuited};
 
 /// Why a walk stopped.
 #[derive(Debug)]
 enum WalkError {
     Engine(ReadError),
     Library(BindError),
+    Words(String),
 }
 
 impl From<ReadError> for WalkError {
@@ -22,61 +28,225 @@ impl From<ReadError> for WalkError {
     }
 }
 
-/// Read the selections of `walk` from `dataset` with `H5Dread`, as [`time_walk`] says.
-///
-/// A program that reads blocks selects each in the file's dataspace and gives a
-/// memory space of its shape: both calls are timed with the read, as users pay them.
-/// The memory space is made once for each shape that differs from the last.
-///
-/// # Errors
-/// What libhdf5 says, in words.
-///
-/// # Safety
-/// `dataset` and `memory_type` must be live handles of this very library, the type's
-/// elements of `element_size` bytes.
-pub unsafe fn walk_libhdf5(
-    library: &Library,
-    dataset: hid_t,
-    memory_type: hid_t,
-    element_size: usize,
-    walk: &Walk,
-    bounds: WalkBounds,
-) -> Result<WalkRecord, String> {
-    library.locked(|api| {
-        // SAFETY: a live type, by the caller's contract.
-        let size = unsafe { (api.H5Tget_size)(memory_type) };
-        if size != element_size {
-            return Err(format!("an element takes {size} bytes in memory, not {element_size}"));
+impl From<BindError> for WalkError {
+    fn from(error: BindError) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<Unsuited> for WalkError {
+    fn from(error: Unsuited) -> Self {
+        Self::Words(error.to_string())
+    }
+}
+
+impl std::fmt::Display for WalkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Library(error) => error.fmt(f),
+            Self::Words(error) => f.write_str(error),
         }
-        // SAFETY: as above.
-        match unsafe { holds_pointers(api, memory_type) } {
-            Ok(false) => {}
-            Ok(true) => return Err("elements of variable length cannot be walked".to_string()),
-            Err(error) => return Err(error.to_string()),
-        }
-        // SAFETY: a live dataset, by the caller's contract.
-        let space = unsafe { (api.H5Dget_space)(dataset) };
-        let space = api.checked_id("H5Dget_space", space).map_err(|e| e.to_string())?;
-        let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
-        // SAFETY: a live dataspace.
-        let rank = unsafe { (api.H5Sget_simple_extent_ndims)(space) };
-        let outcome = time_walk(walk, element_size, bounds, |slab, out| {
-            if usize::try_from(rank) != Ok(slab.rank()) {
-                let message = format!("{} dimensions do not fit {rank}", slab.rank());
-                return Err(WalkError::Library(BindError::Call { call: "H5Dread", message }));
+    }
+}
+
+impl OpenDataset {
+    /// Read the selections of `walk` with `H5Dread`, as [`time_walk`] says.
+    ///
+    /// A program that reads blocks selects each in the file's dataspace and gives a
+    /// memory space of its shape: both calls are timed with the read, as users pay them.
+    /// The memory space is made once for each shape that differs from the last.
+    ///
+    /// # Errors
+    /// What libhdf5 says, in words.
+    pub fn walk(&self, walk: &Walk, bounds: WalkBounds) -> Result<WalkRecord, String> {
+        let outcome = self.library().locked(|api| {
+            // SAFETY: throughout, live handles of this library, and the lock is held.
+            unsafe {
+                let access = Access::of(self, api, self.id())?;
+                let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
+                time_walk(walk, access.element_size, bounds, |slab, out| {
+                    access.select(slab, &mut memory)?;
+                    let (space, list) = (access.space.id, access.transfer.id);
+                    let status = (api.H5Dread)(
+                        self.id(),
+                        self.datatype(),
+                        memory.id,
+                        space,
+                        list,
+                        out.as_mut_ptr().cast(),
+                    );
+                    api.checked("H5Dread", status)?;
+                    Ok(())
+                })
             }
-            // SAFETY: the handles are live, and `out` has room for the slab's elements.
-            let read =
-                unsafe { read_slab(api, dataset, memory_type, space, &mut memory, slab, out) };
-            read.map_err(WalkError::Library)
         });
-        // SAFETY: a live dataspace, not used any more.
-        unsafe { (api.H5Sclose)(space) };
-        outcome.map_err(|error| match error {
-            WalkError::Engine(error) => error.to_string(),
-            WalkError::Library(error) => error.to_string(),
+        outcome.map_err(|error: WalkError| error.to_string())
+    }
+
+    /// Write the selections of `walk` with `H5Dwrite`, as [`time_writes`] says, to a dataset
+    /// like this one (its type, shape and creation properties) in the new file at `path`.
+    ///
+    /// `data` are all elements in memory in C order.  The file must not be there; it is
+    /// removed when anything fails.
+    ///
+    /// # Errors
+    /// What libhdf5 or the system says, in words.
+    pub fn write_walk(
+        &self,
+        path: &str,
+        name: &str,
+        data: &[u8],
+        walk: &Walk,
+        bounds: WalkBounds,
+    ) -> Result<(WriteRecord, ChunkCacheInForce), String> {
+        if Path::new(path).exists() {
+            return Err(format!("{path} is there already"));
+        }
+        let outcome = self.library().locked(|api| {
+            // SAFETY: live handles of this library, and the lock is held.
+            unsafe { self.write_locked(api, path, name, data, walk, bounds) }
+        });
+        outcome.map_err(|error| {
+            // Half a file is of no use to anyone; that it was never made is no error.
+            let _ = std::fs::remove_file(path);
+            error.to_string()
         })
-    })
+    }
+
+    /// # Safety
+    /// The lock must be held.
+    unsafe fn write_locked(
+        &self,
+        api: &Api,
+        path: &str,
+        name: &str,
+        data: &[u8],
+        walk: &Walk,
+        bounds: WalkBounds,
+    ) -> Result<(WriteRecord, ChunkCacheInForce), WalkError> {
+        const EXCLUSIVE: u32 = 4; // H5F_ACC_EXCL
+        const GLOBAL: c_int = 1; // H5F_SCOPE_GLOBAL
+        let (c_path, name) = (text("H5Fcreate", path)?, text("H5Dcreate2", name)?);
+        let properties = self.properties();
+        // SAFETY: throughout, live handles of this library, valid strings, and the lock is
+        // held; each handle is checked and closed once.
+        unsafe {
+            let like = self.id();
+            let (shape, _) = shape_of(api, like)?;
+            let space = Handle::new(api, "H5Dget_space", (api.H5Dget_space)(like), api.H5Sclose)?;
+            let stored = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(like), api.H5Tclose)?;
+            // A copy is not bound to its file, as a committed type is.
+            let stored = Handle::new(api, "H5Tcopy", (api.H5Tcopy)(stored.id), api.H5Tclose)?;
+            let dcpl = (api.H5Dget_create_plist)(like);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            properties.set_dataset_creation(api, dcpl.id)?;
+            let fcpl = list(api, api.H5P_CLS_FILE_CREATE_ID_g)?;
+            properties.set_file_creation(api, fcpl.id)?;
+            let fapl = list(api, api.H5P_CLS_FILE_ACCESS_ID_g)?;
+            properties.set_file_access(api, self.library().version(), fapl.id)?;
+            let dapl = list(api, api.H5P_CLS_DATASET_ACCESS_ID_g)?;
+            properties.set_dataset_access(api, dapl.id)?;
+            let lcpl = list(api, api.H5P_CLS_LINK_CREATE_ID_g)?;
+            let status = (api.H5Pset_create_intermediate_group)(lcpl.id, 1);
+            api.checked("H5Pset_create_intermediate_group", status)?;
+
+            let begun = Instant::now();
+            let file = (api.H5Fcreate)(c_path.as_ptr(), EXCLUSIVE, fcpl.id, fapl.id);
+            let file = Handle::new(api, "H5Fcreate", file, api.H5Fclose)?;
+            let made = (api.H5Dcreate2)(
+                file.id,
+                name.as_ptr(),
+                stored.id,
+                space.id,
+                lcpl.id,
+                dcpl.id,
+                dapl.id,
+            );
+            let made = Handle::new(api, "H5Dcreate2", made, api.H5Dclose)?;
+            let create_s = begun.elapsed().as_secs_f64();
+
+            let cache = chunk_cache_of(api, made.id)?;
+            let access = Access::of(self, api, made.id)?;
+            let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
+            let record = time_writes(
+                walk,
+                access.element_size,
+                &shape,
+                data,
+                bounds,
+                |slab, elements| -> Result<(), WalkError> {
+                    access.select(slab, &mut memory)?;
+                    let (space, list) = (access.space.id, access.transfer.id);
+                    let status = (api.H5Dwrite)(
+                        made.id,
+                        self.datatype(),
+                        memory.id,
+                        space,
+                        list,
+                        elements.as_ptr().cast(),
+                    );
+                    api.checked("H5Dwrite", status)?;
+                    Ok(())
+                },
+            )?;
+
+            let begun = Instant::now();
+            api.checked("H5Fflush", (api.H5Fflush)(file.id, GLOBAL))?;
+            let flush_s = begun.elapsed().as_secs_f64();
+            // Handles that stay open would keep the file open.
+            drop(access);
+            let begun = Instant::now();
+            made.close("H5Dclose", api)?;
+            file.close("H5Fclose", api)?;
+            let close_s = begun.elapsed().as_secs_f64();
+            let begun = Instant::now();
+            File::open(path)
+                .and_then(|file| file.sync_all())
+                .map_err(|error| WalkError::Words(format!("{path}: {error}")))?;
+            let sync_s = begun.elapsed().as_secs_f64();
+            Ok((WriteRecord { walk: record, create_s, flush_s, close_s, sync_s }, cache))
+        }
+    }
+}
+
+/// What each read or write of a dataset needs, found out once.
+struct Access<'a> {
+    api: &'a Api,
+    space: Handle,
+    transfer: Handle,
+    rank: usize,
+    element_size: usize,
+}
+
+impl<'a> Access<'a> {
+    /// # Safety
+    /// `dataset` must be a live handle of the library; the lock must be held.
+    unsafe fn of(open: &OpenDataset, api: &'a Api, dataset: hid_t) -> Result<Self, WalkError> {
+        // SAFETY: live handles, by the caller's contract and as `open` holds them.
+        unsafe {
+            if holds_pointers(api, open.datatype())? {
+                let message = "elements of variable length cannot be walked".to_string();
+                return Err(WalkError::Words(message));
+            }
+            let space = (api.H5Dget_space)(dataset);
+            let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+            let rank = (api.H5Sget_simple_extent_ndims)(space.id);
+            let rank = api.checked("H5Sget_simple_extent_ndims", rank)?.unsigned_abs() as usize;
+            let element_size = (api.H5Tget_size)(open.datatype());
+            Ok(Self { api, space, transfer: open.properties().transfer(api)?, rank, element_size })
+        }
+    }
+
+    /// Select in the file's space, and have a memory space of the selection's shape.
+    fn select(&self, slab: &Hyperslab, memory: &mut MemorySpace<'_>) -> Result<(), BindError> {
+        if self.rank != slab.rank() {
+            let message = format!("{} dimensions do not fit {}", slab.rank(), self.rank);
+            return Err(BindError::Call { call: "H5Sselect_hyperslab", message });
+        }
+        // SAFETY: a live dataspace of that rank; the lock is held as long as this lives.
+        unsafe { select_slab(self.api, self.space.id, memory, slab) }
+    }
 }
 
 /// The memory dataspace of the last block's shape.
@@ -95,18 +265,15 @@ impl Drop for MemorySpace<'_> {
     }
 }
 
-/// One block.
+/// Select one block.
 ///
 /// # Safety
-/// Live handles; `out` must hold the slab's elements; the lock must be held.
-unsafe fn read_slab(
+/// A live dataspace of the slab's rank; the lock must be held.
+unsafe fn select_slab(
     api: &Api,
-    dataset: hid_t,
-    memory_type: hid_t,
     space: hid_t,
     memory: &mut MemorySpace<'_>,
     slab: &Hyperslab,
-    out: &mut [u8],
 ) -> Result<(), BindError> {
     let shape = slab.shape();
     let part =
@@ -134,9 +301,6 @@ unsafe fn read_slab(
             block.as_ptr(),
         );
         api.checked("H5Sselect_hyperslab", status)?;
-        let status =
-            (api.H5Dread)(dataset, memory_type, memory.id, space, DEFAULT, out.as_mut_ptr().cast());
-        api.checked("H5Dread", status)?;
     }
     Ok(())
 }

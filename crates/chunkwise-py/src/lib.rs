@@ -12,6 +12,7 @@ mod errors;
 mod index;
 mod library;
 mod netcdf;
+mod opened;
 mod walk;
 
 use pyo3::prelude::*;
@@ -55,6 +56,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
-    m.add_function(wrap_pyfunction!(walk::walk_libhdf5, m)?)?;
+    m.add_class::<opened::PyOpenDataset>()?;
+    m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
     Ok(())
 }

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use chunkwise_engine::{WalkBounds, WalkRecord};
+use chunkwise_engine::{WalkBounds, WalkRecord, WriteRecord};
 use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{raise, select_error};
+use crate::errors::select_error;
 use crate::index::{Parts, parts_of};
-use crate::library::PyLibrary;
 
 /// Bounds as Python gives them; a negative or infinite time means the longest there is.
 pub fn bounds(max_operations: u64, max_seconds: f64) -> WalkBounds {
@@ -31,6 +30,19 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &WalkRecord) -> PyResult<Bou
         checksums.set_item(operations, checksum)?;
     }
     dict.set_item("checksums", checksums)?;
+    Ok(dict)
+}
+
+/// A `WriteResult` (see `_native.pyi`).
+pub fn write_record_to_dict<'py>(
+    py: Python<'py>,
+    record: &WriteRecord,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = record_to_dict(py, &record.walk)?;
+    dict.set_item("create_s", record.create_s)?;
+    dict.set_item("flush_s", record.flush_s)?;
+    dict.set_item("close_s", record.close_s)?;
+    dict.set_item("sync_s", record.sync_s)?;
     Ok(dict)
 }
 
@@ -89,39 +101,5 @@ impl PyWalk {
         let slab = self.walk.get(number);
         let slab = slab.ok_or_else(|| PyIndexError::new_err("no selection of that number"))?;
         Ok(parts_of(&slab))
-    }
-}
-
-/// Read selection by selection with `H5Dread`.
-///
-/// The handles must be of this library; h5py's objects vouch for that where this is
-/// called (`chunkwise.bench`).
-#[pyfunction]
-#[allow(clippy::too_many_arguments)]
-pub fn walk_libhdf5<'py>(
-    py: Python<'py>,
-    library: &PyLibrary,
-    dataset_id: i64,
-    memory_type_id: i64,
-    itemsize: usize,
-    walk: &PyWalk,
-    max_operations: u64,
-    max_seconds: f64,
-) -> PyResult<Bound<'py, PyDict>> {
-    let bounds = bounds(max_operations, max_seconds);
-    // SAFETY: live handles of this library, by the contract above.
-    let outcome = unsafe {
-        chunkwise_libhdf5::walk_libhdf5(
-            &library.library,
-            dataset_id,
-            memory_type_id,
-            itemsize,
-            &walk.walk,
-            bounds,
-        )
-    };
-    match outcome {
-        Ok(record) => record_to_dict(py, &record),
-        Err(message) => Err(raise(py, "CorruptDataError", format!("libhdf5: {message}"))),
     }
 }

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-import h5py
-from h5py import h5p
-
 from chunkwise import _native
 
 
@@ -60,5 +57,8 @@ def reader(name: str) -> Reader:
 @cache
 def this_process() -> Reader:
     """Return h5py's libhdf5 with the defaults that it has itself (H5Pget_cache)."""
+    import h5py
+    from h5py import h5p
+
     _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
     return Reader("this process", f"HDF5 {h5py.version.hdf5_version} here", nbytes, nslots, w0)

@@ -1,22 +1,24 @@
 """How fast does a program's access pattern read this file, and why?
 
 `run` measures; its `Results` give `records` (one flat row a trial), `summary()`
-(one row for each pattern, driver and cache) and `mismatches`; `explain` says why.
+(one row for each combination that was measured) and `mismatches`; `explain` says why.
 """
 
-from chunkwise.bench.access import Access
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Results
 from chunkwise.bench.run import run
+from chunkwise.bench.space import Space
 from chunkwise.bench.target import Target
-from chunkwise.bench.trial import Measurement, Trial
+from chunkwise.trials.pattern import Access
+from chunkwise.trials.trial import Measurement, Trial
 
 __all__ = [
     "Access",
     "Advice",
     "Measurement",
     "Results",
+    "Space",
     "Target",
     "Trial",
     "explain",

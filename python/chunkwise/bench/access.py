@@ -1,4 +1,4 @@
-"""What does a trial read, in which order?
+"""How does a user write an access pattern?
 
 An access pattern is a block shape walked over the array, each block clipped where the
 array ends: how a program reads that loops over rows, steps or lines.  In C order (the
@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from chunkwise import _native, grammar
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.objects import printable
+from chunkwise.trials.pattern import Access, Hyperslab
 
 # What `all` asks for in one read.  More is read in slabs, so that neither the
 # memory nor the time of one single operation is out of all bounds.
@@ -32,52 +33,7 @@ HOW_TO_WRITE: Final = (
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
-Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Access:
-    """A named access pattern.
-
-    Attributes
-    ----------
-    name : str
-        What the pattern is called in tables, such as ``row`` or ``all``.
-    block : tuple of int
-        Block shape in elements, one number per dimension, each at least 1; of a list,
-        the shape of its first selection.
-    order : tuple of int or None
-        The dimensions from the slowest to the fastest; None is C order.
-    seed : int or None
-        Which random order the blocks are read in; None for none.
-    limit : int or None
-        How many blocks are read; None for all.
-    slabs : tuple of Hyperslab or None
-        Start, stride, count and block of each selection of a list; None for blocks.
-    """
-
-    name: str
-    block: tuple[int, ...]
-    order: tuple[int, ...] | None = None
-    seed: int | None = None
-    limit: int | None = None
-    slabs: tuple[Hyperslab, ...] | None = None
-
-    @property
-    def in_c_order(self) -> bool:
-        """Whether it is a walk over the whole array in C order."""
-        return (self.order, self.seed, self.limit, self.slabs) == (None,) * 4
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether it is a walk over the whole array, dimension by dimension."""
-        return (self.seed, self.limit, self.slabs) == (None,) * 3
-
-    def walk(self, shape: Sequence[int]) -> _native.Walk:
-        """Return what is read of an array of this shape, one after another."""
-        if self.slabs is not None:
-            return _native.Walk.listed(shape, self.slabs)
-        return _native.Walk(shape, self.block, self.order, self.seed, self.limit)
+__all__ = ["Access", "Hyperslab", "count", "defaults", "parse", "whole"]
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:

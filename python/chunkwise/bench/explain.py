@@ -22,12 +22,12 @@ from chunkwise.advise.layout import (
 )
 from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk
 from chunkwise.bench.advice import Advice
-from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
-from chunkwise.bench.environment import available_memory_nbytes
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
 from chunkwise.bench.verified import pipelines, verified
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
+from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.words import LAYOUTS, format_ratio, format_seconds
 
 # A pattern is slow if the same data takes so many times as long as in the best one.
@@ -57,13 +57,23 @@ def explain(results: Results) -> Advice | None:
         None if no driver that uses libhdf5 gave figures: there is nothing to
         explain.
     """
-    # What storage adds is no matter of chunks: of warm and cold trials the first kind.
-    pages = {cell.page_cache for cell in results.cells[:1]}
-    alike = replace(results, cells=tuple(c for c in results.cells if c.page_cache in pages))
+    # What storage, another library or its properties add is no matter of chunks: of those,
+    # the first value is what is explained.
+    reads = [cell for cell in results.cells if cell.operation == "read"]
+    if not reads:
+        return None
+    cells = tuple(cell for cell in reads if _setting(cell) == _setting(reads[0]))
+    alike = replace(results, cells=cells)
     # About the data as the first variant has it, by default the one stored.
     first = [cell for cell in alike.cells if cell.variant == alike.cells[0].variant]
     advice = _explain(replace(alike, cells=tuple(first)))
     return None if advice is None else verified(advice, alike)
+
+
+def _setting(cell: Cell) -> tuple[str, ...]:
+    """Return the values of the axes that the explanation is not about."""
+    about = {"access", "chunk", "filter", "driver", "threads", "cache", "nslots", "w0"}
+    return tuple(text for name, text in cell.point.items() if name not in about)
 
 
 def _explain(results: Results) -> Advice | None:
@@ -71,7 +81,7 @@ def _explain(results: Results) -> Advice | None:
     if not cells:
         return _unfinished(results)
     worst = max(cells, key=_total)
-    alike = [c for c in cells if (c.driver, c.cache_nbytes) == (worst.driver, worst.cache_nbytes)]
+    alike = [c for c in cells if _reader(c) == _reader(worst)]
     best = min(alike, key=_total)
     # Where all patterns decode chunks again and again, the best one is no measure.
     alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
@@ -83,6 +93,12 @@ def _explain(results: Results) -> Advice | None:
     if cured is not None:
         return _beside(_other_cache(results.target, worst, cured), results, worst)
     return _no_slow_pattern(results, worst)
+
+
+def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
+    """Return who reads, and with which cache."""
+    trial = cell.trial
+    return cell.driver, trial.cache_nbytes, trial.cache_nslots, trial.cache_w0
 
 
 def _total(cell: Cell) -> float:

@@ -1,10 +1,8 @@
-"""How is a run shown on a terminal of 80 columns, or as JSON?"""
+"""How is a run shown on a terminal of 80 columns?"""
 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -12,33 +10,15 @@ from rich.text import Text
 
 from chunkwise.bench.access import Access
 from chunkwise.bench.advice import Advice
-from chunkwise.bench.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.variants import Variant
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
+from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, format_seconds, format_speed
 
-JSON_VERSION = 1
 WIDTH = 80
-
-
-def as_json(results: Results) -> dict[str, Any]:
-    """Return the run as one JSON object; docs/bench.md describes it."""
-    advice = explain(results)
-    return {
-        "format": "chunkwise-bench",
-        "version": JSON_VERSION,
-        "target": asdict(results.target),
-        "seconds": results.seconds,
-        "elapsed_s": results.elapsed_s,
-        "bytes_equal": not results.mismatches if results.compared else None,
-        "mismatches": [str(mismatch) for mismatch in results.mismatches],
-        "advice": asdict(advice) if advice else None,
-        "summary": results.summary(),
-        "records": results.records,
-    }
 
 
 def show(results: Results, console: Console) -> None:
@@ -81,8 +61,8 @@ def _stored(results: Results, variant: Variant | None) -> str:
     target = results.target
     same = variant == Variant(target.chunks, target.filters) and results.sampled is None
     cells = (cell for cell in results.cells if cell.variant == variant)
-    nbytes = next((m.stored_nbytes for c in cells for m in c.succeeded), None)
-    size = "" if nbytes is None else f": {format_size(nbytes)}"
+    nbytes = next((cell.trial.stored_nbytes for cell in cells), 0)
+    size = f": {format_size(nbytes)}" if nbytes else ""
     return f"{variant}{size}{' (as stored)' if same else ' (scratch file)'}"
 
 

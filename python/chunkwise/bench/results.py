@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from chunkwise.bench.access import Access
-from chunkwise.bench.pagecache import PageCache
+from chunkwise.bench.axes import AXES
+from chunkwise.bench.space import Point
 from chunkwise.bench.target import Target
-from chunkwise.bench.trial import Measurement
 from chunkwise.bench.variants import Variant
+from chunkwise.trials.pagecache import PageCache
+from chunkwise.trials.pattern import Access
+from chunkwise.trials.trial import Measurement, Operation, Trial
 
 
 @dataclass(frozen=True)
@@ -41,30 +43,54 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Cell:
-    """All repeats of one combination of pattern, driver and cache.
+    """All repeats of one combination.
 
     Attributes
     ----------
     access : Access
         The pattern.
-    driver : str
-        The driver's name.
-    cache_nbytes : int or None
-        The cache asked for; None for the default.
+    trial : Trial
+        What was asked each time, but for its bounds.
     measurements : tuple of Measurement
         In the order in which they were made; at least one.
-    page_cache : str
-        ``warm`` or ``cold``.
-    variant : Variant or None
-        How the data that was read is stored.
+    point : dict of str to str
+        Its value on each axis, as text (`chunkwise.bench.axes`).
     """
 
     access: Access
-    driver: str
-    cache_nbytes: int | None
+    trial: Trial
     measurements: tuple[Measurement, ...]
-    page_cache: PageCache = "warm"
-    variant: Variant | None = None
+    point: Point = field(default_factory=dict)
+
+    @property
+    def driver(self) -> str:
+        """The driver's name."""
+        return self.trial.driver
+
+    @property
+    def operation(self) -> Operation:
+        """``read`` or ``write``."""
+        return self.trial.operation
+
+    @property
+    def cache_nbytes(self) -> int | None:
+        """The cache asked for; None for the default."""
+        return self.trial.cache_nbytes
+
+    @property
+    def page_cache(self) -> PageCache:
+        """``warm`` or ``cold``, as asked for."""
+        return self.trial.page_cache
+
+    @property
+    def variant(self) -> Variant:
+        """How the data is stored."""
+        return Variant(self.trial.chunks, self.trial.filters)
+
+    @property
+    def pattern(self) -> tuple[Operation, Access]:
+        """What is done: cells of one pattern are compared with each other."""
+        return self.operation, self.access
 
     @property
     def succeeded(self) -> tuple[Measurement, ...]:
@@ -105,7 +131,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Two trials of one pattern that read different bytes.
+    """Two trials of one pattern that read, or wrote, different bytes.
 
     Attributes
     ----------
@@ -124,8 +150,8 @@ class Mismatch:
 
     def __str__(self) -> str:
         return (
-            f"{self.first} and {self.second} read different bytes in the first "
-            f"{self.operations:,} reads of '{self.access}'"
+            f"{self.first} and {self.second} met different bytes in the first "
+            f"{self.operations:,} selections of '{self.access}'"
         )
 
 
@@ -146,6 +172,8 @@ class Results:
     sampled : int or None
         Indexes of the slowest dimension that a sample of the data has; None where all of
         it was read.
+    design : str
+        How the parameters were combined (`chunkwise.bench.space.Space`).
     """
 
     target: Target
@@ -153,11 +181,21 @@ class Results:
     seconds: float
     elapsed_s: float
     sampled: int | None = None
+    design: str = "product"
 
     @property
-    def variants(self) -> list[Variant | None]:
+    def variants(self) -> list[Variant]:
         """How the data was stored, in order; the first is what the others are measured by."""
         return list(dict.fromkeys(cell.variant for cell in self.cells))
+
+    @property
+    def varied(self) -> list[str]:
+        """The axes of which several values were measured, in their order."""
+        return [
+            name
+            for name in AXES
+            if len({cell.point[name] for cell in self.cells if name in cell.point}) > 1
+        ]
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -176,10 +214,10 @@ class Results:
         return sum(len(group) for group in groups if len(group) > 1)
 
     def patterns(self) -> list[list[Cell]]:
-        """Return the cells grouped by pattern, in order."""
-        groups: dict[Access, list[Cell]] = {}
+        """Return the cells grouped by operation and access pattern, in order."""
+        groups: dict[tuple[Operation, Access], list[Cell]] = {}
         for cell in self.cells:
-            groups.setdefault(cell.access, []).append(cell)
+            groups.setdefault(cell.pattern, []).append(cell)
         return list(groups.values())
 
     def speed(self, cell: Cell) -> float | None:
@@ -197,7 +235,7 @@ class Results:
         return cell.extrapolated or self._base(cell).extrapolated
 
     def _base(self, cell: Cell) -> Cell:
-        return next(other for other in self.cells if other.access == cell.access)
+        return next(other for other in self.cells if other.pattern == cell.pattern)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return one row for each pattern, driver and cache: medians, spread, speed."""
@@ -209,20 +247,27 @@ class Results:
         each = cell.spread(lambda m: m.mean_s)
         problem = cell.problem
         return {
+            **{name.replace("-", "_"): text for name, text in cell.point.items()},
+            "operation": cell.operation,
             "access": cell.access.name,
             "block": list(cell.access.block),
             "order": cell.access.order and list(cell.access.order),
             "seed": cell.access.seed,
             "limit": cell.access.limit,
             "driver": cell.driver,
-            "chunks": cell.variant and cell.variant.chunks and list(cell.variant.chunks),
-            "filters": cell.variant and cell.variant.filters,
+            "chunks": cell.trial.chunks and list(cell.trial.chunks),
+            "filters": cell.trial.filters,
             "cache_nbytes": cell.cache_nbytes,
             "page_cache": next((m.page_cache for m in cell.succeeded), cell.page_cache),
             "repeats": len(cell.measurements),
             "operations": cell.operations,
             "total_operations": cell.total_operations,
             "extrapolated": cell.extrapolated,
+            "create_s": _median(cell, lambda m: m.create_s),
+            "flush_s": _median(cell, lambda m: m.flush_s),
+            "close_s": _median(cell, lambda m: m.close_s),
+            "sync_s": _median(cell, lambda m: m.sync_s),
+            "file_nbytes": _median(cell, lambda m: m.file_nbytes),
             "first_s": first and first.median,
             "mean_s": each and each.median,
             "total_s": total and total.median,

@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.bench.target import Target
-from chunkwise.bench.trial import Measurement, Trial, from_worker
 from chunkwise.errors import UsageError
 from chunkwise.objects import printable
+from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
-# How long a trial may take depends on what else is measured, and a variant's file is another
-# one each time: neither is a part of what a trial is.
-_BOUNDS: Final = ("max_seconds", "timeout_s", "file")
 
 
 class Store:
@@ -127,7 +124,7 @@ def _header(target: Target) -> dict[str, Any]:
 
 
 def _key(trial: dict[str, Any]) -> str:
-    kept = {name: value for name, value in trial.items() if name not in _BOUNDS}
+    kept = {name: value for name, value in trial.items() if name not in BOUNDS}
     return json.dumps(kept, sort_keys=True)
 
 

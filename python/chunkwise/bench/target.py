@@ -7,7 +7,6 @@ worker is started.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
 from dataclasses import dataclass
@@ -16,12 +15,18 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5z
+from h5py import h5d, h5f, h5p
 
 from chunkwise import grammar
 from chunkwise.errors import UsageError
 from chunkwise.objects import HDF5_ERRORS, printable, walk
-from chunkwise.opening import find_dataset, has_variable_length, largest_chunked, open_h5
+from chunkwise.opening import (
+    find_dataset,
+    has_variable_length,
+    largest_chunked,
+    missing_filter,
+    open_h5,
+)
 
 # Of more objects than this, some filters are not looked at: it would take seconds.
 _MOST_OBJECTS = 20_000
@@ -60,6 +65,12 @@ class Target:
         contiguous in files outside of this one.
     file_filters : tuple of str
         The pipelines of all datasets of the file, each once: what copies it needs them.
+    native_order : bool
+        Whether elements are stored in this machine's byte order.
+    is_number : bool
+        Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
+    paged : bool
+        Whether the file has paged file space, as a page buffer needs.
     """
 
     file: str
@@ -77,6 +88,9 @@ class Target:
     cache_w0: float
     layout: str = "chunked"
     file_filters: tuple[str, ...] = ()
+    native_order: bool = True
+    is_number: bool = True
+    paged: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -135,6 +149,10 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             cache_w0=float(w0),
             layout=_layout(properties),
             file_filters=_file_filters(file),
+            native_order=bool(found.dtype.isnative),
+            is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
+            paged=found.file.id.get_create_plist().get_file_space_strategy()[0]
+            == h5f.FSPACE_STRATEGY_PAGE,
         )
 
 
@@ -183,23 +201,6 @@ def _can_read(dataset: h5py.Dataset) -> bool:
     except HDF5_ERRORS:
         return False
     return True
-
-
-def missing_filter(properties: h5p.PropDCID) -> str | None:
-    """Make a dataset's filters available and name the first that is not, or None.
-
-    Filters that the library lacks are looked for in hdf5plugin, as a program that
-    reads such a file would.
-    """
-    for i in range(properties.get_nfilters()):
-        code, _, _, name = properties.get_filter(i)
-        if not h5z.filter_avail(code):
-            with contextlib.suppress(ImportError):
-                importlib.import_module("hdf5plugin")
-        if not h5z.filter_avail(code):
-            label = printable(name.decode("utf-8", "replace"))
-            return f"filter {code} ({label})" if label else f"filter {code}"
-    return None
 
 
 def _layout(properties: h5p.PropDCID) -> str:

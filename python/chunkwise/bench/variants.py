@@ -22,11 +22,11 @@ import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.advise.layout import balanced_chunks
-from chunkwise.bench.target import Target, look, missing_filter
+from chunkwise.bench.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.objects import HDF5_ERRORS, encode_name, hdf5_reason
-from chunkwise.opening import find_dataset, open_h5
+from chunkwise.opening import find_dataset, missing_filter, open_h5
 
 # What is written for each variant, at most, unless more is asked for.
 SAMPLE_NBYTES: Final = 1 << 30
@@ -57,19 +57,27 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Written:
-    """The variants of a dataset, ready to be read.
+class Prepared:
+    """The variants of a dataset, ready to be read and to be written.
 
     Attributes
     ----------
-    targets : tuple of Target
-        One for each variant, in the order asked for; the stored one is the file itself,
-        unless a sample was taken.
+    reading : dict of Variant to Target
+        Where each is read; the stored one is the file itself, unless a sample was taken.
+    writing : dict of Variant to Target
+        A dataset without data, like the one to be written.
+    data : str or None
+        A file with all elements in C order, as they are stored, for those who write them.
+    folder : str
+        For files of a moment.
     sampled : int or None
         Indexes of the slowest dimension that the sample has; None where all is there.
     """
 
-    targets: tuple[Target, ...]
+    reading: dict[Variant, Target]
+    writing: dict[Variant, Target]
+    data: str | None
+    folder: str
     sampled: int | None
 
 
@@ -78,18 +86,18 @@ def stored(target: Target) -> Variant:
     return Variant(target.chunks, target.filters)
 
 
-def combine(target: Target, chunks: Sequence[str], filters: Sequence[str]) -> list[Variant]:
-    """Spell out chunk shapes and pipelines, each of the one with each of the other.
+def variant_of(target: Target, chunk: str, pipeline: str) -> Variant:
+    """Read how the data is to be stored.
 
     Parameters
     ----------
     target : Target
         The dataset.
-    chunks : sequence of str
+    chunk : str
         ``stored``, a shape, ``contiguous``, or ``auto``: chunks of which lines along the
         slowest dimension and planes across it touch equally many.
-    filters : sequence of str
-        ``stored``, or a pipeline such as ``shuffle+deflate:4``, or ``none``.
+    pipeline : str
+        ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
 
     Raises
     ------
@@ -97,15 +105,14 @@ def combine(target: Target, chunks: Sequence[str], filters: Sequence[str]) -> li
         A shape or pipeline that makes no sense for this dataset, or filters for
         contiguous data.
     """
-    shapes = [_shape(target, text) for text in chunks]
-    pipelines = [target.filters if f == "stored" else str(Pipeline.parse(f)) for f in filters]
-    for shape in shapes:
-        if shape is None and any(pipeline != "none" for pipeline in pipelines):
-            raise UsageError(
-                f"{target.where}: contiguous data takes no filters; write --filter none, or "
-                "leave contiguous out"
-            )
-    return list(dict.fromkeys(Variant(c, p) for c in shapes for p in pipelines))
+    shape = _shape(target, chunk)
+    filters = target.filters if pipeline == "stored" else str(Pipeline.parse(pipeline))
+    if shape is None and filters != "none":
+        raise UsageError(
+            f"{target.where}: contiguous data takes no filters; write --filter none, or "
+            "leave contiguous out"
+        )
+    return Variant(shape, filters)
 
 
 def _shape(target: Target, text: str) -> tuple[int, ...] | None:
@@ -131,28 +138,33 @@ def _shape(target: Target, text: str) -> tuple[int, ...] | None:
 
 
 @contextlib.contextmanager
-def written(
+def prepared(
     target: Target,
-    variants: Sequence[Variant],
+    reading: Sequence[Variant],
+    writing: Sequence[Variant] = (),
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Iterator[Written]:
+    paged: bool = False,
+) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
     Parameters
     ----------
     target : Target
         The dataset.
-    variants : sequence of Variant
-        From `combine`.
+    reading, writing : sequence of Variant
+        Those that are read, and those that are written, each once.
     sample_nbytes : int
-        Of a larger dataset a sample of at most so many bytes is taken.
+        Of a larger dataset a sample of at most so many bytes is taken, where anything has
+        to be written.
     scratch : str, optional
         Where to; None for the system's folder for such files.  Whatever is written there
         is removed at the end, also after an exception.
     progress : callable, optional
         Called with one line before each variant is written.
+    paged : bool
+        Whether files get paged file space, as a page buffer needs it.
 
     Raises
     ------
@@ -161,28 +173,51 @@ def written(
     ChunkwiseError
         The data cannot be read, or HDF5 refuses a variant.
     """
-    rows = _sampled_rows(target, sample_nbytes)
-    missing = [v for v in variants if rows is not None or v != stored(target)]
+    only_stored = set(reading) <= {stored(target)} and not writing
+    rows = None if only_stored else _sampled_rows(target, sample_nbytes)
+    missing = [v for v in reading if rows is not None or v != stored(target)]
     nbytes = target.nbytes if rows is None else target.nbytes // target.shape[0] * len(rows)
-    with tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch) as folder:
+    with _folder(scratch) as folder:
+        # What is written needs its elements, and one file at a time.
+        files = len(missing) + (2 if writing else 0)
         free = shutil.disk_usage(folder).free
-        if missing and free < len(missing) * nbytes + SPARE_NBYTES:
+        if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
-                f"{folder}: {len(missing)} variants of {format_size(nbytes)} need more than the "
+                f"{folder}: {files} variants of {format_size(nbytes)} need more than the "
                 f"{format_size(free)} that are free; name a folder with --scratch, or a smaller "
                 "--sample"
             )
-        targets = []
-        for number, variant in enumerate(variants):
-            if variant not in missing:
-                targets.append(target)
-                continue
+        targets, likes, data = {v: target for v in reading if v not in missing}, {}, None
+        for number, variant in enumerate(missing):
             if progress:
                 progress(f"writing {variant}")
             path = Path(folder) / f"{number}.h5"
-            _write(target, variant, rows, path)
-            targets.append(look(path, target.dataset))
-        yield Written(tuple(targets), None if rows is None else len(rows))
+            _write(target, variant, rows, path, paged)
+            targets[variant] = look(path, target.dataset)
+        for number, variant in enumerate(writing):
+            path = Path(folder) / f"like-{number}.h5"
+            _write(target, variant, rows, path, paged, empty=True)
+            likes[variant] = look(path, target.dataset)
+        if writing:
+            if progress:
+                progress("reading what is to be written")
+            data = str(Path(folder) / "elements")
+            _write_elements(target, rows, data)
+        yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))
+
+
+@contextlib.contextmanager
+def _folder(scratch: str | None) -> Iterator[str]:
+    """Make a folder that goes with the block."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch)
+    except OSError as error:
+        raise UsageError(
+            f"--scratch {scratch or tempfile.gettempdir()}: cannot be written to: "
+            f"{error.strerror}; name another folder"
+        ) from None
+    with made as folder:
+        yield folder
 
 
 def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
@@ -202,21 +237,24 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
     return [row for i in chosen for row in range(i * slab, (i + 1) * slab)]
 
 
-def _write(target: Target, variant: Variant, rows: list[int] | None, path: Path) -> None:
-    with open_h5(target.file) as source, h5py.File(path, "w") as file:
+def _write(
+    target: Target,
+    variant: Variant,
+    rows: list[int] | None,
+    path: Path,
+    paged: bool,
+    empty: bool = False,
+) -> None:
+    """Write the data, or a sample of it, as a variant; or a dataset that has none yet."""
+    space = {"fs_strategy": "page"} if paged else {}
+    with open_h5(target.file) as source, h5py.File(path, "w", **space) as file:
         dataset = find_dataset(source, target.dataset)
         missing_filter(dataset.id.get_create_plist())
-        extent = dataset.shape[0] if rows is None else len(rows)
-        shape = (extent, *dataset.shape[1:])
         try:
-            made = _create(file, target.dataset, dataset, shape, variant)
-            row_nbytes = max(1, target.nbytes // target.shape[0])
-            length = variant.chunks[0] if variant.chunks else 1
-            # Whole chunks, so that none is encoded twice.
-            step = max(1, PIECE_NBYTES // row_nbytes // length) * length
-            for first in range(0, extent, step):
-                last = min(first + step, extent)
-                made[first:last] = _rows(dataset, rows, first, last)
+            made = _create(file, target.dataset, dataset, rows, variant)
+            if not empty:
+                for first, last in _pieces(target, len(made), variant.chunks):
+                    made[first:last] = _rows(dataset, rows, first, last)
         except HDF5_ERRORS as error:
             if isinstance(error, ChunkwiseError):
                 raise
@@ -225,19 +263,64 @@ def _write(target: Target, variant: Variant, rows: list[int] | None, path: Path)
             ) from None
 
 
+def _write_elements(target: Target, rows: list[int] | None, path: str) -> None:
+    """Write all elements, or those of the sample, in C order, as they are stored."""
+    with open_h5(target.file) as source, Path(path).open("wb") as stream:
+        dataset = find_dataset(source, target.dataset)
+        missing_filter(dataset.id.get_create_plist())
+        extent = target.shape[0] if rows is None else len(rows)
+        try:
+            for first, last in _pieces(target, extent, target.chunks):
+                np.ascontiguousarray(_rows(dataset, rows, first, last)).tofile(stream)
+        except OSError as error:
+            raise UsageError(
+                f"{path}: cannot be written: {hdf5_reason(error)}; name a folder with --scratch"
+            ) from None
+
+
+def _pieces(
+    target: Target, extent: int, chunks: tuple[int, ...] | None
+) -> Iterator[tuple[int, int]]:
+    """Cut rows into pieces of whole chunks, so that none is encoded twice."""
+    row_nbytes = max(1, target.nbytes // target.shape[0])
+    length = chunks[0] if chunks else 1
+    step = max(1, PIECE_NBYTES // row_nbytes // length) * length
+    for first in range(0, extent, step):
+        yield first, min(first + step, extent)
+
+
 def _create(
-    file: h5py.File, name: str, like: h5py.Dataset, shape: tuple[int, ...], variant: Variant
+    file: h5py.File,
+    name: str,
+    like: h5py.Dataset,
+    rows: list[int] | None,
+    variant: Variant,
 ) -> h5py.Dataset:
-    """Make a dataset of the same stored type, in other chunks and under other filters."""
-    dcpl = h5p.create(h5p.DATASET_CREATE)
-    if variant.chunks is not None:
+    """Make a dataset of the same stored type, in other chunks and under other filters.
+
+    What else it was created with it has as well: its fill value, and the dimensions that
+    may grow, by which HDF5 chooses the kind of chunk index.
+    """
+    shape = like.shape if rows is None else (len(rows), *like.shape[1:])
+    dcpl = like.id.get_create_plist()
+    if dcpl.get_layout() not in (h5d.CHUNKED, h5d.CONTIGUOUS) or dcpl.get_external_count():
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+    for number in reversed(range(dcpl.get_nfilters())):
+        dcpl.remove_filter(dcpl.get_filter(number)[0])
+    if variant.chunks is None:
+        dcpl.set_layout(h5d.CONTIGUOUS)
+        space = h5s.create_simple(shape)
+    else:
         dcpl.set_chunk(tuple(map(min, variant.chunks, shape)))
         Pipeline.parse(variant.filters).apply(dcpl)
+        largest = tuple(
+            h5s.UNLIMITED if most is None else most for most in (like.maxshape or shape)
+        )
+        space = h5s.create_simple(shape, largest)
     lcpl = h5p.create(h5p.LINK_CREATE)
     lcpl.set_create_intermediate_group(True)
-    space = h5s.create_simple(shape)
     path = encode_name("/" + name.strip("/"))
-    made = h5d.create(file.id, None, like.id.get_type(), space, dcpl)
+    made = h5d.create(file.id, None, like.id.get_type().copy(), space, dcpl)
     h5o.link(made, file.id, path, lcpl=lcpl)
     return h5py.Dataset(made)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.remedies import keeps_all_data, rechunk, refilter
 from chunkwise.bench.advice import Advice
-from chunkwise.bench.drivers import WITH_LIBRARY_CACHE
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
+from chunkwise.trials.drivers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
 
 # Less than this is not worth another file.

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
 
 import click
 from rich.console import Console
 
 from chunkwise import bench
-from chunkwise.bench import render
-from chunkwise.bench.drivers import DRIVERS, WITH_LIBRARY_CACHE
+from chunkwise.bench import render, spec
+from chunkwise.bench.axes import AXES, PROPERTY_AXES
+from chunkwise.bench.records import as_csv, as_json
 from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
+from chunkwise.bench.schedule import Step
+from chunkwise.bench.space import DESIGNS, Space
+from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise.cli.progress import showing
+from chunkwise.cli.signals import ending
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-
-if TYPE_CHECKING:
-    from chunkwise.bench.pagecache import PageCache
 
 EXAMPLES = """\b
 Examples:
@@ -28,18 +30,41 @@ Examples:
   chunkwise bench data.h5 name --access line:0 --access line:0@random
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
   chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
+  chunkwise bench data.h5 name --operation write --filter none,deflate:1
   chunkwise bench data.h5 name --page-cache warm,cold
+  chunkwise bench data.h5 name --driver libhdf5 \\
+      --libhdf5 default,/usr/lib/libhdf5.so
+  chunkwise bench data.h5 name --driver libhdf5 --design each \\
+      --cache 1MiB,16MiB --set sieve=64KiB,1MiB
   chunkwise bench data.h5 name --budget 600 --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
+  chunkwise bench --plan study.toml
 """
+
+# The options that are axes, by the name of their parameter.
+_AXIS_OPTIONS = (
+    "operation",
+    "chunk",
+    "filter",
+    "page_cache",
+    "driver",
+    "libhdf5",
+    "threads",
+    "cache",
+    "nslots",
+    "w0",
+)
+
+
+def _properties() -> str:
+    return "; ".join(f"{name}: {AXES[name].about}" for name in PROPERTY_AXES)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(), required=False)
 @click.argument("dataset", required=False)
 @click.option(
     "--access",
-    "patterns",
     multiple=True,
     metavar="[NAME=]PATTERN",
     help="Read blocks such as 1x1x717, one after the other; or 'all', 'line:0', 'plane:1', "
@@ -47,26 +72,80 @@ Examples:
     "@random. May be repeated.  [default: one step, one line along the slowest dimension, all]",
 )
 @click.option(
+    "--operation",
+    metavar="read,write",
+    help="Read, or write the same data to new files, read back and compared.  [default: read]",
+)
+@click.option(
     "--cache",
-    "caches",
     metavar="SIZE,...",
     help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own."
     "  [default: default]",
 )
+@click.option("--nslots", metavar="N,...", help="Slots of the chunk cache's hash table.")
+@click.option("--w0", metavar="W,...", help="The chunk cache's preemption policy, 0 to 1.")
 @click.option(
     "--driver",
-    "drivers",
-    default="h5py,chunkwise-py",
     metavar="NAME,...",
     help="libhdf5, netcdf4 and chunkwise are called from Rust, h5py and chunkwise-py from Python."
     "  [default: h5py,chunkwise-py]",
 )
 @click.option(
+    "--libhdf5",
+    metavar="PATH|PYTHON,...",
+    help="Which libhdf5 is measured: 'default' (h5py's), a libhdf5.so for the drivers libhdf5 "
+    "and chunkwise, or another Python that has h5py.",
+)
+@click.option("--threads", metavar="N,...", help="Threads that chunkwise may use.")
+@click.option(
+    "--chunk",
+    metavar="SHAPE,...",
+    help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
+    "contiguous, stored.  [default: stored]",
+)
+@click.option(
+    "--filter",
+    metavar="FILTERS,...",
+    help="Compare with other filters: such as none, deflate:1, shuffle+deflate:6, szip:nn:32, "
+    "stored.  [default: stored]",
+)
+@click.option(
+    "--page-cache",
+    metavar="warm,cold",
+    help="Whether the file's bytes are in memory before each trial, or are dropped from it.  "
+    "[default: warm]",
+)
+@click.option(
+    "--set",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help=f"Properties of libhdf5. May be repeated. {_properties()}.",
+)
+@click.option(
+    "--design",
+    type=click.Choice(DESIGNS[:2]),
+    help="Every value with every other, or one axis at a time from a standard trial, which has "
+    "the first value of each.  [default: product]",
+)
+@click.option(
+    "--plan",
+    type=click.Path(dir_okay=False),
+    metavar="TOML",
+    help="Read all of this from a file; what is given here as well replaces it.",
+)
+@click.option(
     "--repeat",
     type=click.IntRange(min=1),
-    default=DEFAULT_REPEAT,
-    show_default=True,
-    help="Measure each combination so often, as far as the seconds last.",
+    help=f"Measure each combination so often, as far as the seconds last.  [default: "
+    f"{DEFAULT_REPEAT}]",
+)
+@click.option(
+    "--seconds",
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time for the whole run; what would take longer is estimated and marked ~.  "
+    f"[default: {DEFAULT_SECONDS:g}]",
 )
 @click.option(
     "--save",
@@ -75,96 +154,70 @@ Examples:
     help="Append each trial to this file as it is done; run again, go on where it was.",
 )
 @click.option(
-    "--seconds",
-    "--budget",
-    type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_SECONDS,
-    show_default=True,
-    help="Time for the whole run; what would take longer is estimated and marked ~.",
-)
-@click.option(
-    "--chunk",
-    "chunks",
-    default="stored",
-    metavar="SHAPE,...",
-    help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
-    "contiguous, stored.  [default: stored]",
-)
-@click.option(
-    "--filter",
-    "filters",
-    default="stored",
-    metavar="FILTERS,...",
-    help="Compare with other filters: such as none, deflate:1, shuffle+deflate:6, szip:nn:32, "
-    "stored.  [default: stored]",
-)
-@click.option(
     "--sample",
-    default="1GiB",
-    show_default=True,
-    help="Of a larger dataset, write a sample of so many bytes: whole slabs of chunks.",
+    metavar="SIZE",
+    help="Of a larger dataset, write a sample of so many bytes: whole slabs of chunks.  "
+    "[default: 1GiB]",
 )
 @click.option("--scratch", metavar="FOLDER", help="Where to write them.  [default: the system's]")
-@click.option(
-    "--page-cache",
-    "pages",
-    default="warm",
-    metavar="warm,cold",
-    help="Whether the file's bytes are in memory before each trial, or are dropped from it.  "
-    "[default: warm]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print every measurement as JSON.")
+@click.option("--json", "as_text", flag_value="json", help="Print every measurement as JSON.")
+@click.option("--csv", "as_text", flag_value="csv", help="Print a row a trial as CSV.")
 def command(
-    file: str,
+    file: str | None,
     dataset: str | None,
-    patterns: tuple[str, ...],
-    caches: str | None,
-    drivers: str,
-    repeat: int,
-    seconds: float,
-    chunks: str,
-    filters: str,
-    sample: str,
-    scratch: str | None,
-    pages: str,
+    access: tuple[str, ...],
+    properties: tuple[str, ...],
+    design: str | None,
+    plan: str | None,
+    repeat: int | None,
+    seconds: float | None,
     save: str | None,
-    as_json: bool,
+    sample: str | None,
+    scratch: str | None,
+    as_text: str | None,
+    **axes: str | None,
 ) -> int:
     """Time access patterns on FILE, and say why they cost what they cost.
 
     With nothing else said: three patterns on the largest chunked dataset, read
     by h5py and by chunkwise at their defaults, within 30 seconds.
     """
-    names = _listed(drivers)
-    if caches is not None and names and set(names) <= set(DRIVERS) - WITH_LIBRARY_CACHE:
-        raise UsageError(
-            "--cache concerns libhdf5 and h5py, which --driver leaves out: chunkwise has a "
-            "cache of its own; add one of the two, or leave --cache out"
-        )
-    texts = _listed("default" if caches is None else caches)
-    sizes = [None if text == "default" else parse_size(text) for text in texts]
-    # As Ctrl-C does: what was written for the run goes, and its worker ends.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    progress = Console(stderr=True)
-    with progress.status("warming the page cache") as status:
+    asked = spec.read(plan) if plan else spec.Spec(Space())
+    given = {"access": access} if access else {}
+    given |= {
+        name.replace("_", "-"): _listed(text)
+        for name in _AXIS_OPTIONS
+        if (text := axes[name]) is not None
+    }
+    given |= dict(_property(text) for text in properties)
+    space = replace(
+        asked.space, axes={**asked.space.axes, **given}, design=design or asked.space.design
+    )
+    path = file or asked.file
+    if path is None:
+        raise UsageError("name a file to measure, here or in the plan: chunkwise bench FILE")
+    with ending() as end, showing(Console(stderr=True)) as show:
+
+        def progress(step: Step) -> None:
+            end.check()
+            if show is not None:
+                show(step)
+
         results = bench.run(
-            file,
-            dataset,
-            patterns or None,
-            names,
-            sizes,
-            repeat,
-            seconds,
-            progress=status.update if progress.is_terminal else None,
-            page_caches=cast("list[PageCache]", _listed(pages)),
+            path,
+            dataset or asked.dataset,
+            space,
+            repeat=repeat or asked.repeat or DEFAULT_REPEAT,
+            seconds=seconds or asked.seconds or DEFAULT_SECONDS,
+            progress=progress,
             save=save,
-            chunks=_listed(chunks),
-            filters=_listed(filters),
-            sample_nbytes=parse_size(sample),
+            sample_nbytes=parse_size(sample) if sample else asked.sample_nbytes or SAMPLE_NBYTES,
             scratch=scratch,
         )
-    if as_json:
-        click.echo(json.dumps(render.as_json(results), indent=1))
+    if as_text == "json":
+        click.echo(json.dumps(as_json(results), indent=1))
+    elif as_text == "csv":
+        click.echo(as_csv(results), nl=False)
     else:
         render.show(results, Console(width=None if sys.stdout.isatty() else render.WIDTH))
     for mismatch in results.mismatches:
@@ -173,5 +226,14 @@ def command(
     return 1 if results.mismatches or nothing else 0
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _property(text: str) -> tuple[str, tuple[str, ...]]:
+    name, equals, values = text.partition("=")
+    if not equals or name not in PROPERTY_AXES:
+        raise UsageError(
+            f"--set {text}: write NAME=VALUE,... with a name of {', '.join(PROPERTY_AXES)}"
+        )
+    return name, _listed(values)

@@ -5,24 +5,34 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from importlib import metadata
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from chunkwise import _native
 
 
-def describe() -> dict[str, str | int]:
-    """Return the machine and the versions of everything loaded in this process."""
+def describe(hdf5: str | None = None) -> dict[str, str | int]:
+    """Return the machine and the versions of everything loaded in this process.
+
+    Parameters
+    ----------
+    hdf5 : str, optional
+        The version of the libhdf5 that is measured; None for the one of h5py.
+    """
+    if hdf5 is None:
+        import h5py
+
+        hdf5 = str(h5py.version.hdf5_version)
     return {
         "machine": platform.machine(),
         "cpu": _cpu_model(),
         "cpu_count": usable_cpus(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "h5py": h5py.version.version,
-        "hdf5": h5py.version.hdf5_version,
+        "h5py": metadata.version("h5py"),
+        "hdf5": hdf5,
         "numpy": np.__version__,
         "chunkwise": _native.__version__,
         "zlib": _zlib_version(),
@@ -64,7 +74,7 @@ def _cpu_model() -> str:
 
 
 def _zlib_version() -> str:
-    """Ask the zlib that h5py's libhdf5 has loaded: zlib-ng and zlib differ in speed."""
+    """Ask the zlib that libhdf5 has loaded: zlib-ng and zlib differ in speed."""
     for line in _lines("/proc/self/maps"):
         path = line.rpartition(" ")[2]
         if "libz" in Path(path).name and ".so" in path:

@@ -9,52 +9,117 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from chunkwise.bench.access import Access, Hyperslab
-from chunkwise.bench.pagecache import PageCache
+from chunkwise.trials.pagecache import PageCache
+from chunkwise.trials.pattern import Access, Hyperslab
 
+Operation = Literal["read", "write"]
 Status = Literal["ok", "failed", "timeout"]
+
+
+# What `_native` takes as properties of libhdf5 (`chunkwise._native.OpenDataset`).
+PROPERTIES: Final = (
+    "cache_nbytes",
+    "cache_nslots",
+    "cache_w0",
+    "sieve_nbytes",
+    "conversion_nbytes",
+    "metadata_block_nbytes",
+    "small_data_block_nbytes",
+    "alignment",
+    "bounds",
+    "alloc_time",
+    "fill_time",
+    "page_buffer_nbytes",
+    "native_type",
+)
+# How a trial is bounded, and where its files happen to lie: no part of what it measures.
+BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
 
 
 @dataclass(frozen=True)
 class Trial:
     """One combination of parameters, to be measured once.
 
+    What is None, or not said, stays as the library has it.
+
     Attributes
     ----------
     file, dataset : str
-        What to read.
+        What to read; for writes, a dataset without data that is like the one to write.
     access : str
         The access pattern's name.
     block : tuple of int
         Its block shape in elements.
-    chunks : tuple of int or None
-        How the data that is read is chunked; None for data that is not.
-    filters : str
-        Its pipeline.
-    page_cache : str
-        ``warm``, or ``cold``: the worker drops the file from memory first.
-    warm_first : bool
-        Whether the worker reads the file into memory first, as another trial may have
-        dropped it.
-    order, seed, limit, slabs
-        As in `chunkwise.bench.access.Access`.
     driver : str
-        A name of `chunkwise.bench.drivers.DRIVERS`.
+        A name of `chunkwise.trials.drivers.DRIVERS`.
     cache_nbytes : int or None
-        libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache);
-        None leaves what the library gives by default.
+        libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache).
     cache_nslots : int or None
-        Slots of the cache's hash table; None leaves the default.
+        Slots of the cache's hash table.
     cache_w0 : float or None
-        The cache's preemption policy, 0 to 1; None leaves the default.
+        The cache's preemption policy, 0 to 1.
     comparable : bool
         Whether equal values mean equal bytes, so that checksums can be compared.
     max_seconds : float
         Stop after the operation that brings the timed reads to this.
     timeout_s : float
         Wall-clock seconds after which the worker is ended.
+    order, seed, limit, slabs
+        As in `chunkwise.trials.pattern.Access`.
+    page_cache : str
+        ``warm``, or ``cold``: the worker drops the file from memory first.
+    warm_first : bool
+        Whether the worker reads the file into memory first, as another trial may have
+        dropped it.
+    chunks : tuple of int or None
+        How the data is chunked; None for data that is not.
+    filters : str
+        Its pipeline.
+    operation : str
+        ``read`` or ``write``.
+    threads : int or None
+        Threads that chunkwise may use.
+    libhdf5 : str or None
+        The library to measure: the path of a libhdf5, or of the Python whose h5py brings
+        one; None is the one of the h5py installed here.
+    sieve_nbytes : int or None
+        The sieve buffer for contiguous data (H5Pset_sieve_buf_size).
+    conversion_nbytes : int or None
+        The buffer for converting elements (H5Pset_buffer).
+    metadata_block_nbytes, small_data_block_nbytes : int or None
+        What metadata, and small pieces of data, are allocated in (H5Pset_meta_block_size,
+        H5Pset_small_data_block_size).
+    alignment : tuple of int or None
+        Objects of at least so many bytes begin at multiples of the second
+        (H5Pset_alignment).
+    bounds : tuple of str or None
+        The oldest and the newest file format (H5Pset_libver_bounds): ``earliest``,
+        ``v108``, ``v110``, ``v112``, ``v114``, ``v200``, ``latest``.
+    alloc_time, fill_time : str or None
+        When space is allocated (``early``, ``late``, ``incremental``) and filled
+        (``alloc``, ``never``, ``ifset``).
+    page_buffer_nbytes : int or None
+        The page buffer, for files with paged file space (H5Pset_page_buffer_size).
+    native_type : bool
+        Elements in memory in this machine's type, rather than as they are stored.
+    shape : tuple of int
+        Of the dataset, in elements.
+    itemsize : int
+        Bytes of an element.
+    storage : str
+        The file that holds the elements: an external link leads to another.
+    stored_nbytes : int
+        Bytes that they take there.
+    dtype : str
+        NumPy's name of their type.
+    native_order : bool
+        Whether they are stored in this machine's byte order.
+    data : str or None
+        For writes: a file with all elements, in C order.
+    scratch : str or None
+        For writes: the folder to write to.
     """
 
     file: str
@@ -76,11 +141,38 @@ class Trial:
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None
     filters: str = "none"
+    operation: Operation = "read"
+    threads: int | None = None
+    libhdf5: str | None = None
+    sieve_nbytes: int | None = None
+    conversion_nbytes: int | None = None
+    metadata_block_nbytes: int | None = None
+    small_data_block_nbytes: int | None = None
+    alignment: tuple[int, int] | None = None
+    bounds: tuple[str, str] | None = None
+    alloc_time: str | None = None
+    fill_time: str | None = None
+    page_buffer_nbytes: int | None = None
+    native_type: bool = False
+    shape: tuple[int, ...] = ()
+    itemsize: int = 0
+    storage: str = ""
+    stored_nbytes: int = 0
+    dtype: str = ""
+    native_order: bool = True
+    data: str | None = None
+    scratch: str | None = None
 
     @property
     def pattern(self) -> Access:
         """What is read, in which order."""
         return Access(self.access, self.block, self.order, self.seed, self.limit, self.slabs)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties of libhdf5 that are not left as they are."""
+        named = {name: getattr(self, name) for name in PROPERTIES}
+        return {name: value for name, value in named.items() if value not in (None, False)}
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain JSON values."""
@@ -88,15 +180,13 @@ class Trial:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Trial:
-        """Undo `to_json`."""
-        order, slabs, chunks = (values.get(name) for name in ("order", "slabs", "chunks"))
-        tuples = {
-            "block": tuple(values["block"]),
-            "chunks": None if chunks is None else tuple(chunks),
-            "order": None if order is None else tuple(order),
-            "slabs": None if slabs is None else tuple(tuple(map(tuple, slab)) for slab in slabs),
-        }
-        return cls(**{**values, **tuples})
+        """Undo `to_json`; what is missing has its default."""
+        return cls(**{name: _frozen(value) for name, value in values.items()})
+
+
+def _frozen(value: Any) -> Any:
+    """Turn JSON's lists back into tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -119,14 +209,18 @@ class Measurement:
         the file is too large for that; ``cold`` if they were dropped and then came from
         storage; ``cold, unverified`` if that cannot be told, or less than half did.
     operations, total_operations : int or None
-        Reads done, and reads that the whole pattern has.
+        Reads or writes done, and those that the whole pattern has.
     elapsed_s : float or None
-        Seconds spent in those reads alone: opening, checksums and the loop
+        Seconds spent in those alone: opening, checksums and the loop
         around them are outside; the chunk index, read on first use, is inside.
+    create_s, flush_s, close_s, sync_s : float or None
+        Of writes: seconds to create the file and the dataset; to flush; to close both; and
+        until the system had the file on storage.
     extrapolated : bool
         True if not all operations were done, so that `total_s` is an estimate.
     total_s : float or None
-        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to.
+        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to; of writes
+        with `flush_s` and `close_s`, in which a library does what it had put off.
     selected_nbytes : int or None
         Bytes asked for by the operations done.
     mb_per_s : float or None
@@ -142,8 +236,10 @@ class Measurement:
         Processor seconds of all threads during the walk, checksums included.
     decoded_chunks : int or None
         Chunks that chunkwise decoded; None for the other drivers.
-    stored_nbytes : int or None
-        Bytes that the data takes in its file (H5Dget_storage_size).
+    fallback : str or None
+        Why libhdf5 read in the place of chunkwise's engine; None where it did not.
+    file_nbytes : int or None
+        Of writes: bytes of the whole file; None for reads.
     peak_rss_nbytes : int or None
         The worker's peak memory, Python and libraries included.
     actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
@@ -163,6 +259,10 @@ class Measurement:
     operations: int | None = None
     total_operations: int | None = None
     elapsed_s: float | None = None
+    create_s: float | None = None
+    flush_s: float | None = None
+    close_s: float | None = None
+    sync_s: float | None = None
     extrapolated: bool = False
     total_s: float | None = None
     selected_nbytes: int | None = None
@@ -174,7 +274,8 @@ class Measurement:
     storage_nbytes: int | None = None
     cpu_s: float | None = None
     decoded_chunks: int | None = None
-    stored_nbytes: int | None = None
+    fallback: str | None = None
+    file_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None

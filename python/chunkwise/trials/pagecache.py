@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from chunkwise.bench.environment import available_memory_nbytes
+from chunkwise.trials.environment import available_memory_nbytes
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")

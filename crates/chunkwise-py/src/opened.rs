@@ -1,0 +1,211 @@
+//! Datasets opened without h5py, in any libhdf5, for `chunkwise bench`.
+
+use std::sync::Arc;
+
+use chunkwise_engine::time_walk;
+use chunkwise_libhdf5::{FormatBound, OpenDataset, Properties};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays;
+use crate::errors::{raise, read_error};
+use crate::library::PyLibrary;
+use crate::walk::{PyWalk, bounds, record_to_dict, write_record_to_dict};
+
+/// `Properties` as Python gives them (see `_native.pyi`): what is not there is None.
+fn properties_of(given: &Bound<'_, PyDict>) -> PyResult<Properties> {
+    let mut made = Properties::default();
+    for (key, value) in given {
+        if value.is_none() {
+            continue;
+        }
+        let key: String = key.extract()?;
+        match key.as_str() {
+            "cache_nslots" => made.cache.nslots = Some(value.extract()?),
+            "cache_nbytes" => made.cache.nbytes = Some(value.extract()?),
+            "cache_w0" => made.cache.w0 = Some(value.extract()?),
+            "sieve_nbytes" => made.sieve_nbytes = Some(value.extract()?),
+            "conversion_nbytes" => made.conversion_nbytes = Some(value.extract()?),
+            "metadata_block_nbytes" => made.metadata_block_nbytes = Some(value.extract()?),
+            "small_data_block_nbytes" => made.small_data_block_nbytes = Some(value.extract()?),
+            "alignment" => made.alignment = Some(value.extract()?),
+            "bounds" => {
+                let (low, high): (String, String) = value.extract()?;
+                made.bounds = Some((bound_of(&low)?, bound_of(&high)?));
+            }
+            "alloc_time" => {
+                made.alloc_time = Some(one_of(&value, &["early", "late", "incremental"], 1)?);
+            }
+            "fill_time" => made.fill_time = Some(one_of(&value, &["alloc", "never", "ifset"], 0)?),
+            "page_buffer_nbytes" => made.page_buffer_nbytes = Some(value.extract()?),
+            "native_type" => made.native_type = value.extract()?,
+            _ => return Err(PyValueError::new_err(format!("no property is called {key}"))),
+        }
+    }
+    Ok(made)
+}
+
+/// The place of a word in a list, counted from `first`: HDF5's number for it.
+fn one_of(value: &Bound<'_, PyAny>, words: &[&str], first: i32) -> PyResult<i32> {
+    let word: String = value.extract()?;
+    let found = (first..).zip(words).find(|(_, known)| **known == word);
+    found
+        .map(|(number, _)| number)
+        .ok_or_else(|| PyValueError::new_err(format!("'{word}' is not one of {words:?}")))
+}
+
+fn bound_of(word: &str) -> PyResult<FormatBound> {
+    Ok(match word {
+        "earliest" => FormatBound::Earliest,
+        "v108" => FormatBound::Version(1),
+        "v110" => FormatBound::Version(2),
+        "v112" => FormatBound::Version(3),
+        "v114" => FormatBound::Version(4),
+        "v200" => FormatBound::Version(5),
+        "latest" => FormatBound::Latest,
+        _ => return Err(PyValueError::new_err(format!("'{word}' is no version of the format"))),
+    })
+}
+
+/// See `_native.pyi`.
+#[pyclass(name = "OpenDataset", module = "chunkwise._native", frozen)]
+pub struct PyOpenDataset {
+    open: OpenDataset,
+    label: String,
+}
+
+#[pymethods]
+impl PyOpenDataset {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        library: &PyLibrary,
+        path: &str,
+        name: &str,
+        properties: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let properties = properties_of(properties)?;
+        let label = format!("'{name}' in {path}");
+        let open = OpenDataset::open(Arc::clone(&library.library), path, name, properties)
+            .map_err(|error| raise(py, "FileFormatError", format!("{label}: {error}")))?;
+        Ok(Self { open, label })
+    }
+
+    /// `hid_t` of the dataset, in its library; closed with this object.
+    #[getter]
+    fn id(&self) -> i64 {
+        self.open.id()
+    }
+
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.open.element_size()
+    }
+
+    #[getter]
+    fn storage_nbytes(&self) -> u64 {
+        self.open.storage_nbytes()
+    }
+
+    #[getter]
+    fn chunk_cache(&self, py: Python<'_>) -> PyResult<(usize, usize, f64)> {
+        let cache = self.open.chunk_cache().map_err(|error| self.failed(py, &error.to_string()))?;
+        Ok((cache.nslots, cache.nbytes, cache.w0))
+    }
+
+    fn walk<'py>(
+        &self,
+        py: Python<'py>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let record = self
+            .open
+            .walk(&walk.walk, bounds(max_operations, max_seconds))
+            .map_err(|message| self.failed(py, &message))?;
+        record_to_dict(py, &record)
+    }
+
+    /// The engine's loop; the chunk index is loaded within the first operation.  What the
+    /// engine does not read, libhdf5 does, and `fallback` says why.
+    fn engine_walk<'py>(
+        &self,
+        py: Python<'py>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let begun = std::time::Instant::now();
+        let engine = match self.open.describe() {
+            Ok(engine) => engine,
+            Err(reason) => {
+                let dict = self.walk(py, walk, max_operations, max_seconds)?;
+                dict.set_item("fallback", reason.to_string())?;
+                return Ok(dict);
+            }
+        };
+        let index_s = begun.elapsed().as_secs_f64();
+        let bounds = bounds(max_operations, max_seconds);
+        let mut record = py
+            .detach(|| {
+                time_walk(&walk.walk, engine.element_size(), bounds, |slab, out| {
+                    engine.read(slab, out)
+                })
+            })
+            .map_err(|error| read_error(py, &self.label, &error))?;
+        record.elapsed_s += index_s;
+        if let Some(first) = record.latencies_s.first_mut() {
+            *first += index_s;
+        }
+        record_to_dict(py, &record)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn write_walk<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        name: &str,
+        data: &Bound<'py, numpy::PyUntypedArray>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let bounds = bounds(max_operations, max_seconds);
+        let outcome = arrays::with_bytes(data, |bytes| {
+            self.open.write_walk(path, name, bytes, &walk.walk, bounds)
+        })?;
+        let (record, cache) =
+            outcome.map_err(|message| raise(py, "ChunkwiseError", format!("{path}: {message}")))?;
+        let dict = write_record_to_dict(py, &record)?;
+        dict.set_item("chunk_cache", (cache.nslots, cache.nbytes, cache.w0))?;
+        Ok(dict)
+    }
+}
+
+impl PyOpenDataset {
+    fn failed(&self, py: Python<'_>, message: &str) -> PyErr {
+        raise(py, "CorruptDataError", format!("{}: libhdf5: {message}", self.label))
+    }
+}
+
+/// Set the properties that concern files and datasets on lists that h5py has made.
+#[pyfunction]
+pub fn set_properties(
+    py: Python<'_>,
+    library: &PyLibrary,
+    properties: &Bound<'_, PyDict>,
+    lists: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let made = properties_of(properties)?;
+    for (kind, id) in lists {
+        let (kind, id): (String, i64) = (kind.extract()?, id.extract()?);
+        // SAFETY: live lists of this library and kind: h5py's objects vouch for that where
+        // this is called (`chunkwise.bench`).
+        let set = unsafe { made.set_on(&library.library, &kind, id) };
+        set.map_err(|error| raise(py, "UsageError", error.to_string()))?;
+    }
+    Ok(())
+}

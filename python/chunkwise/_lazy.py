@@ -1,0 +1,30 @@
+"""How does a package offer names without importing what they need?
+
+A worker of `chunkwise bench` may load another libhdf5 than h5py's, and must then not
+import h5py: packages that lead to it import their modules when a name is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def attach(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make a package's ``__getattr__`` (PEP 562).
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    names : mapping of str to str
+        Each name that it offers, and the module that has it.
+    """
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(names[name]), name)
+
+    return get

@@ -1,0 +1,143 @@
+"""Which libhdf5 does a worker load, and how is it started?
+
+By default the one of the h5py installed here.  Another one is given by its own path, or
+by the path of a Python whose h5py brings it: the worker is then run by that Python.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import chunkwise
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.trials.drivers import is_shared_library
+
+# Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
+# user's data is not the one that is meant.
+_WITHOUT_FOLDER: Final = "import sys; sys.path[:] = filter(None, sys.path)\n"
+_WORK: Final = _WITHOUT_FOLDER + "from chunkwise.trials.worker import main; main()"
+_ASK: Final = (
+    _WITHOUT_FOLDER + "import json\n"
+    "from chunkwise import _native\n"
+    "given = sys.argv[1] if len(sys.argv) > 1 else None\n"
+    "if given is None:\n"
+    "    from chunkwise import _lib\n"
+    "library = _native.Library.from_path(given) if given else _lib.library()\n"
+    "print(json.dumps({'hdf5': '.'.join(map(str, library.version))}))\n"
+)
+WORKER: Final = (sys.executable, "-c", _WORK)
+# The first import of h5py from a cold disk takes a while.
+_PATIENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class LibHDF5:
+    """A libhdf5 that workers can load.
+
+    Attributes
+    ----------
+    asked : str or None
+        As it was asked for; None for the one of the h5py installed here.
+    version : str
+        Its version, such as ``1.10.8``.
+    command : tuple of str
+        Starts a worker.
+    environment : mapping of str to str
+        What the worker's environment has besides this process's.
+    """
+
+    asked: str | None
+    version: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def find(asked: str | None, folder: str) -> LibHDF5:
+    """Find a library, and ask it for its version, in a process of its own.
+
+    Parameters
+    ----------
+    asked : str or None
+        The path of a libhdf5 (``.so`` in its name), or of a Python; None for h5py's.
+    folder : str
+        A folder for what another Python needs, for as long as workers run.
+
+    Raises
+    ------
+    UsageError
+        It is not there, no HDF5, of another architecture, or too old; or a Python that has
+        no h5py, or is too old.
+    """
+    environment = plugins()
+    if asked is None:
+        command = WORKER
+    elif not Path(asked).exists():
+        raise UsageError(
+            f"--libhdf5 {printable(asked)}: there is no such file; give the path of a "
+            "libhdf5.so, or of a Python that has h5py"
+        )
+    elif is_shared_library(asked):
+        command = WORKER
+    else:
+        command = (asked, "-c", _WORK)
+        environment = {**environment, "PYTHONPATH": _package_alone(folder)}
+    version = _version(asked, command[0], environment)
+    return LibHDF5(asked, version, command, environment)
+
+
+def plugins() -> dict[str, str]:
+    """Tell HDF5 where hdf5plugin has its filters, unless somebody has said otherwise."""
+    found = importlib.util.find_spec("hdf5plugin")
+    if found is None or found.origin is None or "HDF5_PLUGIN_PATH" in os.environ:
+        return {}
+    return {"HDF5_PLUGIN_PATH": str(Path(found.origin).parent / "plugins")}
+
+
+def _package_alone(folder: str) -> str:
+    """Offer this package to another Python, and nothing of what is installed beside it."""
+    alone = Path(folder) / "chunkwise-alone"
+    alone.mkdir(exist_ok=True)
+    link = alone / "chunkwise"
+    if not link.exists():
+        link.symlink_to(Path(str(chunkwise.__file__)).parent)
+    return str(alone)
+
+
+def _version(asked: str | None, python: str, environment: Mapping[str, str]) -> str:
+    command = [python, "-c", _ASK]
+    if is_shared_library(asked):
+        command.append(str(Path(str(asked)).resolve()))
+    answer = _run(command, environment)
+    try:
+        values: dict[str, Any] = json.loads(answer.stdout)
+        return str(values["hdf5"])
+    except (ValueError, KeyError, TypeError):
+        said = [line for line in answer.stderr.splitlines() if line.strip()]
+        reason = said[-1].partition(": ")[2] or said[-1] if said else "it says nothing"
+        name = printable(str(asked or "of h5py"))
+        raise UsageError(f"--libhdf5 {name}: cannot be used: {printable(reason)}") from None
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+            env={**os.environ, **environment},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 1, "", f"error: {error}")

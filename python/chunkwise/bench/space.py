@@ -1,0 +1,151 @@
+"""Which combinations of parameters are measured?
+
+A space is data: values for some axes, and a design that says how they are combined.  It
+can be written on a command line or in a TOML file, and means the same for every dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+from chunkwise.bench.axes import AXES, check_axis
+from chunkwise.errors import UsageError
+from chunkwise.trials.drivers import DRIVERS, check_driver
+
+DESIGNS: Final = ("product", "each", "list")
+# One value of each axis, as text.
+Point = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Values for axes, and how they are combined.
+
+    Attributes
+    ----------
+    axes : mapping of str to tuple of str
+        Axis names (`chunkwise.bench.axes.AXES`) and their values as text.  An axis that is
+        left out has its default.
+    design : str
+        ``product``: every value with every other.  ``each``: the first value of every axis
+        is the standard trial; from there one axis at a time is varied (paper 000).
+        ``list``: the combinations in `trials`.
+    trials : tuple of mapping
+        For ``list``: one value for some axes; the others have the first of `axes`.
+
+    Raises
+    ------
+    UsageError
+        An axis, driver or design that there is not, or one without values.
+    """
+
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    design: str = "product"
+    trials: tuple[Mapping[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.design not in DESIGNS:
+            raise UsageError(f"unknown design '{self.design}': choose from {', '.join(DESIGNS)}")
+        if bool(self.trials) != (self.design == "list"):
+            raise UsageError("trials are listed for the design 'list', and for no other")
+        for name, values in self._values():
+            axis = check_axis(name)
+            if not values:
+                raise UsageError(f"{name}: name at least one value")
+            for text in values:
+                if name == "driver":
+                    check_driver(text)
+                axis.value(text)
+
+    @classmethod
+    def of(cls, design: str = "product", **axes: Sequence[str]) -> Space:
+        """Make a space from keywords: ``page_cache=("warm",)`` for ``page-cache``."""
+        return cls({name.replace("_", "-"): tuple(v) for name, v in axes.items()}, design)
+
+    def _values(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield from self.axes.items()
+        for trial in self.trials:
+            for name, text in trial.items():
+                yield name, (text,)
+
+    def points(self, accesses: Sequence[str]) -> list[Point]:
+        """Spell out the combinations, in the order of `AXES`, each once.
+
+        Where an axis makes no difference to a driver or an operation it has its default.
+
+        Parameters
+        ----------
+        accesses : sequence of str
+            The patterns where the space names none.
+
+        Raises
+        ------
+        UsageError
+            Values that concern none of the drivers and operations asked for.
+        """
+        values = {
+            name: tuple(dict.fromkeys(self.axes.get(name, (axis.default,))))
+            for name, axis in AXES.items()
+        }
+        if "access" not in self.axes:
+            values["access"] = tuple(accesses)
+        wanted = list(self._combined(values))
+        kept = [_collapsed(point) for point in wanted if _possible(point)]
+        points = [dict(pairs) for pairs in dict.fromkeys(tuple(p.items()) for p in kept)]
+        self._check_all_used(points)
+        return points
+
+    def _combined(self, values: Mapping[str, tuple[str, ...]]) -> Iterable[Point]:
+        if self.design == "product":
+            return (dict(zip(values, point, strict=True)) for point in product(*values.values()))
+        standard = {name: texts[0] for name, texts in values.items()}
+        if self.design == "list":
+            return [{**standard, **trial} for trial in self.trials]
+        varied = [{**standard, name: text} for name, texts in values.items() for text in texts[1:]]
+        return [standard, *varied]
+
+    def _check_all_used(self, points: Sequence[Point]) -> None:
+        """Raise UsageError for what was asked for and would silently not be measured."""
+        for name, texts in self._values():
+            for text in texts:
+                if text != AXES[name].default and all(p[name] != text for p in points):
+                    raise UsageError(_unused(name, text))
+
+
+def _possible(point: Point) -> bool:
+    """Whether a driver can do what is asked at all."""
+    return point["operation"] == "read" or DRIVERS[point["driver"]].writes
+
+
+def _collapsed(point: Point) -> Point:
+    """Give what makes no difference its default."""
+    driver, operation = point["driver"], point["operation"]
+    return {
+        name: text if AXES[name].concerns(driver, operation, text) else AXES[name].default
+        for name, text in point.items()
+    }
+
+
+def _unused(name: str, text: str) -> str:
+    axis = AXES[name]
+    if name == "driver":
+        return f"{text} does not write yet: leave it out, or add the operation read"
+    if name == "operation":
+        writers = ", ".join(d.name for d in DRIVERS.values() if d.writes)
+        return f"none of the drivers asked for can {text}: add one of {writers}"
+    if name == "cache":
+        return (
+            "--cache concerns libhdf5 and h5py, which --driver leaves out: chunkwise has a "
+            "cache of its own; add one of the two, or leave --cache out"
+        )
+    drivers = axis.drivers
+    if name == "libhdf5":
+        drivers = frozenset(d.name for d in DRIVERS.values() if d.any_libhdf5)
+    who = " and ".join(sorted(drivers))
+    return (
+        f"{name} {text} concerns {' and '.join(axis.operations)} by {who}, and no such trial is "
+        "asked for; add one, or leave it out"
+    )

@@ -1,0 +1,53 @@
+"""How does a long command end when it is told to?
+
+Python turns Ctrl-C into an exception, which is lost where it meets code that must not
+raise (a finaliser, a callback from C).  So the signal is remembered as well, and whoever
+works step by step asks between two steps.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Ending:
+    """Whether the command was told to end."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt or SystemExit if a signal has come."""
+        if self._received == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self._received is not None:
+            # As a shell tells the end by a signal.
+            sys.exit(128 + self._received)
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        self._received = number
+        self.check()
+
+
+@contextmanager
+def ending() -> Iterator[Ending]:
+    """End on SIGINT and SIGTERM alike by an exception, so that what was made is removed."""
+    found = Ending()
+    # What a shell starts in the background ignores Ctrl-C, and so shall this.
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, found._receive)
+    try:
+        yield found
+        found.check()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

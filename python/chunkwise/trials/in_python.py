@@ -1,0 +1,229 @@
+"""How do the drivers work that loop in Python, as a user's program does?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5f, h5o, h5p
+
+import chunkwise
+from chunkwise import _native
+from chunkwise.names import encode_name
+from chunkwise.opening import missing_filter
+from chunkwise.trials.drivers import Cache, Opened, library_of
+from chunkwise.trials.in_rust import elements
+from chunkwise.trials.trial import Trial
+
+if TYPE_CHECKING:
+    from chunkwise._native import WalkResult
+
+Index = tuple[slice, ...]
+
+# Latencies kept for each trial; the contract of `_native.WalkResult`.
+KEPT_LATENCIES = 100_000
+# A loop in Python always does so many, because the first read pays for chunks that
+# the next may find cached, unless they take this many times what was allowed.
+FEWEST_OPERATIONS = 3
+PATIENCE = 4.0
+
+
+@contextmanager
+def open_h5py(trial: Trial) -> Iterator[Opened]:
+    """Time ``d[slices]`` of h5py, called in a loop in Python."""
+    with _dataset(trial) as (library, dataset):
+        plist = dataset.id.get_access_plist()
+        yield Opened(
+            lambda walk: walk_in_python(dataset.__getitem__, walk, trial.max_seconds),
+            plist.get_chunk_cache,
+            library,
+            dataset.id.id,
+        )
+
+
+@contextmanager
+def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
+    """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
+    with _dataset(trial) as (library, dataset):
+        wrapped = chunkwise.wrap(dataset)
+        yield Opened(
+            lambda walk: walk_in_python(wrapped.__getitem__, walk, trial.max_seconds),
+            library=library,
+            dataset_id=dataset.id.id,
+        )
+
+
+def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.WriteResult, Cache]:
+    """Time ``d[slices] = array`` of h5py, called in a loop in Python."""
+    with _dataset(trial) as (library, like):
+        dcpl = like.id.get_create_plist()
+        datatype, space = like.id.get_type().copy(), like.id.get_space()
+        dtype = like.dtype
+    array = elements(trial).view(dtype).reshape(trial.shape)
+    fcpl, fapl, dapl = (
+        h5p.create(kind) for kind in (h5p.FILE_CREATE, h5p.FILE_ACCESS, h5p.DATASET_ACCESS)
+    )
+    lists = {
+        "file_creation": fcpl.id,
+        "file_access": fapl.id,
+        "dataset_access": dapl.id,
+        "dataset_creation": dcpl.id,
+    }
+    _native.set_properties(library, trial.properties, lists)
+    lcpl = h5p.create(h5p.LINK_CREATE)
+    lcpl.set_create_intermediate_group(True)
+    begun = time.perf_counter()
+    file_id = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl)
+    try:
+        with contextlib.closing(h5py.File(file_id)) as file:
+            made = h5d.create(file_id, None, datatype, space, dcpl, dapl)
+            h5o.link(made, file_id, encode_name("/" + trial.dataset.strip("/")), lcpl=lcpl)
+            create_s = time.perf_counter() - begun
+            dataset = h5py.Dataset(made)
+            cache = made.get_access_plist().get_chunk_cache()
+
+            def write(index: Index) -> Callable[[], npt.NDArray[Any]]:
+                block = np.ascontiguousarray(array[index])
+
+                def timed() -> npt.NDArray[Any]:
+                    dataset[index] = block
+                    return block
+
+                return timed
+
+            result = _walk(write, walk, trial.max_seconds)
+            begun = time.perf_counter()
+            file.flush()
+            flush_s = time.perf_counter() - begun
+            begun = time.perf_counter()
+            dataset.id.close()
+        close_s = time.perf_counter() - begun
+        begun = time.perf_counter()
+        _sync(path)
+        sync_s = time.perf_counter() - begun
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+        raise
+    written: _native.WriteResult = {
+        **result,
+        "create_s": create_s,
+        "flush_s": flush_s,
+        "close_s": close_s,
+        "sync_s": sync_s,
+    }
+    return written, cache
+
+
+def _sync(path: str) -> None:
+    """Have the system put a file on storage."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset]]:
+    """Open the trial's dataset with exactly the properties that it asks for.
+
+    HDF5 gives all handles of an object the cache of the first, so the dataset
+    must not be open already.
+    """
+    library = library_of(trial)
+    fapl, dapl = h5p.create(h5p.FILE_ACCESS), h5p.create(h5p.DATASET_ACCESS)
+    # As h5py.File has it, so that objects left open do not keep the file open.
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    lists = {"file_access": fapl.id, "dataset_access": dapl.id}
+    _native.set_properties(library, trial.properties, lists)
+    file_id = h5f.open(os.fsencode(trial.file), h5f.ACC_RDONLY, fapl)
+    with contextlib.closing(h5py.File(file_id)):
+        # Read-only, as `file[name]` is: h5py then remembers shape and type, and a small
+        # read takes a fraction of the time.
+        found = h5d.open(file_id, encode_name(trial.dataset), dapl)
+        missing_filter(found.get_create_plist())  # loads plugins; the target was checked
+        yield library, h5py.Dataset(found, readonly=True)
+
+
+def slices(hyperslab: _native.Hyperslab) -> Index:
+    """Write a hyperslab as NumPy's index: single blocks, or single elements with a stride."""
+    return tuple(
+        slice(start, start + block) if count == 1 else slice(start, start + count * stride, stride)
+        for start, stride, count, block in zip(*hyperslab, strict=True)
+    )
+
+
+def walk_in_python(
+    read: Callable[[Index], npt.NDArray[Any]],
+    walk: _native.Walk,
+    max_seconds: float,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> WalkResult:
+    """Read an array selection by selection from Python, timing each read alone.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a tuple of slices, returns the array.
+    walk : chunkwise._native.Walk
+        What is read, in which order.
+    max_seconds : float
+        Stop when the timed reads reach this, or the loop as a whole three times
+        this: slicing and checksums, which are not timed, must end as well.
+    clock : callable
+        Nanoseconds since some moment.
+
+    Returns
+    -------
+    WalkResult
+        As a walk in Rust gives it.
+    """
+    return _walk(lambda index: lambda: read(index), walk, max_seconds, clock)
+
+
+def _walk(
+    prepare: Callable[[Index], Callable[[], npt.NDArray[Any]]],
+    walk: _native.Walk,
+    max_seconds: float,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> WalkResult:
+    """Time what `prepare` gives for each selection; it returns the elements."""
+    latencies: list[float] = []
+    checksums: dict[int, int] = {}
+    crc = nbytes = spent_ns = operations = 0
+    limit_ns = int(max_seconds * 1e9)
+    begun_ns = clock()
+    for number in range(walk.operations):
+        timed = prepare(slices(walk[number]))
+        start = clock()
+        array = timed()
+        lap = clock() - start
+        spent_ns += lap
+        operations += 1
+        if len(latencies) < KEPT_LATENCIES:
+            latencies.append(lap / 1e9)
+        nbytes += array.nbytes
+        crc = _native.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), crc)
+        if operations & (operations - 1) == 0:
+            checksums[operations] = crc
+        over = spent_ns >= limit_ns or clock() - begun_ns >= 3 * limit_ns
+        if over and (operations >= FEWEST_OPERATIONS or spent_ns >= PATIENCE * limit_ns):
+            break
+    checksums[operations] = crc
+    return {
+        "operations": operations,
+        "total_operations": walk.operations,
+        "elapsed_s": spent_ns / 1e9,
+        "selected_nbytes": nbytes,
+        "latencies_s": latencies,
+        "checksums": checksums,
+    }

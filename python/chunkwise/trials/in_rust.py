@@ -1,0 +1,133 @@
+"""How do the drivers work whose loops are compiled?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import _native
+from chunkwise.advise.readers import NETCDF_C
+from chunkwise.errors import UsageError
+from chunkwise.trials.drivers import Cache, Opened, library_of, netcdf_library
+from chunkwise.trials.trial import Trial
+
+if TYPE_CHECKING:
+    from chunkwise._native import WalkResult
+
+
+@contextmanager
+def open_libhdf5(trial: Trial) -> Iterator[Opened]:
+    """Time H5Dread alone, called in a loop in Rust."""
+    library = library_of(trial)
+    dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+
+    def walk(selections: _native.Walk) -> WalkResult:
+        return dataset.walk(selections, selections.operations, trial.max_seconds)
+
+    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id)
+
+
+def write_libhdf5(
+    trial: Trial, walk: _native.Walk, path: str
+) -> tuple[_native.WriteResult, Cache]:
+    """Time H5Dwrite alone, called in a loop in Rust, to a dataset like the trial's."""
+    library = library_of(trial)
+    like = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    data = elements(trial, trial.native_type)
+    result = like.write_walk(path, trial.dataset, data, walk, walk.operations, trial.max_seconds)
+    return result, result["chunk_cache"]
+
+
+@contextmanager
+def open_chunkwise(trial: Trial) -> Iterator[Opened]:
+    """Time chunkwise's engine, called in a loop in Rust."""
+    library = library_of(trial)
+    dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+
+    def walk(selections: _native.Walk) -> WalkResult:
+        return dataset.engine_walk(selections, selections.operations, trial.max_seconds)
+
+    yield Opened(walk, library=library, dataset_id=dataset.id)
+
+
+@contextmanager
+def open_netcdf4(trial: Trial) -> Iterator[Opened]:
+    """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here.
+
+    Raises
+    ------
+    UsageError
+        netCDF-C is not installed, or the elements are not numbers, which netCDF-C may
+        crash on.
+    """
+    _check_numbers(trial)
+    library = _native.NetCdf(netcdf_library())
+    cache = netcdf_cache(trial)
+    below = _native.Library.from_path(library.path)
+    in_force: Cache = (None, None, None)
+
+    def walk(selections: _native.Walk) -> WalkResult:
+        nonlocal in_force
+        operations, seconds = selections.operations, trial.max_seconds
+        result = library.walk(trial.file, trial.dataset, cache, selections, operations, seconds)
+        # It is netCDF-C's own, and None for netCDF-3.
+        in_force = result["chunk_cache"] or in_force
+        return result
+
+    versions = {"netcdf": library.version}
+    yield Opened(walk, lambda: in_force, below, versions=versions)
+
+
+def write_netcdf4(
+    trial: Trial, walk: _native.Walk, path: str
+) -> tuple[_native.WriteResult, Cache]:
+    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's."""
+    raise UsageError(f"netcdf4 does not write yet: {trial.file}, {walk.operations}, {path}")
+
+
+def _check_numbers(trial: Trial) -> None:
+    """Raise UsageError for elements that netCDF-C does not know as numbers."""
+    try:
+        dtype = np.dtype(trial.dtype)
+    except TypeError:
+        dtype = np.dtype("V1")  # a compound, or another type that NumPy has no name for
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise UsageError(
+            f"netCDF-C reads and writes numbers of up to 64 bits, and {trial.dataset} holds "
+            f"{trial.dtype}; leave the netcdf4 driver out"
+        )
+
+
+def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
+    """Complete the cache that a trial asks for by netCDF-C's own; None where it asks not."""
+    asked = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
+    if all(value is None for value in asked):
+        return None
+    nslots, nbytes, w0 = asked
+    return (
+        int(NETCDF_C.nslots or 0) if nslots is None else nslots,
+        NETCDF_C.cache_nbytes if nbytes is None else nbytes,
+        float(NETCDF_C.w0 or 0.0) if w0 is None else w0,
+    )
+
+
+def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
+    """Return the bytes of all elements that a trial writes, in C order.
+
+    As they are stored, or in this machine's byte order.
+
+    Raises
+    ------
+    UsageError
+        The trial has none.
+    """
+    if trial.data is None:
+        raise UsageError(f"{trial.dataset}: there is nothing to be written")
+    if native and not trial.native_order:
+        stored = np.memmap(trial.data, np.dtype(trial.dtype), "r")
+        return stored.astype(stored.dtype.newbyteorder("=")).view(np.uint8)
+    return np.memmap(trial.data, np.uint8, "r")

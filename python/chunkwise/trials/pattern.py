@@ -1,0 +1,55 @@
+"""What does a trial read or write, in which order?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chunkwise import _native
+
+Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A named access pattern.
+
+    Attributes
+    ----------
+    name : str
+        What the pattern is called in tables, such as ``row`` or ``all``.
+    block : tuple of int
+        Block shape in elements, one number per dimension, each at least 1; of a list,
+        the shape of its first selection.
+    order : tuple of int or None
+        The dimensions from the slowest to the fastest; None is C order.
+    seed : int or None
+        Which random order the blocks are read in; None for none.
+    limit : int or None
+        How many blocks are read; None for all.
+    slabs : tuple of Hyperslab or None
+        Start, stride, count and block of each selection of a list; None for blocks.
+    """
+
+    name: str
+    block: tuple[int, ...]
+    order: tuple[int, ...] | None = None
+    seed: int | None = None
+    limit: int | None = None
+    slabs: tuple[Hyperslab, ...] | None = None
+
+    @property
+    def in_c_order(self) -> bool:
+        """Whether it is a walk over the whole array in C order."""
+        return (self.order, self.seed, self.limit, self.slabs) == (None,) * 4
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is a walk over the whole array, dimension by dimension."""
+        return (self.seed, self.limit, self.slabs) == (None,) * 3
+
+    def walk(self, shape: Sequence[int]) -> _native.Walk:
+        """Return what is read of an array of this shape, one after another."""
+        if self.slabs is not None:
+            return _native.Walk.listed(shape, self.slabs)
+        return _native.Walk(shape, self.block, self.order, self.seed, self.limit)

@@ -1,0 +1,211 @@
+"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
+
+Run by `chunkwise.bench.run`.  A process of its own gives every trial a clean chunk cache,
+exactly one libhdf5 and its own peak memory, and keeps a crash away from the other trials.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chunkwise import _native
+from chunkwise.advise.geometry import Walk
+from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.names import hdf5_reason
+from chunkwise.trials import environment, pagecache
+from chunkwise.trials.drivers import DRIVERS, Opened, check_driver, library_of
+from chunkwise.trials.extrapolate import total_seconds
+from chunkwise.trials.trial import Trial
+
+if TYPE_CHECKING:
+    from chunkwise._native import WalkResult
+
+# What is written is read back with a cache that holds all of it, where that is possible.
+_READ_BACK_NBYTES = 1 << 30
+
+
+def measure(trial: Trial) -> dict[str, Any]:
+    """Run the trial's driver over its dataset and return the figures as JSON values.
+
+    Raises
+    ------
+    ChunkwiseError, OSError
+        If the file cannot be opened, or a read or write fails.
+    """
+    check_driver(trial.driver)
+    if trial.threads is not None:
+        # Before anything asks how many there may be.
+        os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
+    return _write(trial) if trial.operation == "write" else _read(trial)
+
+
+def _read(trial: Trial) -> dict[str, Any]:
+    """Measure reads."""
+    # An external link may have led to another file.
+    for path in dict.fromkeys((trial.file, trial.storage or trial.file)):
+        if trial.page_cache == "cold":
+            pagecache.drop(path)
+        elif trial.warm_first:
+            pagecache.warm(path)
+    with DRIVERS[trial.driver].reader()(trial) as opened:
+        walk = trial.pattern.walk(trial.shape)
+        before = _spent()
+        result = opened.walk(walk)
+        cpu_s, storage_nbytes, decoded = _since(before)
+        cache = opened.cache()
+        versions = _versions(opened)
+    told = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
+    # What was read, at the dataset's own ratio, is what had to come from storage at least.
+    nbytes = max(1, math.prod(trial.shape) * trial.itemsize)
+    fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
+    return {
+        **_figures(trial, result),
+        "storage_nbytes": told,
+        "cpu_s": cpu_s,
+        "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
+        "fallback": result.get("fallback"),
+        "page_cache": pagecache.verdict(fetched, told)
+        if trial.page_cache == "cold"
+        else "uncontrolled",
+        **_cache(cache),
+        "checksums": result["checksums"] if _comparable(trial) else {},
+        "environment": versions,
+    }
+
+
+def _write(trial: Trial) -> dict[str, Any]:
+    """Measure writes to a file of this worker's own, and read back what was written."""
+    if trial.scratch is None:
+        raise ChunkwiseError(f"{trial.dataset}: there is no folder to write to")
+    path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
+    walk = trial.pattern.walk(trial.shape)
+    try:
+        before = _spent()
+        result, cache = DRIVERS[trial.driver].writer()(trial, walk, str(path))
+        cpu_s, _, _ = _since(before)
+        file_nbytes = path.stat().st_size
+        _read_back(trial, result, path)
+    finally:
+        path.unlink(missing_ok=True)
+    figures = _figures(trial, result)
+    # What was put off until the flush belongs to the writes, in their proportion.
+    scale = result["total_operations"] / max(1, result["operations"])
+    figures["total_s"] += scale * (result["flush_s"] + result["close_s"])
+    phases = {name: result[name] for name in ("create_s", "flush_s", "close_s", "sync_s")}
+    return {
+        **figures,
+        **phases,
+        "file_nbytes": file_nbytes,
+        "cpu_s": cpu_s,
+        **_cache(cache),
+        "checksums": result["checksums"] if trial.comparable else {},
+        "environment": environment.describe(),
+    }
+
+
+def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
+    """Compare what is in the file with what was given to be written.
+
+    Raises
+    ------
+    CorruptDataError
+        They differ.
+    """
+    cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
+    properties = {"cache_nbytes": cache, "native_type": trial.native_type}
+    library = library_of(trial)
+    dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
+    operations = written["operations"]
+    read = dataset.walk(trial.pattern.walk(trial.shape), operations, math.inf)
+    if read["checksums"][operations] != written["checksums"][operations]:
+        raise CorruptDataError(
+            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
+        )
+
+
+def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
+    """Return what is said of reads and writes alike."""
+    latencies = sorted(result["latencies_s"])
+    elapsed_s, operations = result["elapsed_s"], result["operations"]
+    # How often blocks come back to a chunk is known for walks in C order.
+    walk = None
+    if trial.chunks is not None and trial.pattern.in_c_order:
+        walk = Walk(trial.shape, trial.block, trial.chunks)
+    return {
+        "status": "ok",
+        "operations": operations,
+        "total_operations": result["total_operations"],
+        "elapsed_s": elapsed_s,
+        "extrapolated": operations < result["total_operations"],
+        "total_s": total_seconds(
+            result["latencies_s"], operations, elapsed_s, result["total_operations"], walk
+        ),
+        "selected_nbytes": result["selected_nbytes"],
+        "mb_per_s": result["selected_nbytes"] / 1e6 / elapsed_s if elapsed_s else None,
+        "first_s": result["latencies_s"][0],
+        "median_s": statistics.median(latencies),
+        "p95_s": latencies[math.ceil(0.95 * len(latencies)) - 1],
+        "p99_s": latencies[math.ceil(0.99 * len(latencies)) - 1],
+        "peak_rss_nbytes": environment.peak_rss_nbytes(),
+    }
+
+
+def _comparable(trial: Trial) -> bool:
+    """Whether equal values give equal bytes in every driver.
+
+    netCDF-C, and whoever asks for this machine's type, gives them in its byte order.
+    """
+    converted = trial.driver == "netcdf4" or trial.native_type
+    return trial.comparable and (trial.native_order or not converted)
+
+
+def _versions(opened: Opened) -> dict[str, str | int]:
+    """Return the machine and the versions of what took part."""
+    library = opened.library
+    hdf5 = None if library is None else ".".join(map(str, library.version))
+    return {**environment.describe(hdf5), **opened.versions}
+
+
+def _cache(cache: tuple[int | None, int | None, float | None]) -> dict[str, Any]:
+    names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
+    return dict(zip(names, cache, strict=True))
+
+
+def _spent() -> tuple[float, float, float]:
+    """Processor seconds, bytes from storage and chunks decoded by this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    decoded = _native.cache_stats()["decoded"]
+    return used.ru_utime + used.ru_stime, pagecache.storage_nbytes() or 0, decoded
+
+
+def _since(before: tuple[float, float, float]) -> tuple[float, float, float]:
+    now = _spent()
+    return now[0] - before[0], now[1] - before[1], now[2] - before[2]
+
+
+def main() -> None:
+    """Serve one trial."""
+    trial = Trial.from_json(json.load(sys.stdin))
+    # Should the parent be gone, nobody else ends a read that takes hours.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, trial.timeout_s + 5.0)
+    try:
+        values = measure(trial)
+    except ChunkwiseError as wrong:
+        values = {"status": "failed", "error": str(wrong)}
+    except (OSError, MemoryError, KeyError, RuntimeError) as wrong:
+        where = f"{trial.file}, {trial.dataset}"
+        values = {"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"}
+    json.dump(values, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
