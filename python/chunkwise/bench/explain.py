@@ -24,6 +24,7 @@ from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
+from chunkwise.bench.variants import stored
 from chunkwise.bench.verified import pipelines, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
@@ -64,10 +65,15 @@ def explain(results: Results) -> Advice | None:
         return None
     cells = tuple(cell for cell in reads if _setting(cell) == _setting(reads[0]))
     alike = replace(results, cells=cells)
-    # About the data as the first variant has it, by default the one stored.
-    first = [cell for cell in alike.cells if cell.variant == alike.cells[0].variant]
-    advice = _explain(replace(alike, cells=tuple(first)))
-    return None if advice is None else verified(advice, alike)
+    # About the data as the file has it, if that was measured.
+    variants = alike.variants
+    main = next((v for v in variants if v == stored(results.file)), variants[0])
+    cells = tuple(cell for cell in alike.cells if cell.variant == main)
+    target = replace(
+        alike.target, chunks=main.chunks and cells[0].trial.chunks, filters=main.filters
+    )
+    advice = _explain(replace(alike, cells=cells, target=target))
+    return None if advice is None else verified(advice, alike, main)
 
 
 def _setting(cell: Cell) -> tuple[str, ...]:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import textwrap
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from chunkwise.bench.access import Access
 from chunkwise.bench.advice import Advice
+from chunkwise.bench.closing import closing
 from chunkwise.bench.explain import explain
+from chunkwise.bench.labels import driver_label
+from chunkwise.bench.plot import effects_plot
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.variants import Variant
+from chunkwise.bench.tables import table_of
+from chunkwise.bench.variants import Variant, stored
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
-from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
-from chunkwise.words import LAYOUTS, format_seconds, format_speed
+from chunkwise.trials.drivers import COMPILED
+from chunkwise.trials.trial import Operation
+from chunkwise.words import LAYOUTS
 
 WIDTH = 80
+_EFFECTS = (
+    "speed: against the first value of each setting, the geometric mean over all pairs of "
+    "trials that differ in nothing else. Bars are logarithmic."
+)
 
 
 def show(results: Results, console: Console) -> None:
@@ -26,16 +33,29 @@ def show(results: Results, console: Console) -> None:
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
-    for variant in results.variants:
-        if len(results.variants) > 1:
-            console.print(_stored(results, variant), highlight=False, markup=False)
-        console.print(_table(results, variant), highlight=False)
+    tables: dict[tuple[Operation, Variant], list[Cell]] = {}
+    for cell in results.cells:
+        tables.setdefault((cell.operation, cell.variant), []).append(cell)
+    for (operation, variant), cells in tables.items():
+        if len(tables) > 1 or operation == "write":
+            console.print(_stored(results, operation, variant), highlight=False, markup=False)
+        console.print(table_of(results, cells), highlight=False)
         console.print()
     for line in _footnotes(results):
         for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
             console.print(part, highlight=False, markup=False)
     for mismatch in results.mismatches:
         console.print(Text(f"DIFFERENT BYTES: {mismatch}", style="bold red"))
+    plot = effects_plot(results)
+    if plot is not None:
+        console.print()
+        console.print(plot, highlight=False)
+        for part in textwrap.wrap(_EFFECTS, WIDTH):
+            console.print(part, highlight=False, markup=False)
+    for paragraph in closing(results):
+        console.print()
+        for part in textwrap.wrap(paragraph, WIDTH):
+            console.print(part, highlight=False, markup=False)
     advice = explain(results)
     if advice is not None:
         console.print()
@@ -43,7 +63,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def _heading(results: Results) -> list[str]:
-    target = results.target
+    target = results.file
     stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
     if target.chunks is None:
         layout = LAYOUTS[target.layout]
@@ -56,100 +76,19 @@ def _heading(results: Results) -> list[str]:
     ]
 
 
-def _stored(results: Results, variant: Variant | None) -> str:
+def _stored(results: Results, operation: Operation, variant: Variant) -> str:
     """Say how the data of a table is stored, and whether the file has it so."""
-    target = results.target
-    same = variant == Variant(target.chunks, target.filters) and results.sampled is None
-    cells = (cell for cell in results.cells if cell.variant == variant)
-    nbytes = next((cell.trial.stored_nbytes for cell in cells), 0)
+    cells = [c for c in results.cells if c.operation == operation and c.variant == variant]
+    if operation == "write":
+        written = [cell.median(lambda m: m.file_nbytes) for cell in cells]
+        nbytes = next((int(n) for n in written if n and not cells[0].extrapolated), 0)
+        where = "written to new files"
+    else:
+        same = variant == stored(results.file) and results.sampled is None
+        nbytes = cells[0].trial.stored_nbytes
+        where = "as stored" if same else "scratch file"
     size = f": {format_size(nbytes)}" if nbytes else ""
-    return f"{variant}{size}{' (as stored)' if same else ' (scratch file)'}"
-
-
-def _table(results: Results, variant: Variant | None) -> Table:
-    caches = len({c.cache_nbytes for c in results.cells if c.driver in WITH_LIBRARY_CACHE}) > 1
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
-    # Of all columns, a long block shape may fold; nothing else may lose a letter.
-    table.add_column("pattern", overflow="fold")
-    table.add_column("reads", justify="right", no_wrap=True)
-    table.add_column("driver, cache" if caches else "driver", no_wrap=True)
-    for title in ("first", "mean", "all reads", "spread", "speed"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for cells in results.patterns():
-        group = [cell for cell in cells if cell.variant == variant]
-        total = next((c.total_operations for c in group if c.total_operations), None)
-        labels = [group[0].access.name]
-        spelled = _spelled(group[0].access)
-        if group[0].access.name != spelled:
-            labels.append(spelled)
-        if len(group) == 1:
-            labels = ["\n".join(labels)]
-        for i, cell in enumerate(group):
-            table.add_row(
-                Text(labels[i] if i < len(labels) else ""),
-                f"{total:,}" if total is not None and i == 0 else "",
-                label(results, cell.driver)
-                + (_cache(cell) if caches else "")
-                + (", cold" if cell.page_cache == "cold" else ""),
-                *_figures(results, cell),
-                end_section=cell is group[-1],
-            )
-    return table
-
-
-def _spelled(access: Access) -> str:
-    """Say what is read, and in which order if not in C order."""
-    if access.slabs is not None:
-        return "1 selection" if len(access.slabs) == 1 else f"{len(access.slabs):,} selections"
-    order = ""
-    if access.order is not None:
-        order = "@" + ",".join(map(str, access.order))
-    elif access.seed is not None:
-        order = "@random"
-    return format_shape(access.block) + order
-
-
-def label(results: Results, driver: str) -> str:
-    """Name a driver: the one from Python is simply chunkwise where it is the only one."""
-    alone = all(cell.driver != "chunkwise" for cell in results.cells)
-    return "chunkwise" if driver == "chunkwise-py" and alone else driver
-
-
-def _cache(cell: Cell) -> str:
-    """Return the end of a driver's label: the cache that it was given."""
-    if cell.driver not in WITH_LIBRARY_CACHE:
-        return ""  # chunkwise has a cache of its own
-    if cell.cache_nbytes is None:
-        return ", default"
-    return f", {format_size(cell.cache_nbytes).replace('.0 ', ' ')}"
-
-
-def _figures(results: Results, cell: Cell) -> list[str]:
-    problem = cell.problem
-    if problem is not None:
-        if problem.status == "timeout":
-            return [f">{problem.trial.timeout_s:.0f} s", "-", "-", "-", "-"]
-        return ["failed", "-", "-", "-", "-"]
-    first = cell.spread(lambda m: m.first_s)
-    each = cell.spread(lambda m: m.mean_s)
-    total = cell.spread(lambda m: m.total_s)
-    assert first is not None
-    assert each is not None
-    assert total is not None
-    mark = "~" if cell.extrapolated else ""
-    repeats = len(cell.succeeded)
-    width = (total.highest - total.lowest) / total.median if total.median else 0.0
-    speed = results.speed(cell)
-    about = "~" if results.speed_is_estimated(cell) else ""
-    # One read that is the whole pattern has one time, which need not stand there thrice.
-    one = cell.total_operations == 1
-    return [
-        "-" if one else format_seconds(first.median),
-        "-" if one else mark + format_seconds(each.median),
-        mark + format_seconds(total.median),
-        f"{width:.0%}" if repeats > 1 else "-",
-        "-" if speed is None else about + format_speed(speed),
-    ]
+    return f"{variant}{size} ({where})"
 
 
 def _footnotes(results: Results) -> list[str]:
@@ -165,15 +104,15 @@ def _footnotes(results: Results) -> list[str]:
     if bounded:
         fewest = min(bounded, key=lambda cell: cell.operations)
         lines.append(
-            f"~ estimated: not every read was done ('{fewest.access.name}' by "
-            f"{label(results, fewest.driver)}: {fewest.operations:,} of "
-            f"{fewest.total_operations or 0:,}). Reads that enter new chunks, come back to "
+            f"~ estimated: not every {fewest.operation} was done ('{fewest.access.name}' by "
+            f"{driver_label(results, fewest.driver)}: {fewest.operations:,} of "
+            f"{fewest.total_operations or 0:,}). Those that enter new chunks, come back to "
             "some, or stay in theirs are averaged apart and counted out."
         )
     for cell in results.cells:
         problem = cell.problem
         if problem is not None:
-            who = f"'{cell.access.name}' by {label(results, cell.driver)}"
+            who = f"'{cell.access.name}' by {driver_label(results, cell.driver)}"
             lines.append(
                 f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
             )
@@ -186,17 +125,30 @@ def _timing(results: Results) -> str:
     used = list(dict.fromkeys(cell.driver for cell in results.cells))
     loops = []
     for language, names in (("Rust", COMPILED), ("Python", frozenset(used) - COMPILED)):
-        inside = [label(results, name) for name in used if name in names]
+        inside = [driver_label(results, name) for name in used if name in names]
         if inside:
             loops.append(f"{' and '.join(inside)} called from {language}")
     times = [len(cell.measurements) for cell in results.cells]
     often = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
-    pages = dict.fromkeys(m.page_cache for cell in results.cells for m in cell.measurements)
-    return (
-        f"Timed: the reads alone, {'; '.join(loops)}; page cache {' and '.join(pages)}. Median of "
-        f"{often}, in turns, each in a fresh process; spread: (highest - lowest) / median. "
-        "The first read finds no chunk cached and loads the chunk index."
+    reads = [cell for cell in results.cells if cell.operation == "read"]
+    pages = dict.fromkeys(m.page_cache for cell in reads for m in cell.measurements)
+    what = f"the {' and '.join(dict.fromkeys(c.operation + 's' for c in results.cells))} alone"
+    text = f"Timed: {what}, {'; '.join(loops)}"
+    if reads:
+        text += f"; page cache {' and '.join(pages)}"
+    text += (
+        f". Median of {often}, in turns, each in a fresh process; spread: (highest - lowest) / "
+        "median."
     )
+    if reads:
+        text += " The first read finds no chunk cached and loads the chunk index."
+    if len(reads) < len(results.cells):
+        text += (
+            " Of writes: to a new file each, read back and compared; close is the flush and the "
+            "close, in which libraries do what they put off; in all is both together, without "
+            "sync (fsync)."
+        )
+    return text
 
 
 def _bytes(results: Results) -> str:

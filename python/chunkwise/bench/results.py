@@ -122,11 +122,15 @@ class Cell:
         values = [v for v in map(figure, self.succeeded) if v is not None]
         return spread(values) if values else None
 
+    def median(self, figure: Callable[[Measurement], float | None]) -> float | None:
+        """Return the median of a figure over the repeats that gave one."""
+        found = self.spread(figure)
+        return found.median if found else None
+
     @property
     def total_s(self) -> float | None:
         """Median seconds for the whole pattern."""
-        spread = self.spread(lambda m: m.total_s)
-        return spread.median if spread else None
+        return self.median(lambda m: m.total_s)
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class Results:
     Attributes
     ----------
     target : Target
-        The dataset.
+        The dataset, as the first way of storing it that was read has it.
     cells : tuple of Cell
         In the order in which they were asked for.
     seconds : float
@@ -174,6 +178,8 @@ class Results:
         it was read.
     design : str
         How the parameters were combined (`chunkwise.bench.space.Space`).
+    original : Target or None
+        The dataset as the file has it, where `target` is another way of storing it.
     """
 
     target: Target
@@ -182,6 +188,12 @@ class Results:
     elapsed_s: float
     sampled: int | None = None
     design: str = "product"
+    original: Target | None = None
+
+    @property
+    def file(self) -> Target:
+        """The dataset as the file has it."""
+        return self.original or self.target
 
     @property
     def variants(self) -> list[Variant]:
@@ -243,8 +255,6 @@ class Results:
 
     def _summarise(self, cell: Cell) -> dict[str, Any]:
         total = cell.spread(lambda m: m.total_s)
-        first = cell.spread(lambda m: m.first_s)
-        each = cell.spread(lambda m: m.mean_s)
         problem = cell.problem
         return {
             **{name.replace("-", "_"): text for name, text in cell.point.items()},
@@ -263,29 +273,24 @@ class Results:
             "operations": cell.operations,
             "total_operations": cell.total_operations,
             "extrapolated": cell.extrapolated,
-            "create_s": _median(cell, lambda m: m.create_s),
-            "flush_s": _median(cell, lambda m: m.flush_s),
-            "close_s": _median(cell, lambda m: m.close_s),
-            "sync_s": _median(cell, lambda m: m.sync_s),
-            "file_nbytes": _median(cell, lambda m: m.file_nbytes),
-            "first_s": first and first.median,
-            "mean_s": each and each.median,
+            "create_s": cell.median(lambda m: m.create_s),
+            "flush_s": cell.median(lambda m: m.flush_s),
+            "close_s": cell.median(lambda m: m.close_s),
+            "sync_s": cell.median(lambda m: m.sync_s),
+            "file_nbytes": cell.median(lambda m: m.file_nbytes),
+            "first_s": cell.median(lambda m: m.first_s),
+            "mean_s": cell.median(lambda m: m.mean_s),
             "total_s": total and total.median,
             "total_lowest_s": total and total.lowest,
             "total_highest_s": total and total.highest,
             "total_trimmed_mean_s": total and total.trimmed_mean,
-            "cpu_s": _median(cell, lambda m: m.cpu_s),
-            "storage_nbytes": _median(cell, lambda m: m.storage_nbytes),
+            "cpu_s": cell.median(lambda m: m.cpu_s),
+            "storage_nbytes": cell.median(lambda m: m.storage_nbytes),
             "speed": self.speed(cell),
             "speed_is_estimated": self.speed_is_estimated(cell),
             "status": problem.status if problem else "ok",
             "error": problem.error if problem else None,
         }
-
-
-def _median(cell: Cell, figure: Callable[[Measurement], float | None]) -> float | None:
-    found = cell.spread(figure)
-    return None if found is None else found.median
 
 
 def compare(cells: Sequence[Cell]) -> list[Mismatch]:

@@ -121,16 +121,15 @@ def run(
             store,
         ).execute()
         # The file that the user knows, also where a sample of it was read.
-        first = next(iter((made.reading or made.writing).values()))
-        stored_nbytes = first.stored_nbytes or original.stored_nbytes
+        first = next(iter(made.reading.values()), original)
         known = replace(
             first,
             file=original.file,
             storage=original.storage,
-            stored_nbytes=stored_nbytes,
             file_filters=original.file_filters,
         )
-        return Results(known, cells, seconds, time.monotonic() - begun, made.sampled, space.design)
+        elapsed_s = time.monotonic() - begun
+        return Results(known, cells, seconds, elapsed_s, made.sampled, space.design, original)
 
 
 def _with_drivers(space: Space) -> Space:

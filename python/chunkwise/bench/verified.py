@@ -9,6 +9,7 @@ from chunkwise.advise.remedies import keeps_all_data, rechunk, refilter
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.target import Target
+from chunkwise.bench.variants import Variant
 from chunkwise.trials.drivers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
 
@@ -16,11 +17,14 @@ from chunkwise.words import format_ratio
 MUCH = 2.0
 
 
-def verified(advice: Advice, results: Results) -> Advice:
-    """Offer other chunks or filters in the place of what was only computed, if measured."""
-    first, *others = results.variants
+def verified(advice: Advice, results: Results, main: Variant) -> Advice:
+    """Offer other chunks or filters in the place of what was only computed, if measured.
+
+    The advice is about the data stored as `main`.
+    """
+    others = [variant for variant in results.variants if variant != main]
     worst = max(
-        (c for c in results.cells if c.variant == first and c.driver in WITH_LIBRARY_CACHE),
+        (c for c in results.cells if c.variant == main and c.driver in WITH_LIBRARY_CACHE),
         key=_total,
         default=None,
     )
@@ -37,7 +41,7 @@ def verified(advice: Advice, results: Results) -> Advice:
     best = min(rivals, key=_total, default=None)
     if best is None or best.variant is None or _total(worst) < MUCH * _total(best):
         return advice
-    target, variant = results.target, best.variant
+    target, variant = results.file, best.variant
     gained = f"all reads of '{worst.access.name}' {format_ratio(_total(worst) / _total(best))}"
     effect = f"measured: {gained} as fast, stored as {variant}"
     fixes: tuple[Fix, ...] = ()

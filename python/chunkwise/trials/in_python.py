@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d, h5f, h5o, h5p
+from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
@@ -84,8 +84,8 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
     file_id = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl)
     try:
         with contextlib.closing(h5py.File(file_id)) as file:
-            made = h5d.create(file_id, None, datatype, space, dcpl, dapl)
-            h5o.link(made, file_id, encode_name("/" + trial.dataset.strip("/")), lcpl=lcpl)
+            name = encode_name("/" + trial.dataset.strip("/"))
+            made = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
             create_s = time.perf_counter() - begun
             dataset = h5py.Dataset(made)
             cache = made.get_access_plist().get_chunk_cache()

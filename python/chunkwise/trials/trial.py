@@ -284,6 +284,13 @@ class Measurement:
     environment: dict[str, str | int] = field(default_factory=dict)
 
     @property
+    def writes_s(self) -> float | None:
+        """Seconds for all writes of the pattern, without what was put off until the flush."""
+        if self.elapsed_s is None or not self.operations or not self.total_operations:
+            return None
+        return self.elapsed_s * self.total_operations / self.operations
+
+    @property
     def mean_s(self) -> float | None:
         """Seconds per operation over the whole pattern."""
         if self.total_s is None or not self.total_operations:

@@ -1,0 +1,130 @@
+"""What was each setting worth, and what would have helped the slowest trial most?
+
+Two trials that differ on one axis alone say what its values are worth there.  Over all
+such pairs of a run the ratios are summed up by their geometric mean.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chunkwise.bench.axes import AXES
+from chunkwise.bench.results import Cell, Results
+
+# What is done, as against how: two of these are never compared with each other.
+_WHAT = ("operation", "access")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one value of an axis was worth against the axis' first value.
+
+    Attributes
+    ----------
+    axis, value : str
+        As in `Cell.point`.
+    pairs : int
+        Pairs of trials that differ in nothing else.
+    speed : float
+        How many times as fast as the first value: the geometric mean over the pairs.
+    lowest, highest : float
+        The ends of these ratios.
+    """
+
+    axis: str
+    value: str
+    pairs: int
+    speed: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A single change to one trial, as measured.
+
+    Attributes
+    ----------
+    axis : str
+        What was changed.
+    cell : Cell
+        The trial with the change.
+    speed : float
+        How many times as fast it was.
+    """
+
+    axis: str
+    cell: Cell
+    speed: float
+
+
+def how(results: Results) -> list[str]:
+    """Name the axes that vary how things are done, in their order."""
+    return [name for name in results.varied if name not in _WHAT]
+
+
+def effects(results: Results) -> dict[str, list[Effect]]:
+    """Return what the values of each axis that was varied were worth.
+
+    The first value of an axis comes first, with a speed of 1.  Values without a single
+    pair of trials that gave figures are left out.
+    """
+    cells = [cell for cell in results.cells if cell.total_s]
+    places = {_place(cell): cell for cell in cells}
+    found: dict[str, list[Effect]] = {}
+    for axis in how(results):
+        values = list(dict.fromkeys(cell.point[axis] for cell in results.cells))
+        first = values[0]
+        worth = [Effect(axis, first, 0, 1.0, 1.0, 1.0)]
+        for value in values[1:]:
+            pairs = [
+                (places[base], cell)
+                for cell in cells
+                if cell.point[axis] == value and (base := _place(cell, {axis: first})) in places
+            ]
+            ratios = [_speed(base, cell) for base, cell in pairs]
+            if ratios:
+                mean = statistics.geometric_mean(ratios)
+                worth.append(Effect(axis, value, len(ratios), mean, min(ratios), max(ratios)))
+        if len(worth) > 1:
+            found[axis] = worth
+    return found
+
+
+def worst(cells: Sequence[Cell]) -> Cell:
+    """Return the trial that takes longest; one must have a figure."""
+    return max((cell for cell in cells if cell.total_s), key=lambda cell: cell.total_s or 0.0)
+
+
+def best(cells: Sequence[Cell]) -> Cell:
+    """Return the trial that takes the least time; one must have a figure."""
+    return min((cell for cell in cells if cell.total_s), key=lambda cell: cell.total_s or math.inf)
+
+
+def single_changes(results: Results, start: Cell) -> list[Change]:
+    """Return what one change would have made of a trial, the best of each axis first."""
+    found = []
+    for axis in how(results):
+        others = [
+            cell
+            for cell in results.cells
+            if cell.total_s
+            and cell.point[axis] != start.point[axis]
+            and _place(cell, {axis: ""}) == _place(start, {axis: ""})
+        ]
+        if others:
+            cell = best(others)
+            found.append(Change(axis, cell, _speed(start, cell)))
+    return sorted(found, key=lambda change: -change.speed)
+
+
+def _place(cell: Cell, changed: dict[str, str] | None = None) -> tuple[str, ...]:
+    point = {**cell.point, **(changed or {})}
+    return tuple(point.get(name, "") for name in AXES)
+
+
+def _speed(base: Cell, other: Cell) -> float:
+    return (base.total_s or 0.0) / (other.total_s or math.inf)

@@ -1,0 +1,89 @@
+"""How is a trial called, next to others of its run?"""
+
+from __future__ import annotations
+
+from chunkwise.bench.axes import AXES
+from chunkwise.bench.results import Cell, Results
+from chunkwise.bench.variants import Variant
+from chunkwise.trials.drivers import WITH_LIBRARY_CACHE
+
+# Axes that a table tells by its heading, or by its first columns.
+_ELSEWHERE = frozenset({"operation", "access", "chunk", "filter", "driver"})
+
+
+def driver_label(results: Results, driver: str) -> str:
+    """Name a driver: the one from Python is simply chunkwise where it is the only one."""
+    alone = all(cell.driver != "chunkwise" for cell in results.cells)
+    return "chunkwise" if driver == "chunkwise-py" and alone else driver
+
+
+def cell_label(results: Results, cell: Cell) -> str:
+    """Name a trial by its driver, and by what else varies within a table.
+
+    With one axis at a time, only by what differs from the standard trial.
+    """
+    parts = [driver_label(results, cell.driver)]
+    standard = standard_of(results, cell)
+    for name in results.varied:
+        if name in _ELSEWHERE or (
+            results.design == "each" and cell.point[name] == standard.point[name]
+        ):
+            continue
+        text = setting(cell, name)
+        if text:
+            parts.append(text)
+    return ", ".join(parts)
+
+
+def setting(cell: Cell, axis: str) -> str:
+    """Write a trial's value of an axis; nothing where it makes no difference to it."""
+    text = cell.point[axis]
+    if not AXES[axis].concerns(cell.driver, cell.operation, text):
+        return ""
+    if axis == "libhdf5":
+        return f"HDF5 {version(cell) or text}"
+    if axis == "page-cache":
+        return "cold" if text == "cold" else ""
+    if axis == "cache" and text == AXES[axis].default:
+        return "default" if cell.driver in WITH_LIBRARY_CACHE else ""
+    return AXES[axis].label(text)
+
+
+def version(cell: Cell) -> str | None:
+    """Return the version of the libhdf5 that a trial used."""
+    found = (m.environment.get("hdf5") for m in cell.succeeded)
+    return next((str(text) for text in found if text), None)
+
+
+def standard_of(results: Results, cell: Cell) -> Cell:
+    """Return the trial that others of its pattern are compared with."""
+    return next(other for other in results.cells if other.pattern == cell.pattern)
+
+
+def full_label(results: Results, cell: Cell) -> str:
+    """Name a trial in a sentence: the driver, and everything that varies."""
+    parts = [driver_label(results, cell.driver)]
+    varied = results.varied
+    if {"chunk", "filter"} & set(varied):
+        parts.append(str(cell.variant))
+    for name in varied:
+        if name not in _ELSEWHERE:
+            text = setting(cell, name)
+            if name == "cache" and text:
+                text = f"cache {text}"
+            parts.append(text)
+    return ", ".join(part for part in parts if part)
+
+
+def change_label(results: Results, cell: Cell, axis: str) -> str:
+    """Name a trial by its value of one axis."""
+    if axis == "driver":
+        return driver_label(results, cell.driver)
+    if axis == "chunk":
+        return str(Variant(cell.trial.chunks, "")).rpartition(",")[0]
+    if axis == "filter":
+        return "no filter" if cell.trial.filters == "none" else cell.trial.filters
+    text = setting(cell, axis)
+    if axis == "cache":
+        return f"a cache of {text}" if text != "default" else "the default cache"
+    return text or f"{axis} {cell.point[axis]}"

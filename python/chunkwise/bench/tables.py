@@ -1,0 +1,137 @@
+"""How do the figures of a run stand side by side, in 80 columns?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from chunkwise.bench.labels import cell_label
+from chunkwise.bench.results import Cell, Results
+from chunkwise.grammar import format_shape
+from chunkwise.trials.pattern import Access
+from chunkwise.words import format_seconds, format_speed
+
+# What a table's columns are, behind the pattern and its number of operations.
+_READ = ("first", "mean", "all reads", "spread", "speed")
+_WRITE = ("writes", "close", "sync", "in all", "spread", "speed")
+
+
+def table_of(results: Results, cells: Sequence[Cell]) -> Table:
+    """Draw the trials of one operation on one way of storing the data.
+
+    Parameters
+    ----------
+    results : Results
+        The run, whose first trial of a pattern is what speeds are relative to.
+    cells : sequence of Cell
+        Those of the table, pattern by pattern.
+    """
+    writes = cells[0].operation == "write"
+    settings = {cell_label(results, cell) for cell in cells} - {cell.driver for cell in cells}
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
+    # Of all columns, a long block shape or a long list of settings may fold; nothing else
+    # may lose a letter.
+    table.add_column("pattern", overflow="fold")
+    table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)
+    short = all(len(text) <= 22 for text in settings)
+    table.add_column(_title(results), no_wrap=short, overflow="fold")
+    for title in _WRITE if writes else _READ:
+        table.add_column(title, justify="right", no_wrap=True)
+    for pattern in dict.fromkeys(cell.access for cell in cells):
+        group = [cell for cell in cells if cell.access == pattern]
+        total = next((c.total_operations for c in group if c.total_operations), None)
+        labels = [pattern.name]
+        if pattern.name != spelled(pattern):
+            labels.append(spelled(pattern))
+        if len(group) == 1:
+            labels = ["\n".join(labels)]
+        for i, cell in enumerate(group):
+            figures = _written if writes else _read
+            table.add_row(
+                Text(labels[i] if i < len(labels) else ""),
+                f"{total:,}" if total is not None and i == 0 else "",
+                Text(cell_label(results, cell)),
+                *figures(results, cell),
+                end_section=cell is group[-1],
+            )
+    return table
+
+
+def _title(results: Results) -> str:
+    """Head the column that names trials."""
+    inside = [
+        axis
+        for axis in results.varied
+        if axis not in ("operation", "access", "chunk", "filter", "driver", "page-cache")
+    ]
+    if not inside:
+        return "driver"
+    return f"driver, {inside[0]}" if len(inside) == 1 else "driver, settings"
+
+
+def spelled(access: Access) -> str:
+    """Say what is read, and in which order if not in C order."""
+    if access.slabs is not None:
+        return "1 selection" if len(access.slabs) == 1 else f"{len(access.slabs):,} selections"
+    order = ""
+    if access.order is not None:
+        order = "@" + ",".join(map(str, access.order))
+    elif access.seed is not None:
+        order = "@random"
+    return format_shape(access.block) + order
+
+
+def _read(results: Results, cell: Cell) -> list[str]:
+    if cell.problem is not None:
+        return _without_figures(cell, len(_READ))
+    first = cell.median(lambda m: m.first_s)
+    each = cell.median(lambda m: m.mean_s)
+    mark = "~" if cell.extrapolated else ""
+    # One read that is the whole pattern has one time, which need not stand there thrice.
+    one = cell.total_operations == 1
+    return [
+        "-" if one else _seconds(first),
+        "-" if one else _seconds(each, mark),
+        _seconds(cell.total_s, mark),
+        *_compared(results, cell),
+    ]
+
+
+def _written(results: Results, cell: Cell) -> list[str]:
+    if cell.problem is not None:
+        return _without_figures(cell, len(_WRITE))
+    mark = "~" if cell.extrapolated else ""
+    return [
+        _seconds(cell.median(lambda m: m.writes_s), mark),
+        _seconds(cell.median(lambda m: (m.flush_s or 0.0) + (m.close_s or 0.0))),
+        _seconds(cell.median(lambda m: m.sync_s)),
+        _seconds(cell.total_s, mark),
+        *_compared(results, cell),
+    ]
+
+
+def _compared(results: Results, cell: Cell) -> list[str]:
+    """Return the spread of a trial's repeats, and its speed."""
+    total = cell.spread(lambda m: m.total_s)
+    width = 0.0
+    if total and total.median:
+        width = (total.highest - total.lowest) / total.median
+    speed = results.speed(cell)
+    about = "~" if results.speed_is_estimated(cell) else ""
+    return [
+        f"{width:.0%}" if len(cell.succeeded) > 1 else "-",
+        "-" if speed is None else about + format_speed(speed),
+    ]
+
+
+def _without_figures(cell: Cell, columns: int) -> list[str]:
+    problem = cell.problem
+    late = problem is not None and problem.status == "timeout"
+    said = f">{problem.trial.timeout_s:.0f} s" if problem and late else "failed"
+    return [said, *["-"] * (columns - 1)]
+
+
+def _seconds(seconds: float | None, mark: str = "") -> str:
+    return "-" if seconds is None else mark + format_seconds(seconds)
