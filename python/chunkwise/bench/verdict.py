@@ -1,0 +1,175 @@
+"""Are these times longer than those, or is that the noise of the machine?
+
+Timings are few (3 to 10), positive, skewed to the right, and now and then one is several
+times as long as the others.  So: logarithms; medians; a spread in which no single repeat
+counts for more than three times the usual deviation; and, because three repeats that
+happen to agree do not make a quiet machine, a few repeats of a usual spread are added in
+thought.  That gives an interval for the ratio, and the interval the verdict.
+
+``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
+same twice; docs/compare.md has its figures.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from chunkwise.errors import UsageError
+
+Word = Literal["slower", "faster", "same", "cannot tell"]
+
+# Less than this is no difference: from one hour to the next, the same program on the same
+# machine differs by more than 10 percent too often.
+THRESHOLD: Final = 1.25
+# Of the interval.  Each side of it is wrong once in twenty times.
+CONFIDENCE: Final = 0.90
+# Fewer repeats do not tell their spread, and a ratio has to be beyond this.
+FEWEST: Final = 3
+FACTOR_OF_FEW: Final = 3.0
+# The spread that timings usually have, and how much it weighs beside the measured one.
+USUAL_SPREAD: Final = 0.05
+USUAL_WEIGHT: Final = 4
+# The most that a deviation counts for, in usual deviations.
+CAP: Final = 3.0
+# A median is by so much less certain than a mean.
+MEDIAN_PENALTY: Final = 1.25
+# The median deviation of normal noise, in standard deviations.
+MEDIAN_DEVIATION: Final = 0.6745
+# Who asks for more repeats than this asks in vain.
+MOST_REPEATS: Final = 100
+_Z: Final = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What two samples of times say about each other.
+
+    Attributes
+    ----------
+    word : str
+        ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they
+        differ by less than it; ``cannot tell``: the spread allows either.
+    ratio : float
+        Median of the other to median of the base; above 1 the other takes longer.
+    low, high : float or None
+        The interval for the ratio; None where there are too few repeats for one.
+    repeats : int or None
+        Where it cannot tell: so many repeats a side would likely decide.  None if more
+        than a hundred would be needed: the ratio is about the threshold.
+    """
+
+    word: Word
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    repeats: int | None = None
+
+
+def verdict(
+    base: Sequence[float], other: Sequence[float], threshold: float = THRESHOLD
+) -> Verdict:
+    """Say whether `other` is slower or faster than `base`.
+
+    Parameters
+    ----------
+    base, other : sequence of float
+        Seconds, one value a repeat; all above 0.
+    threshold : float
+        The ratio up to which times are called the same; above 1.
+
+    Raises
+    ------
+    UsageError
+        If a side is empty or a value not above 0, or the threshold is not above 1.
+    """
+    if not base or not other or not all(0 < t < math.inf for t in (*base, *other)):
+        raise UsageError("a verdict needs times on both sides, each above 0 seconds")
+    check_threshold(threshold)
+    if sorted(base) == sorted(other):
+        # The very same measurements: a run compared with itself.
+        return Verdict("same", 1.0, 1.0, 1.0)
+    # As logarithms, so that swapping the sides changes signs and nothing else.
+    middle = math.log(statistics.median(other)) - math.log(statistics.median(base))
+    # Noise only adds time: what is slower is slower at its best, too.
+    best = math.log(min(other)) - math.log(min(base))
+    ratio = math.exp(middle)
+    if min(len(base), len(other)) < FEWEST:
+        word = _beyond(middle, middle, best, max(math.log(threshold), math.log(FACTOR_OF_FEW)))
+        return Verdict(word, ratio, repeats=FEWEST if word == "cannot tell" else None)
+    limit = math.log(threshold)
+    spread = _spread(base, other)
+    half = _half_width(spread, len(base), len(other))
+    word = _beyond(middle - half, middle + half, best, limit)
+    if abs(middle) + half < limit:
+        word = "same"
+    repeats = None
+    if word == "cannot tell":
+        fewest = min(len(base), len(other)) + 1
+        repeats = _deciding(abs(abs(middle) - limit), spread, fewest)
+    return Verdict(word, ratio, math.exp(middle - half), math.exp(middle + half), repeats)
+
+
+def worked(total_s: float, cpu_s: float | None) -> float:
+    """Return a repeat's seconds without those in which the process had no processor.
+
+    For reads from memory, which wait for nothing but a processor that others have: what
+    is left is the same on a busy machine as on a quiet one.  Several threads have more
+    processor time than that, and their waiting stays in.
+    """
+    return min(total_s, cpu_s) if cpu_s else total_s
+
+
+def check_threshold(threshold: float) -> None:
+    """Raise UsageError for a threshold that separates nothing."""
+    if not 1 < threshold < math.inf:
+        raise UsageError(
+            f"a threshold of {threshold:g} separates nothing: give a ratio above 1, such as "
+            f"{THRESHOLD:g}"
+        )
+
+
+def _beyond(low: float, high: float, best: float, limit: float) -> Word:
+    """Tell which side is slower, if the whole interval and the fastest repeats say so."""
+    if min(low, best) > limit:
+        return "slower"
+    if max(high, best) < -limit:
+        return "faster"
+    return "cannot tell"
+
+
+def _spread(base: Sequence[float], other: Sequence[float]) -> float:
+    """Return the standard deviation of a repeat's logarithm, of both sides together."""
+    deviations = sorted(
+        abs(math.log(time / statistics.median(side))) for side in (base, other) for time in side
+    )
+    # The median of an odd number of repeats is one of them: its 0 says nothing.
+    told = deviations[len(base) % 2 + len(other) % 2 :]
+    limit = CAP * max(statistics.median(told), MEDIAN_DEVIATION * USUAL_SPREAD)
+    squares = math.fsum(min(deviation, limit) ** 2 for deviation in deviations)
+    freedom = _freedom(len(base), len(other))
+    return math.sqrt((USUAL_WEIGHT * USUAL_SPREAD**2 + squares) / freedom)
+
+
+def _freedom(first: int, second: int) -> int:
+    return USUAL_WEIGHT + first + second - 2
+
+
+def _half_width(spread: float, first: int, second: int) -> float:
+    """Return half of the interval for the logarithm of the ratio."""
+    # Student's t from the normal quantile; at 8 degrees of freedom, the fewest there are,
+    # right to 0.1 percent.
+    n, z = _freedom(first, second), _Z
+    t = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+    return t * spread * MEDIAN_PENALTY * math.sqrt(1 / first + 1 / second)
+
+
+def _deciding(room: float, spread: float, fewest: int) -> int | None:
+    """Find how many repeats a side make the interval small enough, if nothing else changes."""
+    for repeats in range(fewest, MOST_REPEATS + 1):
+        if _half_width(spread, repeats, repeats) < room:
+            return repeats
+    return None
