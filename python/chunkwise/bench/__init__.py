@@ -2,12 +2,15 @@
 
 `run` measures; its `Results` give `records` (one flat row a trial), `summary()`
 (one row for each combination that was measured) and `mismatches`; `explain` says why.
+`load` reads what was saved of a run, and `judge` compares such runs.
 """
 
 from chunkwise.bench.advice import Advice
+from chunkwise.bench.compare import judge
 from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Results
 from chunkwise.bench.run import run
+from chunkwise.bench.saved import load
 from chunkwise.bench.space import Space
 from chunkwise.bench.target import Target
 from chunkwise.trials.pattern import Access
@@ -22,5 +25,7 @@ __all__ = [
     "Target",
     "Trial",
     "explain",
+    "judge",
+    "load",
     "run",
 ]

@@ -16,6 +16,7 @@ from chunkwise.errors import ChunkwiseError
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
+    "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }
 

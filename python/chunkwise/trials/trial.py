@@ -36,6 +36,8 @@ PROPERTIES: Final = (
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
+# What is told of the dataset so that a worker need not ask.
+FACTS: Final = ("shape", "itemsize", "dtype", "stored_nbytes", "native_order", "comparable")
 
 
 @dataclass(frozen=True)

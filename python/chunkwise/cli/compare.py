@@ -1,0 +1,78 @@
+"""Compare saved runs of bench, from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, cast
+
+import click
+from rich.console import Console
+
+from chunkwise.bench import compare_render
+from chunkwise.bench.compare import judge
+from chunkwise.bench.render import WIDTH
+from chunkwise.bench.saved import load
+from chunkwise.bench.verdict import THRESHOLD, check_threshold
+from chunkwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from chunkwise.bench.compare import FailOn
+
+EXAMPLES = """\b
+Examples:
+  chunkwise bench data.nc --repeat 5 --json > before.json
+  chunkwise bench data.nc --repeat 5 --json > after.json
+  chunkwise compare before.json after.json
+  chunkwise compare laptop.json cluster.json cloud.json
+  chunkwise compare before.json after.json --threshold 1.1
+  chunkwise compare monday.jsonl tuesday.jsonl --fail-on different
+  chunkwise compare before.json after.json --json | jq -r .verdict
+
+\b
+Exit code:
+  0    nothing that --fail-on asks for
+  1    a trial is slower, or fails that did not (--fail-on different: or is
+       faster)
+  2    the request makes no sense: a file that cannot be read or is something
+       else, arrays of different shapes, nothing in common
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("base", metavar="BASELINE", type=click.Path())
+@click.argument("others", metavar="FILE...", nargs=-1, type=click.Path())
+@click.option(
+    "--threshold",
+    type=float,
+    default=THRESHOLD,
+    show_default=True,
+    help="Call times the same up to this ratio.",
+)
+@click.option(
+    "--fail-on",
+    "on",
+    type=click.Choice(["slower", "different", "none"]),
+    default="slower",
+    show_default=True,
+    help="End with code 1 if a trial is slower; slower or faster; never.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def command(base: str, others: tuple[str, ...], threshold: float, on: str, as_json: bool) -> int:
+    """Compare runs that `chunkwise bench` saved (--json or --save) with a BASELINE.
+
+    For two machines, versions or days. A verdict respects the spread of the
+    repeats: what noise could explain is neither slower nor faster.
+    """
+    check_threshold(threshold)
+    if not others:
+        raise UsageError(
+            f"{base} is compared with nothing: name a second file that chunkwise bench wrote"
+        )
+    comparison = judge(load(base), [load(other) for other in others], threshold)
+    if as_json:
+        click.echo(json.dumps(compare_render.as_json(comparison), indent=1))
+    else:
+        console = Console(width=None if sys.stdout.isatty() else WIDTH)
+        compare_render.show(comparison, console)
+    return int(comparison.fails(cast("FailOn", on)))
