@@ -9,7 +9,7 @@ from chunkwise._native import __version__, cache_stats, thread_count
 from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError
 from chunkwise.file import File, Group, open
-from chunkwise.selection import Selection, hyperslab
+from chunkwise.selection import Selection, Union, hyperslab, union
 
 __all__ = [
     "ChunkwiseError",
@@ -17,10 +17,12 @@ __all__ = [
     "File",
     "Group",
     "Selection",
+    "Union",
     "__version__",
     "cache_stats",
     "hyperslab",
     "open",
     "thread_count",
+    "union",
     "wrap",
 ]

@@ -17,6 +17,7 @@ mod file;
 mod library;
 mod lock;
 mod probe;
+mod selecting;
 #[cfg(test)]
 mod tests;
 mod timed;

@@ -1,12 +1,11 @@
 //! How long does libhdf5 itself take to read an array selection by selection?
 
-use std::ffi::c_int;
-
 use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, time_walk};
-use chunkwise_select::{Dims, Hyperslab, Walk};
+use chunkwise_select::{Selection, Walk};
 
 use crate::api::{Api, DEFAULT, hid_t};
 use crate::dataset::holds_pointers;
+use crate::selecting::MemorySpace;
 use crate::{BindError, Library};
 
 /// Why a walk stopped.
@@ -25,7 +24,8 @@ impl From<ReadError> for WalkError {
 /// Read the selections of `walk` from `dataset` with `H5Dread`, as [`time_walk`] says.
 ///
 /// A program that reads blocks selects each in the file's dataspace and gives a
-/// memory space of its shape: both calls are timed with the read, as users pay them.
+/// memory space of its shape: both calls are timed with the read, as users pay them, and
+/// so is each call that adds a hyperslab to a union, read into memory of one dimension.
 /// The memory space is made once for each shape that differs from the last.
 ///
 /// # Errors
@@ -57,17 +57,18 @@ pub unsafe fn walk_libhdf5(
         // SAFETY: a live dataset, by the caller's contract.
         let space = unsafe { (api.H5Dget_space)(dataset) };
         let space = api.checked_id("H5Dget_space", space).map_err(|e| e.to_string())?;
-        let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
+        let mut memory = MemorySpace::new(api);
         // SAFETY: a live dataspace.
         let rank = unsafe { (api.H5Sget_simple_extent_ndims)(space) };
-        let outcome = time_walk(walk, element_size, bounds, |slab, out| {
-            if usize::try_from(rank) != Ok(slab.rank()) {
-                let message = format!("{} dimensions do not fit {rank}", slab.rank());
+        let outcome = time_walk(walk, element_size, bounds, |selection, out| {
+            if usize::try_from(rank) != Ok(selection.rank()) {
+                let message = format!("{} dimensions do not fit {rank}", selection.rank());
                 return Err(WalkError::Library(BindError::Call { call: "H5Dread", message }));
             }
-            // SAFETY: the handles are live, and `out` has room for the slab's elements.
-            let read =
-                unsafe { read_slab(api, dataset, memory_type, space, &mut memory, slab, out) };
+            // SAFETY: the handles are live, and `out` has room for what is selected.
+            let read = unsafe {
+                read_selection(api, dataset, memory_type, space, &mut memory, selection, out)
+            };
             read.map_err(WalkError::Library)
         });
         // SAFETY: a live dataspace, not used any more.
@@ -79,63 +80,24 @@ pub unsafe fn walk_libhdf5(
     })
 }
 
-/// The memory dataspace of the last block's shape.
-struct MemorySpace<'a> {
-    api: &'a Api,
-    id: hid_t,
-    shape: Dims,
-}
-
-impl Drop for MemorySpace<'_> {
-    fn drop(&mut self) {
-        if self.id >= 0 {
-            // SAFETY: a live dataspace; the lock is held as long as walks run.
-            unsafe { (self.api.H5Sclose)(self.id) };
-        }
-    }
-}
-
-/// One block.
+/// One selection.
 ///
 /// # Safety
-/// Live handles; `out` must hold the slab's elements; the lock must be held.
-unsafe fn read_slab(
+/// Live handles; `out` must hold the selection's elements; the lock must be held.
+unsafe fn read_selection(
     api: &Api,
     dataset: hid_t,
     memory_type: hid_t,
     space: hid_t,
     memory: &mut MemorySpace<'_>,
-    slab: &Hyperslab,
+    selection: &Selection,
     out: &mut [u8],
 ) -> Result<(), BindError> {
-    let shape = slab.shape();
-    let part =
-        |of: fn(&chunkwise_select::Axis) -> u64| -> Dims { slab.axes().iter().map(of).collect() };
-    let (start, stride) = (part(|axis| axis.start()), part(|axis| axis.stride()));
-    let (count, block) = (part(|axis| axis.count()), part(|axis| axis.block()));
-    // SAFETY: arrays of the rank's length; the rest is the caller's contract.
+    // SAFETY: the caller's contract.
     unsafe {
-        if memory.id < 0 || memory.shape != shape {
-            if memory.id >= 0 {
-                (api.H5Sclose)(memory.id);
-                memory.id = -1;
-            }
-            let id = (api.H5Screate_simple)(shape.len() as c_int, shape.as_ptr(), std::ptr::null());
-            memory.id = api.checked_id("H5Screate_simple", id)?;
-            memory.shape = shape;
-        }
-        let select_set: c_int = 0;
-        let status = (api.H5Sselect_hyperslab)(
-            space,
-            select_set,
-            start.as_ptr(),
-            stride.as_ptr(),
-            count.as_ptr(),
-            block.as_ptr(),
-        );
-        api.checked("H5Sselect_hyperslab", status)?;
+        let memory = memory.select(space, selection)?;
         let status =
-            (api.H5Dread)(dataset, memory_type, memory.id, space, DEFAULT, out.as_mut_ptr().cast());
+            (api.H5Dread)(dataset, memory_type, memory, space, DEFAULT, out.as_mut_ptr().cast());
         api.checked("H5Dread", status)?;
     }
     Ok(())

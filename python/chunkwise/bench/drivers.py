@@ -13,6 +13,7 @@ import ctypes.util
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,13 @@ import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.advise.readers import NETCDF_C
 from chunkwise.bench.trial import Trial
+from chunkwise.bench.unions import read_by_chunkwise, read_by_h5py, union_of
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
 
-Reader = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
+Reader = Callable[[Any], npt.NDArray[Any]]
 Driver = Callable[[h5py.Dataset, _native.Walk, Trial], "WalkResult"]
 
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
@@ -122,13 +124,13 @@ def rust_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkRe
 
 def h5py_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
-    return walk_in_python(dataset.__getitem__, walk, trial.max_seconds)
+    return walk_in_python(partial(read_by_h5py, dataset), walk, trial.max_seconds)
 
 
 def python_loop(dataset: h5py.Dataset, walk: _native.Walk, trial: Trial) -> WalkResult:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
     wrapped = chunkwise.wrap(dataset)
-    return walk_in_python(wrapped.__getitem__, walk, trial.max_seconds)
+    return walk_in_python(partial(read_by_chunkwise, wrapped), walk, trial.max_seconds)
 
 
 DRIVERS: dict[str, Driver] = {
@@ -170,7 +172,7 @@ def walk_in_python(
     Parameters
     ----------
     read : callable
-        Takes a tuple of slices, returns the array.
+        Takes a tuple of slices, or a union, returns the array.
     walk : chunkwise._native.Walk
         What is read, in which order.
     max_seconds : float
@@ -190,7 +192,8 @@ def walk_in_python(
     limit_ns = int(max_seconds * 1e9)
     begun_ns = clock()
     for number in range(walk.operations):
-        selection = slices(walk[number])
+        one = walk[number]
+        selection = slices(one) if isinstance(one, tuple) else union_of(one)
         start = clock()
         array = read(selection)
         lap = clock() - start
