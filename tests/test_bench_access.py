@@ -76,6 +76,19 @@ def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, item
             "odd=[1::2, 3, :]",
             Access("odd", (1, 1, 5), slabs=(((1, 3, 0), (1, 1, 5), (1, 1, 1), (1, 1, 5)),)),
         ),
+        (
+            "two=[1, 2:4] | [2, 0, ::2]",
+            Access(
+                "two",
+                (2, 4, 5),
+                slabs=(
+                    (
+                        ((1, 2, 0), (1, 2, 5), (1, 1, 1), (1, 2, 5)),
+                        ((2, 0, 0), (1, 1, 2), (1, 1, 3), (1, 1, 1)),
+                    ),
+                ),
+            ),
+        ),
     ],
 )
 def test_parse(text: str, expected: Access) -> None:
@@ -98,6 +111,9 @@ def test_parse(text: str, expected: Access) -> None:
         ("[0:0]", UsageError, "selects nothing"),
         ("[::-1]", SelectionError, "step must be at least 1"),
         ("[a]", UsageError, "is no index"),
+        ("[0] | ", UsageError, "is no index"),
+        ("[0] | [1:1]", UsageError, "selects nothing"),
+        ("[0] | [3]", SelectionError, "out of range"),
         ("[9]", SelectionError, ""),
         ("list:nowhere.txt", UsageError, "nowhere.txt"),
         ("row=axb", UsageError, "not a whole number"),
@@ -140,13 +156,18 @@ def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
     data = np.arange(60).reshape(3, 4, 5)
     read = [data[drivers.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
     assert read == [data[0, :, 1:3].ravel().tolist(), data[2, 0:4:2, 4].ravel().tolist()]
+    path.write_text("[0:2, 0] | 1, 0:2, ::2\n2\n")
+    pattern = access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+    assert (pattern.block, pattern.elements, pattern.has_unions) == ((2, 2, 5), 13, True)
+    walk = pattern.walk((3, 4, 5))
+    assert [isinstance(walk[i], list) for i in range(walk.operations)] == [True, False]
     path.write_text("\n")
     with pytest.raises(UsageError, match="0 selections"):
         access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
 
 
 def test_a_trial_survives_its_way_to_the_worker() -> None:
-    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "all"):
+    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "[0] | [1:, 2]", "all"):
         pattern = access.parse(text, (3, 4, 5), 4, "d in f")
         trial = Trial(
             "f",

@@ -2,7 +2,8 @@
 
 An access pattern is a block shape walked over the array, each block clipped where the
 array ends: how a program reads that loops over rows, steps or lines.  In C order (the
-last dimension fastest) unless another is asked for.  Or it is a list of selections.
+last dimension fastest) unless another is asked for.  Or it is a list of selections: of
+hyperslabs, or of unions of several that are read at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard, cast
 
 from chunkwise import _native, grammar
 from chunkwise.errors import SelectionError, UsageError
@@ -26,13 +27,16 @@ MOST_LISTED: Final = 1_000_000
 
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717, all, line:0, plane:1, random:1000, an index such as "
-    "[::2, 5], or list:FILE with an index a line; and behind a block its order: @f, @1,0,2, "
+    "[::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of these a "
+    "line; and behind a block its order: @f, @1,0,2, "
     "@random"
 )
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
 Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+# A union is read at once: each of its elements one time, in C order.
+Union = tuple[Hyperslab, ...]
 
 
 @dataclass(frozen=True)
@@ -45,15 +49,16 @@ class Access:
         What the pattern is called in tables, such as ``row`` or ``all``.
     block : tuple of int
         Block shape in elements, one number per dimension, each at least 1; of a list,
-        the shape of its first selection.
+        the shape of its first selection, or of the box around it if it is a union.
     order : tuple of int or None
         The dimensions from the slowest to the fastest; None is C order.
     seed : int or None
         Which random order the blocks are read in; None for none.
     limit : int or None
         How many blocks are read; None for all.
-    slabs : tuple of Hyperslab or None
-        Start, stride, count and block of each selection of a list; None for blocks.
+    slabs : tuple of Hyperslab or Union, or None
+        Start, stride, count and block of each selection of a list, or of each hyperslab
+        of a union; None for blocks.
     """
 
     name: str
@@ -61,7 +66,7 @@ class Access:
     order: tuple[int, ...] | None = None
     seed: int | None = None
     limit: int | None = None
-    slabs: tuple[Hyperslab, ...] | None = None
+    slabs: tuple[Hyperslab | Union, ...] | None = None
 
     @property
     def in_c_order(self) -> bool:
@@ -73,11 +78,29 @@ class Access:
         """Whether it is a walk over the whole array, dimension by dimension."""
         return (self.seed, self.limit, self.slabs) == (None,) * 3
 
+    @property
+    def elements(self) -> int:
+        """How many elements the first read asks for."""
+        first = self.slabs[0] if self.slabs else None
+        if first is not None and is_union(first):
+            return _native.union_len(len(self.block), first)
+        return math.prod(self.block)
+
+    @property
+    def has_unions(self) -> bool:
+        """Whether any of its selections is a union, of whose chunks the block says little."""
+        return any(is_union(one) for one in self.slabs or ())
+
     def walk(self, shape: Sequence[int]) -> _native.Walk:
         """Return what is read of an array of this shape, one after another."""
         if self.slabs is not None:
             return _native.Walk.listed(shape, self.slabs)
         return _native.Walk(shape, self.block, self.order, self.seed, self.limit)
+
+
+def is_union(selection: Hyperslab | Union) -> TypeGuard[Union]:
+    """Whether it is hyperslabs rather than one; array dimensions are at least one."""
+    return isinstance(selection[0][0], tuple)
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -94,10 +117,10 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``; ``all``;
         ``line:D``, all of dimension D at one index of the others; ``plane:D``, one index
         of it and all of the others; ``random:N`` or ``random:N:BLOCK``, N elements or
-        blocks at random; an index such as ``[::2, 5]``, read once; ``list:FILE``, an
-        index a line.  Behind a block its order: ``@f`` (the first dimension fastest),
-        ``@1,0,2`` (dimensions from the slowest to the fastest), ``@random`` or
-        ``@random:SEED``.
+        blocks at random; an index such as ``[::2, 5]``, read once; a union of several,
+        ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``, one of these a line.
+        Behind a block its order: ``@f`` (the first dimension fastest), ``@1,0,2``
+        (dimensions from the slowest to the fastest), ``@random`` or ``@random:SEED``.
     shape : tuple of int
         The dataset's shape in elements.
     itemsize : int
@@ -193,7 +216,7 @@ def _ordered(access: Access, order: str, text: str, rank: int) -> Access:
 
 
 def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str) -> Access:
-    """Read a list of selections from one index, or from a file with an index a line."""
+    """Read a list of selections from one index or union, or from a file with one a line."""
     if spec.startswith("["):
         lines = [spec]
     else:
@@ -208,10 +231,29 @@ def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str)
                 f"access pattern '{printable(text)}': {path} has {len(lines):,} selections; write "
                 f"1 to {MOST_LISTED:,}, an index such as [0:5, ::2] a line"
             )
-    slabs = tuple(_hyperslab(line, shape, where) for line in lines)
+    slabs = tuple(_selection(line, shape, where) for line in lines)
     first = slabs[0]
-    block = tuple(c * b for c, b in zip(first[2], first[3], strict=True))
+    if is_union(first):
+        block = _box_around(first)
+    else:
+        _, _, counts, blocks = cast("Hyperslab", first)
+        block = tuple(c * b for c, b in zip(counts, blocks, strict=True))
     return Access(name, block, slabs=slabs)
+
+
+def _selection(line: str, shape: tuple[int, ...], where: str) -> Hyperslab | Union:
+    parts = tuple(_hyperslab(part, shape, where) for part in line.split("|"))
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _box_around(union: Union) -> tuple[int, ...]:
+    """Return the shape of the smallest box that holds all of a union."""
+    box = []
+    for along in range(len(union[0][0])):
+        starts = [start[along] for start, _, _, _ in union]
+        ends = [s[along] + (n[along] - 1) * step[along] + b[along] for s, step, n, b in union]
+        box.append(max(ends) - min(starts))
+    return tuple(box)
 
 
 def _hyperslab(line: str, shape: tuple[int, ...], where: str) -> Hyperslab:

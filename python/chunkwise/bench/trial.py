@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from chunkwise.bench.access import Access, Hyperslab
+from chunkwise.bench.access import Access, Hyperslab, Union
 from chunkwise.bench.pagecache import PageCache
 
 Status = Literal["ok", "failed", "timeout"]
@@ -71,7 +71,7 @@ class Trial:
     order: tuple[int, ...] | None = None
     seed: int | None = None
     limit: int | None = None
-    slabs: tuple[Hyperslab, ...] | None = None
+    slabs: tuple[Hyperslab | Union, ...] | None = None
     page_cache: PageCache = "warm"
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None
@@ -94,9 +94,14 @@ class Trial:
             "block": tuple(values["block"]),
             "chunks": None if chunks is None else tuple(chunks),
             "order": None if order is None else tuple(order),
-            "slabs": None if slabs is None else tuple(tuple(map(tuple, slab)) for slab in slabs),
+            "slabs": _tuples(slabs),
         }
         return cls(**{**values, **tuples})
+
+
+def _tuples(value: Any) -> Any:
+    """Make tuples of lists, and of the lists in them."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
