@@ -43,16 +43,22 @@ impl Node {
         Arc::new(Self { spans: Box::default(), len: 1 })
     }
 
+    /// The trees of hyperslabs, which together have so few spans that memory holds them.
+    pub fn of_hyperslabs(slabs: &[&Hyperslab]) -> Result<Vec<Option<Arc<Self>>>, SelectError> {
+        let spans = slabs.iter().flat_map(|slab| slab.axes()).map(Axis::count);
+        if spans.fold(0, u64::saturating_add) > MOST_SPANS {
+            return Err(SelectError::TooManySpans);
+        }
+        slabs.iter().map(|slab| Self::of_hyperslab(slab)).collect()
+    }
+
     /// The tree of a hyperslab; None when it selects nothing.
-    pub fn of_hyperslab(slab: &Hyperslab) -> Result<Option<Arc<Self>>, SelectError> {
+    fn of_hyperslab(slab: &Hyperslab) -> Result<Option<Arc<Self>>, SelectError> {
         if slab.is_empty() {
             return Ok(None);
         }
         let mut node = Self::point();
         for axis in slab.axes().iter().rev() {
-            if axis.count() > MOST_SPANS {
-                return Err(SelectError::TooManySpans);
-            }
             let mut spans = Builder::default();
             for number in 0..axis.count() {
                 let start = axis.start() + number * axis.stride();

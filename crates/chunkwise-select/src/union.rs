@@ -32,8 +32,7 @@ impl Union {
         }
         // Neighbours are combined first: what lies far apart only adds to the work.
         slabs.sort_by_key(|slab| slab.axes().first().map(Axis::start));
-        let mut trees: Vec<_> =
-            slabs.into_iter().map(Node::of_hyperslab).collect::<Result<_, _>>()?;
+        let mut trees = Node::of_hyperslabs(&slabs)?;
         // In pairs, and pairs of those: large trees are gone through a few times, rather
         // than once for each hyperslab.
         while trees.len() > 1 {

@@ -242,6 +242,8 @@ fn what_cannot_be_is_refused() {
     // More blocks than memory has room for, and more elements than 64 bits count.
     let many = Hyperslab::new(&[1 << 50], &[0], &[1 << 10], &[1 << 40], &[1]).unwrap();
     assert_eq!(Union::new(1, &[many]), Err(SelectError::TooManySpans));
+    let some = Hyperslab::new(&[1 << 50], &[0], &[1 << 10], &[1 << 20], &[1]).unwrap();
+    assert_eq!(Union::new(1, &vec![some; 33]), Err(SelectError::TooManySpans));
     let huge = all(&[1 << 40, 1 << 40]);
     assert_eq!(Union::new(2, &[huge]), Err(SelectError::Overflow("elements selected")));
 }
