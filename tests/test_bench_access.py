@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chunkwise.bench import access
 from chunkwise.bench.access import Access, count
 from chunkwise.errors import SelectionError, UsageError
-from chunkwise.trials import in_python
+from chunkwise.trials import unions
 from chunkwise.trials.trial import Trial
 
 EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
@@ -35,7 +35,7 @@ def test_blocks_tile_the_array_exactly_once(case: tuple[list[int], tuple[int, ..
         touched = np.zeros(shape, dtype=int)
         firsts = []
         for number in range(walk.operations):
-            touched[in_python.slices(walk[number])] += 1
+            touched[unions.slices(walk[number])] += 1
             firsts.append(tuple(walk[number][0]))
         assert (touched == 1).all()
         assert len(firsts) == count(shape, block)
@@ -77,6 +77,19 @@ def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, item
             "odd=[1::2, 3, :]",
             Access("odd", (1, 1, 5), slabs=(((1, 3, 0), (1, 1, 5), (1, 1, 1), (1, 1, 5)),)),
         ),
+        (
+            "two=[1, 2:4] | [2, 0, ::2]",
+            Access(
+                "two",
+                (2, 4, 5),
+                slabs=(
+                    (
+                        ((1, 2, 0), (1, 2, 5), (1, 1, 1), (1, 2, 5)),
+                        ((2, 0, 0), (1, 1, 2), (1, 1, 3), (1, 1, 1)),
+                    ),
+                ),
+            ),
+        ),
     ],
 )
 def test_parse(text: str, expected: Access) -> None:
@@ -99,6 +112,9 @@ def test_parse(text: str, expected: Access) -> None:
         ("[0:0]", UsageError, "selects nothing"),
         ("[::-1]", SelectionError, "step must be at least 1"),
         ("[a]", UsageError, "is no index"),
+        ("[0] | ", UsageError, "is no index"),
+        ("[0] | [1:1]", UsageError, "selects nothing"),
+        ("[0] | [3]", SelectionError, "out of range"),
         ("[9]", SelectionError, ""),
         ("list:nowhere.txt", UsageError, "nowhere.txt"),
         ("row=axb", UsageError, "not a whole number"),
@@ -139,15 +155,20 @@ def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
     assert pattern.name == f"list:{path}"
     walk = pattern.walk((3, 4, 5))
     data = np.arange(60).reshape(3, 4, 5)
-    read = [data[in_python.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
+    read = [data[unions.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
     assert read == [data[0, :, 1:3].ravel().tolist(), data[2, 0:4:2, 4].ravel().tolist()]
+    path.write_text("[0:2, 0] | 1, 0:2, ::2\n2\n")
+    pattern = access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+    assert (pattern.block, pattern.elements, pattern.has_unions) == ((2, 2, 5), 13, True)
+    walk = pattern.walk((3, 4, 5))
+    assert [isinstance(walk[i], list) for i in range(walk.operations)] == [True, False]
     path.write_text("\n")
     with pytest.raises(UsageError, match="0 selections"):
         access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
 
 
 def test_a_trial_survives_its_way_to_the_worker() -> None:
-    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "all"):
+    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "[0] | [1:, 2]", "all"):
         pattern = access.parse(text, (3, 4, 5), 4, "d in f")
         trial = Trial(
             "f",

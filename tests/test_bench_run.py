@@ -210,7 +210,16 @@ def test_a_failing_driver_leaves_the_others_their_figures(file: Path) -> None:
     assert not results.mismatches
 
 
-@pytest.mark.parametrize("pattern", ["1x3x8@f", "line:0@random", "random:9", "[::3, 1:9:2, 5]"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "1x3x8@f",
+        "line:0@random",
+        "random:9",
+        "[::3, 1:9:2, 5]",
+        "[:, 2:7] | [::3, 5:9, 1:] | [11]",
+    ],
+)
 def test_every_driver_reads_the_same_in_any_order(file: Path, pattern: str) -> None:
     drivers = ["libhdf5", "chunkwise", "h5py", "chunkwise-py"]
     results = bench.run(
@@ -260,6 +269,15 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         assert default.actual_cache_nbytes >= 16 << 20
         assert given.actual_cache_nbytes == 2 << 20
         assert default.environment["netcdf"]
+    results = bench.run(
+        path,
+        "g/t",
+        space=Space.of(access=["[:3] | [:, 5]"], driver=["netcdf4", "libhdf5"]),
+        repeat=1,
+    )
+    problems = [cell.problem and cell.problem.error for cell in results.cells]
+    assert "a union of 2 hyperslabs: netCDF-C reads one block" in (problems[0] or "")
+    assert problems[1] is None
 
 
 def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None:

@@ -16,7 +16,7 @@ from chunkwise.errors import ChunkwiseError
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, Group, open
-    from chunkwise.selection import Selection, hyperslab
+    from chunkwise.selection import Selection, Union, hyperslab, union
 
 __all__ = [
     "ChunkwiseError",
@@ -24,11 +24,13 @@ __all__ = [
     "File",
     "Group",
     "Selection",
+    "Union",
     "__version__",
     "cache_stats",
     "hyperslab",
     "open",
     "thread_count",
+    "union",
     "wrap",
 ]
 
@@ -39,8 +41,10 @@ _LATER = {
     "File": "chunkwise.file",
     "Group": "chunkwise.file",
     "Selection": "chunkwise.selection",
+    "Union": "chunkwise.selection",
     "hyperslab": "chunkwise.selection",
     "open": "chunkwise.file",
+    "union": "chunkwise.selection",
     "wrap": "chunkwise.dataset",
 }
 

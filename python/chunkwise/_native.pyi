@@ -10,6 +10,8 @@ __version__: str
 
 # Start, stride, count and block, one value a dimension each.
 Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+# One hyperslab, or the union of several.
+Selection = Hyperslab | Sequence[Hyperslab]
 
 class WalkResult(TypedDict):
     """What a timed walk over an array measured.
@@ -149,13 +151,16 @@ class Walk:
         limit: int | None = None,
     ) -> Walk: ...
     @staticmethod
-    def listed(shape: Sequence[int], slabs: Sequence[Hyperslab]) -> Walk:
-        """Hyperslabs, in the order given.  Raises `SelectionError`."""
+    def listed(shape: Sequence[int], selections: Sequence[Selection]) -> Walk:
+        """Hyperslabs and unions, in the order given.  Raises `SelectionError`."""
     @property
     def operations(self) -> int:
         """How many selections there are."""
-    def __getitem__(self, number: int) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Start, stride, count and block of one selection; IndexError beyond the last."""
+    def __getitem__(self, number: int) -> Any:
+        """Start, stride, count and block of one selection; of a union, a list of these.
+
+        IndexError beyond the last.
+        """
 
 @final
 class Dataset:
@@ -178,10 +183,10 @@ class Dataset:
         """``d[index]``; NotImplemented where h5py has to answer."""
     def read(
         self,
-        hyperslab: Hyperslab,
+        selection: Selection,
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]: ...
-    def explain(self, hyperslab: Hyperslab) -> dict[str, int]: ...
+    def explain(self, selection: Selection) -> dict[str, int]: ...
     def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult: ...
 
 def thread_count() -> int:
@@ -200,9 +205,17 @@ def hyperslab_of(
     """Start, stride, count and block of an index; None where h5py understands more."""
 
 def count_chunks(
-    shape: Sequence[int], chunk: Sequence[int], hyperslab: Hyperslab, label: str
-) -> tuple[int, int]:
-    """Chunks that a hyperslab touches, and the elements those hold together."""
+    shape: Sequence[int], chunk: Sequence[int], selection: Selection, label: str
+) -> tuple[int, int, int]:
+    """Chunks that a selection touches, the elements those hold together, and those selected."""
+
+def combined(
+    rank: int, left: Sequence[Hyperslab], operation: str, right: Sequence[Hyperslab]
+) -> list[tuple[list[int], list[int], list[int], list[int]]]:
+    """Boxes that hold the elements of both unions (``&``), or of the first alone (``-``)."""
+
+def union_len(rank: int, union: Sequence[Hyperslab]) -> int:
+    """Elements of a union, each counted once."""
 
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import AttributeManager, h5s, h5t
+from h5py import AttributeManager, h5t
 
-from chunkwise import _native
+from chunkwise import _native, lowlevel
 from chunkwise._lib import library
 from chunkwise.errors import OversizedChunkError, SelectionError, UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.selection import Selection
+from chunkwise.selection import Selection, Union
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -149,13 +149,13 @@ class Dataset:
         for position in range(self.shape[0]):
             yield self[position]
 
-    def read(self, selection: Selection | None = None, out: Array | None = None) -> Array:
-        """Read a hyperslab.
+    def read(self, selection: Selection | Union | None = None, out: Array | None = None) -> Array:
+        """Read a hyperslab, or a union of several.
 
         Parameters
         ----------
-        selection : Selection, optional
-            See `chunkwise.hyperslab`; None selects everything.
+        selection : Selection or Union, optional
+            See `chunkwise.hyperslab` and `chunkwise.union`; None selects everything.
         out : ndarray, optional
             Where to put the elements: C-contiguous, writeable, of the selection's shape
             and the dataset's dtype.  Where an element was never written and the
@@ -164,7 +164,8 @@ class Dataset:
         Returns
         -------
         ndarray
-            ``out``, or a new array of the selection's shape.
+            ``out``, or a new array of the selection's shape: of a union, one row of its
+            elements in row-major order of the dataset.
 
         Raises
         ------
@@ -178,9 +179,9 @@ class Dataset:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
         if selection is None:
             selection = self._everything()
-        elif not isinstance(selection, Selection):
+        elif not isinstance(selection, Selection | Union):
             raise SelectionError(
-                f"{self._label()}: read() takes a chunkwise.hyperslab, "
+                f"{self._label()}: read() takes a chunkwise.union or chunkwise.hyperslab, "
                 f"not {type(selection).__name__}; d[...] takes an index"
             )
         if out is not None:
@@ -197,8 +198,9 @@ class Dataset:
 
         Parameters
         ----------
-        selection : Selection or index, optional
-            A `chunkwise.hyperslab`, or an index as for ``d[...]``; None is everything.
+        selection : Selection, Union or index, optional
+            A `chunkwise.hyperslab` or `chunkwise.union`, or an index as for ``d[...]``;
+            None is everything.
 
         Returns
         -------
@@ -215,7 +217,7 @@ class Dataset:
         parts: Any
         if self.shape is None or self.shape == ():
             parts = None
-        elif isinstance(selection, Selection):
+        elif isinstance(selection, Selection | Union):
             parts = selection.parts
         else:
             index = ... if selection is None else selection
@@ -240,9 +242,8 @@ class Dataset:
             plan["path"] = "contiguous" if self.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
-            elements = int(np.prod([c * b for c, b in zip(parts[2], parts[3], strict=True)]))
+            chunks, decoded, elements = self._count_chunks(parts)
             plan["selected_nbytes"] = elements * itemsize
-            chunks, decoded = self._count_chunks(parts)
             if self.chunks is not None:
                 plan["chunks"] = chunks
                 plan["decoded_nbytes"] = decoded * itemsize
@@ -329,7 +330,7 @@ class Dataset:
         ones = (1,) * len(shape)
         return Selection((0,) * len(shape), ones, tuple(shape), ones)
 
-    def _check_out(self, selection: Selection, out: Array) -> None:
+    def _check_out(self, selection: Selection | Union, out: Array) -> None:
         if not isinstance(out, np.ndarray):
             raise SelectionError(
                 f"{self._label()}: out must be a NumPy array, not {type(out).__name__}"
@@ -344,28 +345,17 @@ class Dataset:
         if not (out.flags.c_contiguous and out.flags.writeable):
             raise SelectionError(f"{self._label()}: out must be C-contiguous and writeable")
 
-    def _count_chunks(self, parts: Any) -> tuple[int, int]:
-        """Chunks that a hyperslab touches, and their elements; raises where it does not fit."""
+    def _count_chunks(self, parts: Any) -> tuple[int, int, int]:
+        """Chunks that a selection touches, and the elements of them and of it; it must fit."""
         shape = cast("tuple[int, ...]", self.shape)
         # What is not chunked counts as one chunk, whose sizes are at least 1.
         chunk = self.chunks or tuple(max(size, 1) for size in shape)
         return _native.count_chunks(shape, chunk, parts, self._label())
 
-    def _read_through_libhdf5(self, selection: Selection, out: Array | None) -> Array:
+    def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
         # For its checks: both paths refuse the same selections.
         self._count_chunks(selection.parts)
-        shape = selection.shape
-        if out is None:
-            out = np.zeros(shape, self.dtype)
-        if shape == ():
-            out[()] = self._h5[()]
-        elif 0 not in shape:
-            start, stride, count, block = selection.parts
-            space = self._id.get_space()
-            # A stride of 0, which means nothing where there is one block, is an error there.
-            space.select_hyperslab(start, count, tuple(max(s, 1) for s in stride), block)
-            self._id.read(h5s.create_simple(shape), space, out, h5t.py_create(self.dtype))
-        return out
+        return lowlevel.read(self._h5, selection, out)
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import index as as_int
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from chunkwise import _native
 from chunkwise.errors import SelectionError
 
 _LARGEST = 2**64 - 1  # hsize_t
@@ -14,9 +16,35 @@ _LARGEST = 2**64 - 1  # hsize_t
 Parts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
+class _Elements:
+    """What selections have in common: they are sets of elements, and combine as sets do."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def hyperslabs(self) -> tuple[Selection, ...]:
+            """The hyperslabs that make it up; they may overlap."""
+
+    def __or__(self, other: object) -> Union:
+        """Select the elements of either."""
+        if not isinstance(other, _Elements):
+            return NotImplemented
+        return _together(self.hyperslabs + other.hyperslabs)
+
+    def __and__(self, other: object) -> Union:
+        """Select the elements of both."""
+        return _combined(self, "&", other) if isinstance(other, _Elements) else NotImplemented
+
+    def __sub__(self, other: object) -> Union:
+        """Select the elements of this one that the other has not."""
+        return _combined(self, "-", other) if isinstance(other, _Elements) else NotImplemented
+
+
 @dataclass(frozen=True)
-class Selection:
+class Selection(_Elements):
     """A regular hyperslab, as ``H5Sselect_hyperslab`` takes it; see `hyperslab`.
+
+    ``|``, ``&`` and ``-`` with another selection make a `Union`.
 
     Attributes
     ----------
@@ -38,6 +66,94 @@ class Selection:
     def parts(self) -> Parts:
         """Start, stride, count and block."""
         return self.start, self.stride, self.count, self.block
+
+    @property
+    def hyperslabs(self) -> tuple[Selection, ...]:
+        """Itself."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Union(_Elements):
+    """The elements of several hyperslabs, each counted once; see `union`.
+
+    They are read as one row, in row-major order of the dataset.
+
+    Attributes
+    ----------
+    hyperslabs : tuple of Selection
+        They may overlap, and there may be none of them.
+    """
+
+    hyperslabs: tuple[Selection, ...]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of what is read: the number of elements."""
+        return (self._size,)
+
+    @property
+    def parts(self) -> tuple[Parts, ...]:
+        """Start, stride, count and block of each hyperslab."""
+        return tuple(one.parts for one in self.hyperslabs)
+
+    @cached_property
+    def _size(self) -> int:
+        if not self.hyperslabs:
+            return 0
+        return _native.union_len(len(self.hyperslabs[0].start), self.parts)
+
+
+def union(selections: Iterable[Selection | Union]) -> Union:
+    """Select what any of these selects, in one read.
+
+    Parameters
+    ----------
+    selections : iterable of Selection or Union
+        All of the same number of dimensions.  Where they overlap, an element counts once.
+
+    Returns
+    -------
+    Union
+        To be passed to `Dataset.read`, which gives its elements as one row.
+
+    Raises
+    ------
+    chunkwise.errors.SelectionError
+        For other things than selections, or different numbers of dimensions.
+
+    Examples
+    --------
+    >>> (hyperslab((0, 0), (2, 3)) | hyperslab((1, 1), (2, 3))).shape
+    (8,)
+    """
+    found: list[Selection] = []
+    for one in selections:
+        if not isinstance(one, Selection | Union):
+            raise SelectionError(
+                f"union: takes selections such as chunkwise.hyperslab, not {type(one).__name__}"
+            )
+        found.extend(one.hyperslabs)
+    return _together(tuple(found))
+
+
+def _together(hyperslabs: tuple[Selection, ...]) -> Union:
+    ranks = sorted({len(one.start) for one in hyperslabs})
+    if len(ranks) > 1:
+        raise SelectionError(
+            f"selections of {ranks[0]} and of {ranks[-1]} dimensions cannot be combined"
+        )
+    return Union(hyperslabs)
+
+
+def _combined(left: _Elements, operation: str, right: _Elements) -> Union:
+    both = _together(left.hyperslabs + right.hyperslabs)
+    if not both.hyperslabs:
+        return both
+    rank = len(both.hyperslabs[0].start)
+    ours, theirs = (tuple(one.parts for one in side.hyperslabs) for side in (left, right))
+    boxes = _native.combined(rank, ours, operation, theirs)
+    return Union(tuple(Selection(*(tuple(part) for part in box)) for box in boxes))
 
 
 def hyperslab(

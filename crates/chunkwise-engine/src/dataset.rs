@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use chunkwise_codec::Pipeline;
-use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan};
+use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 
 use crate::process::ProcessState;
 use crate::{ChunkIndex, ChunkRecord, ReadError, Storage};
@@ -159,13 +159,16 @@ impl Dataset {
         }
     }
 
-    /// What reading `slab` would do if nothing were cached.
+    /// What reading `selection` would do if nothing were cached.
     ///
     /// # Errors
     /// When the selection does not fit the dataset.
-    pub fn explain(&self, slab: &Hyperslab) -> Result<Explanation, ReadError> {
+    pub fn explain<'a>(
+        &'a self,
+        selection: impl Into<Selected<'a>>,
+    ) -> Result<Explanation, ReadError> {
         let size = self.info.element_size as u64;
-        let plan = Plan::new(&self.grid, slab)?;
+        let plan = Plan::new(&self.grid, selection)?;
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         let mut figures = Explanation {
             chunks: if chunked { plan.len() } else { 0 },

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chunkwise_select::{ChunkTask, Hyperslab, Plan};
+use chunkwise_select::{ChunkTask, Plan, Selected};
 use rayon::prelude::*;
 
 use crate::dataset::Placement;
@@ -24,7 +24,8 @@ const SMALL_NBYTES: u64 = 128 << 10;
 const SMALL_CHUNKS: u64 = 4096;
 
 impl Dataset {
-    /// Read `slab` into `out`, row-major in the selection's shape.
+    /// Read `selection` into `out`, row-major in its shape; of a union, its elements in
+    /// row-major order of the dataset.
     ///
     /// Elements that were never written get the fill value, or are left as they are
     /// when there is none.
@@ -32,16 +33,20 @@ impl Dataset {
     /// # Errors
     /// When the selection does not fit the dataset or `out`, or bytes are missing or
     /// damaged; `out` is then unspecified.
-    pub fn read(&self, slab: &Hyperslab, out: &mut [u8]) -> Result<(), ReadError> {
-        self.read_plan(&self.plan(slab)?, out, &AtomicBool::new(false))
+    pub fn read<'a>(
+        &'a self,
+        selection: impl Into<Selected<'a>>,
+        out: &mut [u8],
+    ) -> Result<(), ReadError> {
+        self.read_plan(&self.plan(selection)?, out, &AtomicBool::new(false))
     }
 
-    /// Which chunks `slab` touches; a plan over any number of them costs nothing.
+    /// Which chunks `selection` touches; a plan over any number of them costs nothing.
     ///
     /// # Errors
     /// When the selection does not fit the dataset.
-    pub fn plan<'a>(&'a self, slab: &'a Hyperslab) -> Result<Plan<'a>, ReadError> {
-        Ok(Plan::new(&self.grid, slab)?)
+    pub fn plan<'a>(&'a self, selection: impl Into<Selected<'a>>) -> Result<Plan<'a>, ReadError> {
+        Ok(Plan::new(&self.grid, selection)?)
     }
 
     /// The most bytes that carrying out `plan` may decode and copy, a single chunk that is

@@ -37,7 +37,7 @@ pub unsafe fn read_raw(
     let mut group =
         Group { storage, address, size: size as u64, result, buffer, strips: Vec::new() };
     let mut outcome = Ok(());
-    task.for_each_strip(|strip| {
+    task.for_each_strip_in_order(|strip| {
         if outcome.is_ok() {
             // SAFETY: the caller's contract; strips of one task are disjoint.
             outcome = unsafe { group.add(strip) };

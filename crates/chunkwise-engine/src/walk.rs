@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
-use chunkwise_select::{ChunkGrid, Hyperslab, Plan, Walk};
+use chunkwise_select::{ChunkGrid, Plan, Selected, Selection, Walk};
 
 use crate::ReadError;
 use crate::scatter::{SharedResult, copy_strip};
@@ -70,15 +70,15 @@ pub fn time_walk<E: From<ReadError>>(
     walk: &Walk,
     element_size: usize,
     bounds: WalkBounds,
-    mut read: impl FnMut(&Hyperslab, &mut [u8]) -> Result<(), E>,
+    mut read: impl FnMut(&Selection, &mut [u8]) -> Result<(), E>,
 ) -> Result<WalkRecord, E> {
-    time_each(walk, element_size, bounds, |number, slab, buffer| {
+    time_each(walk, element_size, bounds, |number, selection, buffer| {
         if number > 0 {
             // What a read leaves untouched must not show the one before; not timed.
             buffer.fill(0);
         }
         let begun = Instant::now();
-        read(slab, buffer)?;
+        read(selection, buffer)?;
         Ok(begun.elapsed())
     })
 }
@@ -98,30 +98,31 @@ pub fn time_writes<E: From<ReadError>>(
     shape: &[u64],
     data: &[u8],
     bounds: WalkBounds,
-    mut write: impl FnMut(&Hyperslab, &[u8]) -> Result<(), E>,
+    mut write: impl FnMut(&Selection, &[u8]) -> Result<(), E>,
 ) -> Result<WalkRecord, E> {
-    time_each(walk, element_size, bounds, |_, slab, buffer| {
-        gather(shape, data, element_size, slab, buffer)?;
+    time_each(walk, element_size, bounds, |_, selection, buffer| {
+        gather(shape, data, element_size, selection, buffer)?;
         let begun = Instant::now();
-        write(slab, buffer)?;
+        write(selection, buffer)?;
         Ok(begun.elapsed())
     })
 }
 
-/// Copy the elements of `slab`, in C order, out of an array of `shape`.
+/// Copy the elements of `selection`, in C order, out of an array of `shape`.
 ///
 /// # Errors
 /// When `data` is not of that shape, or the selection does not fit it or `out`.
-pub fn gather(
+pub fn gather<'a>(
     shape: &[u64],
     data: &[u8],
     element_size: usize,
-    slab: &Hyperslab,
+    selection: impl Into<Selected<'a>>,
     out: &mut [u8],
 ) -> Result<(), ReadError> {
+    let selection: Selected<'_> = selection.into();
     // The array is one chunk, of which the selection takes a part.
     let grid = ChunkGrid::new(shape, shape)?;
-    let plan = Plan::new(&grid, slab)?;
+    let plan = Plan::new(&grid, selection)?;
     let result = SharedResult::new(out);
     let mut copied = Some(());
     for task in plan.tasks() {
@@ -141,7 +142,7 @@ fn time_each<E: From<ReadError>>(
     walk: &Walk,
     element_size: usize,
     bounds: WalkBounds,
-    mut work: impl FnMut(u64, &Hyperslab, &mut [u8]) -> Result<Duration, E>,
+    mut work: impl FnMut(u64, &Selection, &mut [u8]) -> Result<Duration, E>,
 ) -> Result<WalkRecord, E> {
     let mut record = WalkRecord { total_operations: walk.len(), ..WalkRecord::default() };
     if walk.is_empty() {
@@ -160,10 +161,10 @@ fn time_each<E: From<ReadError>>(
         if number > 0 && elapsed >= bounds.max_time {
             break;
         }
-        let Some(slab) = walk.get(number) else { break };
-        let nbytes = nbytes_of(slab.len().map_err(ReadError::from)?)?;
+        let Some(selection) = walk.get(number) else { break };
+        let nbytes = nbytes_of(selection.len().map_err(ReadError::from)?)?;
         let out = &mut buffer[..nbytes];
-        let took = work(number, &slab, out)?;
+        let took = work(number, &selection, out)?;
         elapsed += took;
         if record.latencies_s.len() < MOST_LATENCIES {
             record.latencies_s.push(took.as_secs_f64());

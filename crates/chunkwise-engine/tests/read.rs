@@ -8,7 +8,7 @@ use chunkwise_codec::{DecodeError, Filter, Pipeline};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
 };
-use chunkwise_select::{ChunkGrid, Hyperslab};
+use chunkwise_select::{ChunkGrid, Hyperslab, Selected, Union};
 use proptest::prelude::*;
 
 const FILL: u8 = 0xEE;
@@ -114,16 +114,39 @@ impl Model {
         out
     }
 
-    fn check(&self, slab: &Hyperslab) {
-        let mut out = vec![0; slab.len().unwrap() as usize * self.size];
-        // Twice: the second time from the cache.
+    /// Read twice, the second time from the cache.
+    fn check<'a>(&'a self, selection: impl Into<Selected<'a>>, expected: &[u8]) {
+        let selection = selection.into();
+        let mut out = vec![0; expected.len()];
         for _ in 0..2 {
-            self.dataset.read(slab, &mut out).unwrap();
-            assert_eq!(out, self.expected(slab));
+            self.dataset.read(selection, &mut out).unwrap();
+            assert_eq!(out, expected);
             out.fill(0x11);
         }
-        let figures = self.dataset.explain(slab).unwrap();
+        let figures = self.dataset.explain(selection).unwrap();
         assert_eq!(figures.selected_nbytes, out.len() as u64);
+    }
+
+    fn check_slab(&self, slab: &Hyperslab) {
+        self.check(slab, &self.expected(slab));
+    }
+
+    /// The elements that any of the hyperslabs holds, each once, in row-major order.
+    fn check_union(&self, slabs: &[Hyperslab]) {
+        let size = self.size;
+        let mut wanted = vec![false; self.array.len() / size];
+        for slab in slabs {
+            let places = slab.axes().iter().zip(&self.shape).fold(vec![0], |places, (axis, n)| {
+                let along = |place| (0..axis.len()).map(move |i| place * n + axis.index_of(i));
+                places.into_iter().flat_map(along).collect()
+            });
+            places.into_iter().for_each(|place| wanted[place as usize] = true);
+        }
+        let elements = self.array.chunks_exact(size).zip(wanted);
+        let expected: Vec<u8> =
+            elements.filter(|(_, wanted)| *wanted).flat_map(|(bytes, _)| bytes).copied().collect();
+        let union = Union::new(self.shape.len(), slabs).unwrap();
+        self.check(&union, &expected);
     }
 }
 
@@ -137,8 +160,14 @@ fn dimension() -> impl Strategy<Value = Dimension> {
 fn slab_of(dimensions: &[Dimension]) -> (Vec<u64>, Vec<u64>, Hyperslab) {
     let shape: Vec<u64> = dimensions.iter().map(|d| d.0).collect();
     let chunk: Vec<u64> = dimensions.iter().map(|d| d.1).collect();
+    let slab = fitted(&shape, dimensions);
+    (shape, chunk, slab)
+}
+
+/// A hyperslab of an array of this shape, whatever size the dimensions were meant for.
+fn fitted(shape: &[u64], dimensions: &[Dimension]) -> Hyperslab {
     let (mut start, mut stride, mut count, mut block) = (vec![], vec![], vec![], vec![]);
-    for &(size, _, first, gap, wanted, blocks) in dimensions {
+    for (&size, &(_, _, first, gap, wanted, blocks)) in shape.iter().zip(dimensions) {
         let first = first % size;
         let room = size - first;
         let most = if room < blocks { 0 } else { (room - blocks) / (blocks + gap) + 1 };
@@ -147,8 +176,7 @@ fn slab_of(dimensions: &[Dimension]) -> (Vec<u64>, Vec<u64>, Hyperslab) {
         count.push(wanted.min(most));
         block.push(blocks);
     }
-    let slab = Hyperslab::new(&shape, &start, &stride, &count, &block).unwrap();
-    (shape, chunk, slab)
+    Hyperslab::new(shape, &start, &stride, &count, &block).unwrap()
 }
 
 proptest! {
@@ -161,8 +189,8 @@ proptest! {
     ) {
         let (shape, chunk, slab) = slab_of(&dimensions);
         let model = chunked(&shape, &chunk, size, &written, unfiltered);
-        model.check(&slab);
-        model.check(&Hyperslab::all(&shape));
+        model.check_slab(&slab);
+        model.check_slab(&Hyperslab::all(&shape));
     }
 
     #[test]
@@ -172,9 +200,60 @@ proptest! {
     ) {
         let (shape, _, slab) = slab_of(&dimensions);
         let model = contiguous(&shape, size);
-        model.check(&slab);
-        model.check(&Hyperslab::all(&shape));
+        model.check_slab(&slab);
+        model.check_slab(&Hyperslab::all(&shape));
     }
+}
+
+proptest! {
+    #[test]
+    fn unions_equal_the_model(
+        dimensions in prop::collection::vec(dimension(), 1..5),
+        slabs in prop::collection::vec(prop::collection::vec(dimension(), 4), 0..6),
+        size in prop::sample::select(vec![1usize, 4, 20]),
+        written in prop::collection::vec(any::<bool>(), 1..6),
+        unfiltered in any::<bool>(),
+    ) {
+        let (shape, chunk, _) = slab_of(&dimensions);
+        // Of four dimensions, no more than so many elements.
+        let shape: Vec<u64> = shape.iter().map(|&n| if shape.len() == 4 { n.min(9) } else { n }).collect();
+        let slabs: Vec<_> = slabs.iter().map(|slab| fitted(&shape, slab)).collect();
+        chunked(&shape, &chunk, size, &written, unfiltered).check_union(&slabs);
+        contiguous(&shape, size).check_union(&slabs);
+    }
+}
+
+/// Runs near together and far apart, rows taken together, pieces of several slabs.
+#[test]
+fn large_unions_equal_the_model() {
+    let shape = [300, 500, 40];
+    let slab = |start: [u64; 3], stride: [u64; 3], count: [u64; 3], block: [u64; 3]| {
+        Hyperslab::new(&shape, &start, &stride, &count, &block).unwrap()
+    };
+    let one = [1, 1, 1];
+    let slabs = [
+        slab([0, 0, 7], one, one, [300, 490, 1]),
+        slab([10, 20, 0], one, one, [200, 3, 40]),
+        slab([1, 2, 3], [9, 7, 5], [33, 70, 7], [1, 2, 3]),
+        slab([0, 300, 30], one, one, [299, 100, 10]),
+        slab([250, 0, 0], one, one, [20, 500, 40]),
+    ];
+    let models =
+        [contiguous(&shape, 4), chunked(&shape, &[7, 33, 40], 4, &[true, true, false], true)];
+    for model in models {
+        model.check_union(&slabs);
+        model.check_union(&[Hyperslab::all(&shape)]);
+        model.check_union(&slabs[..1]);
+    }
+}
+
+#[test]
+fn a_union_that_does_not_fit_is_an_error() {
+    let model = contiguous(&[4, 5], 1);
+    let beyond = Union::new(2, &[Hyperslab::all(&[4, 6])]).unwrap();
+    assert!(matches!(model.dataset.read(&beyond, &mut [0; 24]), Err(ReadError::Select(_))));
+    let row = Union::new(2, &[Hyperslab::all(&[1, 5])]).unwrap();
+    assert!(matches!(model.dataset.read(&row, &mut [0; 4]), Err(ReadError::Destination { .. })));
 }
 
 /// Large enough to be cut into slabs, grouped into calls and shared among threads.
@@ -184,27 +263,30 @@ fn large_contiguous_reads_equal_the_model() {
     let slab = |start: [u64; 3], stride: [u64; 3], count: [u64; 3], block: [u64; 3]| {
         Hyperslab::new(&[300, 500, 40], &start, &stride, &count, &block).unwrap()
     };
-    model.check(&Hyperslab::all(&[300, 500, 40]));
-    model.check(&slab([0, 0, 7], [1, 1, 1], [300, 500, 1], [1, 1, 1]));
-    model.check(&slab([1, 2, 3], [9, 7, 5], [33, 70, 7], [1, 2, 3]));
-    model.check(&slab([5, 10, 0], [1, 1, 1], [290, 480, 1], [1, 1, 40]));
+    model.check_slab(&Hyperslab::all(&[300, 500, 40]));
+    model.check_slab(&slab([0, 0, 7], [1, 1, 1], [300, 500, 1], [1, 1, 1]));
+    model.check_slab(&slab([1, 2, 3], [9, 7, 5], [33, 70, 7], [1, 2, 3]));
+    model.check_slab(&slab([5, 10, 0], [1, 1, 1], [290, 480, 1], [1, 1, 40]));
 }
 
 #[test]
 fn large_chunked_reads_equal_the_model() {
     let model = chunked(&[100, 200, 50], &[7, 33, 50], 4, &[true, true, false], true);
-    model.check(&Hyperslab::all(&[100, 200, 50]));
+    model.check_slab(&Hyperslab::all(&[100, 200, 50]));
     let ones = [1, 1, 1];
-    model
-        .check(&Hyperslab::new(&[100, 200, 50], &[0, 3, 9], &ones, &[100, 150, 1], &ones).unwrap());
+    model.check_slab(
+        &Hyperslab::new(&[100, 200, 50], &[0, 3, 9], &ones, &[100, 150, 1], &ones).unwrap(),
+    );
 }
 
 /// One unfiltered chunk, long enough to be read in pieces.
 #[test]
 fn a_long_run_equals_the_model() {
     let model = contiguous(&[1, 900_001], 4);
-    model.check(&Hyperslab::all(&[1, 900_001]));
-    model.check(&Hyperslab::new(&[1, 900_001], &[0, 7], &[1, 1], &[1, 800_003], &[1, 1]).unwrap());
+    model.check_slab(&Hyperslab::all(&[1, 900_001]));
+    model.check_slab(
+        &Hyperslab::new(&[1, 900_001], &[0, 7], &[1, 1], &[1, 800_003], &[1, 1]).unwrap(),
+    );
 }
 
 /// A sequential walk decodes each chunk once, chunks larger than the budget included.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chunkwise_engine::{ReadError, WalkBounds, gather, time_walk, time_writes};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
+use chunkwise_select::{BlockWalk, Hyperslab, Order, Selection, Walk};
 use proptest::prelude::*;
 
 const FREE: WalkBounds = WalkBounds { max_operations: u64::MAX, max_time: Duration::MAX };
@@ -41,7 +41,8 @@ proptest! {
         let mut copy = vec![0u8; data.len()];
         let walk = BlockWalk::ordered(&shape, &block, Order::Random { seed }, None).unwrap();
         let walk = Walk::Blocks(Box::new(walk));
-        let written = time_writes(&walk, size, &shape, &data, FREE, |slab, bytes| {
+        let written = time_writes(&walk, size, &shape, &data, FREE, |selection, bytes| {
+            let Selection::Hyperslab(slab) = selection else { panic!("blocks are hyperslabs") };
             for (element, at) in bytes.chunks_exact(size).zip(elements(slab)) {
                 copy[place(&shape, &at) * size..][..size].copy_from_slice(element);
             }
@@ -50,8 +51,8 @@ proptest! {
         prop_assert_eq!(&copy, &data);
         prop_assert_eq!(written.selected_nbytes as usize, data.len());
         // Reading the same walk meets the same bytes in the same order.
-        let read = time_walk(&walk, size, FREE, |slab, out| {
-            gather(&shape, &data, size, slab, out)
+        let read = time_walk(&walk, size, FREE, |selection, out| {
+            gather(&shape, &data, size, selection, out)
         }).unwrap();
         prop_assert_eq!(read.checksums, written.checksums);
     }

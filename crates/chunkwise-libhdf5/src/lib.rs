@@ -18,6 +18,7 @@ mod library;
 mod lock;
 mod probe;
 mod properties;
+mod selecting;
 #[cfg(test)]
 mod tests;
 mod timed;

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, WriteRecord, time_walk, time_writes};
-use chunkwise_select::{Dims, Hyperslab, Walk};
+use chunkwise_select::{Selection, Walk};
 
 use crate::api::{Api, hid_t};
 use crate::dataset::{Handle, holds_pointers, shape_of};
 use crate::file::text;
 use crate::properties::{ChunkCacheInForce, chunk_cache_of, list};
+use crate::selecting::MemorySpace;
 use crate::{BindError, OpenDataset, Unsuited};
 
 /// Why a walk stopped.
@@ -54,7 +55,8 @@ impl OpenDataset {
     /// Read the selections of `walk` with `H5Dread`, as [`time_walk`] says.
     ///
     /// A program that reads blocks selects each in the file's dataspace and gives a
-    /// memory space of its shape: both calls are timed with the read, as users pay them.
+    /// memory space of its shape: both calls are timed with the read, as users pay them, and
+    /// so is each call that adds a hyperslab to a union, read into memory of one dimension.
     /// The memory space is made once for each shape that differs from the last.
     ///
     /// # Errors
@@ -64,14 +66,14 @@ impl OpenDataset {
             // SAFETY: throughout, live handles of this library, and the lock is held.
             unsafe {
                 let access = Access::of(self, api, self.id())?;
-                let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
-                time_walk(walk, access.element_size, bounds, |slab, out| {
-                    access.select(slab, &mut memory)?;
+                let mut memory = MemorySpace::new(api);
+                time_walk(walk, access.element_size, bounds, |selection, out| {
+                    let memory = access.select(selection, &mut memory)?;
                     let (space, list) = (access.space.id, access.transfer.id);
                     let status = (api.H5Dread)(
                         self.id(),
                         self.datatype(),
-                        memory.id,
+                        memory,
                         space,
                         list,
                         out.as_mut_ptr().cast(),
@@ -168,20 +170,20 @@ impl OpenDataset {
 
             let cache = chunk_cache_of(api, made.id)?;
             let access = Access::of(self, api, made.id)?;
-            let mut memory = MemorySpace { api, id: -1, shape: Dims::new() };
+            let mut memory = MemorySpace::new(api);
             let record = time_writes(
                 walk,
                 access.element_size,
                 &shape,
                 data,
                 bounds,
-                |slab, elements| -> Result<(), WalkError> {
-                    access.select(slab, &mut memory)?;
+                |selection, elements| -> Result<(), WalkError> {
+                    let memory = access.select(selection, &mut memory)?;
                     let (space, list) = (access.space.id, access.transfer.id);
                     let status = (api.H5Dwrite)(
                         made.id,
                         self.datatype(),
-                        memory.id,
+                        memory,
                         space,
                         list,
                         elements.as_ptr().cast(),
@@ -211,18 +213,17 @@ impl OpenDataset {
 }
 
 /// What each read or write of a dataset needs, found out once.
-struct Access<'a> {
-    api: &'a Api,
+struct Access {
     space: Handle,
     transfer: Handle,
     rank: usize,
     element_size: usize,
 }
 
-impl<'a> Access<'a> {
+impl Access {
     /// # Safety
     /// `dataset` must be a live handle of the library; the lock must be held.
-    unsafe fn of(open: &OpenDataset, api: &'a Api, dataset: hid_t) -> Result<Self, WalkError> {
+    unsafe fn of(open: &OpenDataset, api: &Api, dataset: hid_t) -> Result<Self, WalkError> {
         // SAFETY: live handles, by the caller's contract and as `open` holds them.
         unsafe {
             if holds_pointers(api, open.datatype())? {
@@ -234,73 +235,21 @@ impl<'a> Access<'a> {
             let rank = (api.H5Sget_simple_extent_ndims)(space.id);
             let rank = api.checked("H5Sget_simple_extent_ndims", rank)?.unsigned_abs() as usize;
             let element_size = (api.H5Tget_size)(open.datatype());
-            Ok(Self { api, space, transfer: open.properties().transfer(api)?, rank, element_size })
+            Ok(Self { space, transfer: open.properties().transfer(api)?, rank, element_size })
         }
     }
 
-    /// Select in the file's space, and have a memory space of the selection's shape.
-    fn select(&self, slab: &Hyperslab, memory: &mut MemorySpace<'_>) -> Result<(), BindError> {
-        if self.rank != slab.rank() {
-            let message = format!("{} dimensions do not fit {}", slab.rank(), self.rank);
+    /// Select in the file's space, and give a memory space of the selection's shape.
+    fn select(
+        &self,
+        selection: &Selection,
+        memory: &mut MemorySpace<'_>,
+    ) -> Result<hid_t, BindError> {
+        if self.rank != selection.rank() {
+            let message = format!("{} dimensions do not fit {}", selection.rank(), self.rank);
             return Err(BindError::Call { call: "H5Sselect_hyperslab", message });
         }
         // SAFETY: a live dataspace of that rank; the lock is held as long as this lives.
-        unsafe { select_slab(self.api, self.space.id, memory, slab) }
+        unsafe { memory.select(self.space.id, selection) }
     }
-}
-
-/// The memory dataspace of the last block's shape.
-struct MemorySpace<'a> {
-    api: &'a Api,
-    id: hid_t,
-    shape: Dims,
-}
-
-impl Drop for MemorySpace<'_> {
-    fn drop(&mut self) {
-        if self.id >= 0 {
-            // SAFETY: a live dataspace; the lock is held as long as walks run.
-            unsafe { (self.api.H5Sclose)(self.id) };
-        }
-    }
-}
-
-/// Select one block.
-///
-/// # Safety
-/// A live dataspace of the slab's rank; the lock must be held.
-unsafe fn select_slab(
-    api: &Api,
-    space: hid_t,
-    memory: &mut MemorySpace<'_>,
-    slab: &Hyperslab,
-) -> Result<(), BindError> {
-    let shape = slab.shape();
-    let part =
-        |of: fn(&chunkwise_select::Axis) -> u64| -> Dims { slab.axes().iter().map(of).collect() };
-    let (start, stride) = (part(|axis| axis.start()), part(|axis| axis.stride()));
-    let (count, block) = (part(|axis| axis.count()), part(|axis| axis.block()));
-    // SAFETY: arrays of the rank's length; the rest is the caller's contract.
-    unsafe {
-        if memory.id < 0 || memory.shape != shape {
-            if memory.id >= 0 {
-                (api.H5Sclose)(memory.id);
-                memory.id = -1;
-            }
-            let id = (api.H5Screate_simple)(shape.len() as c_int, shape.as_ptr(), std::ptr::null());
-            memory.id = api.checked_id("H5Screate_simple", id)?;
-            memory.shape = shape;
-        }
-        let select_set: c_int = 0;
-        let status = (api.H5Sselect_hyperslab)(
-            space,
-            select_set,
-            start.as_ptr(),
-            stride.as_ptr(),
-            count.as_ptr(),
-            block.as_ptr(),
-        );
-        api.checked("H5Sselect_hyperslab", status)?;
-    }
-    Ok(())
 }

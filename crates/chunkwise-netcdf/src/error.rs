@@ -66,6 +66,11 @@ pub enum NetCdfError {
         /// Elements in each block.
         block: u64,
     },
+    /// A union of so many hyperslabs.
+    #[error(
+        "the selection is a union of {0} hyperslabs: netCDF-C reads one block, or single elements with a stride"
+    )]
+    Union(usize),
     /// A call that failed.
     #[error("{call} failed: {message}")]
     Call {

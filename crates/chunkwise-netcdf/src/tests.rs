@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use chunkwise_codec::crc32;
 use chunkwise_engine::{ReadError, WalkBounds, WalkRecord};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Walk};
+use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Selection, Walk};
 use proptest::prelude::*;
 
 use crate::{ChunkCache, NetCdf, NetCdfError, OpenVariable};
@@ -83,7 +83,8 @@ fn assert_walked(record: &WalkRecord, walk: &Walk, context: &str) {
     let (mut checksum, mut nbytes) = (0, 0);
     let mut checksums = Vec::new();
     for number in 0..walk.len() {
-        let bytes = expected(&walk.get(number).unwrap());
+        let Some(Selection::Hyperslab(slab)) = walk.get(number) else { panic!("a hyperslab") };
+        let bytes = expected(&slab);
         checksum = crc32(checksum, &bytes);
         nbytes += bytes.len() as u64;
         let done = number + 1;
@@ -143,7 +144,7 @@ fn strides_are_read_and_blocks_with_gaps_are_not() {
     for library in libraries() {
         let scratch = Scratch::new();
         for (context, variable) in open_all(&library, &scratch) {
-            let walk = Walk::Listed(vec![
+            let walk = Walk::listed(vec![
                 slab([[1, 2, 3, 1], [0, 1, 1, 10], [0, 5, 3, 1]]),
                 slab([[6, 1, 1, 1], [9, 1, 1, 1], [12, 1, 1, 1]]),
                 slab([[0, 1, 0, 1], [0, 1, 2, 1], [0, 1, 2, 1]]),
@@ -151,10 +152,13 @@ fn strides_are_read_and_blocks_with_gaps_are_not() {
             ]);
             assert_walked(&variable.walk(&walk, ALL).unwrap(), &walk, &context);
 
-            let gaps = Walk::Listed(vec![slab([[0, 1, 1, 1], [1, 4, 2, 3], [0, 1, 1, 1]])]);
+            let gaps = Walk::listed(vec![slab([[0, 1, 1, 1], [1, 4, 2, 3], [0, 1, 1, 1]])]);
             let error = variable.walk(&gaps, ALL).unwrap_err();
             assert_eq!(error, NetCdfError::Blocks { dimension: 1, count: 2, block: 3 });
             assert!(error.to_string().contains("2 blocks of 3 elements in dimension 1"));
+            let union = Selection::union(3, vec![Hyperslab::all(&SHAPE); 2]).unwrap();
+            let error = variable.walk(&Walk::listed([union]), ALL).unwrap_err();
+            assert_eq!(error, NetCdfError::Union(2));
         }
     }
 }
@@ -176,7 +180,7 @@ fn any_selection_without_several_blocks_is_what_indexing_gives() {
     let config = ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() };
     proptest!(config, |(axes in axes)| {
         let slab = slab(axes.map(|(count, start, stride)| [start, stride, count, 1]));
-        let walk = Walk::Listed(vec![slab]);
+        let walk = Walk::listed(vec![slab]);
         for (context, variable) in &open {
             assert_walked(&variable.walk(&walk, ALL).unwrap(), &walk, context);
         }
@@ -203,7 +207,7 @@ fn selections_that_do_not_fit_are_refused() {
     for library in libraries() {
         let scratch = Scratch::new();
         for (context, variable) in open_all(&library, &scratch) {
-            let flat = Walk::Listed(vec![Hyperslab::all(&[7, 10])]);
+            let flat = Walk::listed(vec![Hyperslab::all(&[7, 10])]);
             let rank = SelectError::Rank { selection: 2, dataset: 3 };
             let error = variable.walk(&flat, ALL).unwrap_err();
             assert_eq!(error, NetCdfError::Read(ReadError::Select(rank)));
@@ -212,7 +216,7 @@ fn selections_that_do_not_fit_are_refused() {
             for (beyond, expected) in
                 [(Hyperslab::all(&larger), "nc_get_vara"), (strided.unwrap(), "nc_get_vars")]
             {
-                let error = variable.walk(&Walk::Listed(vec![beyond]), ALL).unwrap_err();
+                let error = variable.walk(&Walk::listed(vec![beyond]), ALL).unwrap_err();
                 let NetCdfError::Call { call, message } = &error else {
                     panic!("{context}: {error}")
                 };
@@ -260,7 +264,7 @@ fn every_plain_type_is_read_in_the_machines_byte_order() {
             for type_id in 1..=types {
                 let open = library.open_variable(&path, &format!("v{type_id}"), None).unwrap();
                 assert_eq!(open.element_size(), SIZES[type_id as usize - 1], "type {type_id}");
-                let walk = Walk::Listed(vec![Hyperslab::all(open.shape())]);
+                let walk = Walk::listed(vec![Hyperslab::all(open.shape())]);
                 let record = open.walk(&walk, ALL).unwrap();
                 let whole = vec![(1, crc32(0, &bytes))];
                 assert_eq!(record.checksums, whole, "{library:?} {mode:x} type {type_id}");
@@ -297,7 +301,7 @@ fn scalars_unlimited_dimensions_and_odd_names_are_read() {
         ] {
             let open = library.open_variable(&path, name, None).unwrap();
             assert_eq!(open.shape(), shape, "{name}");
-            let walk = Walk::Listed(vec![Hyperslab::all(shape)]);
+            let walk = Walk::listed(vec![Hyperslab::all(shape)]);
             let record = open.walk(&walk, ALL).unwrap();
             let bytes: Vec<u8> =
                 values.iter().flat_map(|value: &i32| value.to_ne_bytes()).collect();

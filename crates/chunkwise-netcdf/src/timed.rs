@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, time_walk};
-use chunkwise_select::{Hyperslab, SelectError, Walk};
+use chunkwise_select::{SelectError, Selection, Walk};
 use smallvec::SmallVec;
 
 use crate::api::Api;
@@ -19,14 +19,14 @@ impl OpenVariable {
     ///
     /// # Errors
     /// When a selection has another rank than the variable, reaches beyond it, or is
-    /// made of several blocks; what netCDF-C says otherwise.
+    /// made of several blocks or a union; what netCDF-C says otherwise.
     pub fn walk(&self, walk: &Walk, bounds: WalkBounds) -> Result<WalkRecord, NetCdfError> {
         let facts = self.facts();
         self.library().locked(|api| {
-            time_walk(walk, facts.element_size, bounds, |slab, out| {
-                let request = Request::new(slab, facts.shape.len())?;
+            time_walk(walk, facts.element_size, bounds, |selection, out| {
+                let request = Request::new(selection, facts.shape.len())?;
                 // SAFETY: the variable is open, `request` has its rank, and `out` has room
-                // for the slab's elements.
+                // for the elements selected.
                 unsafe { request.read(api, facts, out) }
             })
         })
@@ -45,7 +45,11 @@ struct Request {
 }
 
 impl Request {
-    fn new(slab: &Hyperslab, rank: usize) -> Result<Self, NetCdfError> {
+    fn new(selection: &Selection, rank: usize) -> Result<Self, NetCdfError> {
+        let slab = match selection {
+            Selection::Hyperslab(slab) => slab,
+            Selection::Union { slabs, .. } => return Err(NetCdfError::Union(slabs.len())),
+        };
         if slab.rank() != rank {
             return Err(refused(SelectError::Rank { selection: slab.rank(), dataset: rank }));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chunkwise_engine::{Dataset, ReadError, time_walk};
 use chunkwise_libhdf5::Unsuited;
-use chunkwise_select::{Hyperslab, Plan, resolve_index};
+use chunkwise_select::{Plan, Selected, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
 use crate::errors::{raise, read_error, select_error};
-use crate::index::{Parts, items_of};
+use crate::index::{Request, items_of};
 use crate::library::PyLibrary;
 use crate::walk::{PyWalk, bounds, record_to_dict};
 
@@ -81,33 +81,33 @@ impl PyDataset {
         Ok(array.into_any())
     }
 
-    /// Read a hyperslab, into `out` or a new array; the engine must be able to.
-    #[pyo3(signature = (hyperslab, out = None))]
+    /// Read a selection, into `out` or a new array; the engine must be able to.
+    #[pyo3(signature = (selection, out = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        hyperslab: Parts,
+        selection: Request,
         out: Option<Bound<'py, PyUntypedArray>>,
     ) -> PyResult<Bound<'py, PyUntypedArray>> {
         let engine = self.native()?;
-        let slab = self.slab(py, engine, &hyperslab)?;
+        let selection = self.selection(py, engine, &selection)?;
         let array = match out {
             Some(array) => array,
             None => {
                 let zeroed = engine.leaves_missing_untouched();
-                new_array(py, self.dtype.bind(py), &slab.shape(), zeroed)?
+                new_array(py, self.dtype.bind(py), &selection.shape(), zeroed)?
             }
         };
-        self.fill(py, engine, &slab, &array)?;
+        self.fill(py, engine, &selection, &array)?;
         Ok(array)
     }
 
-    /// What reading a hyperslab would do, in figures.
-    fn explain<'py>(&self, py: Python<'py>, hyperslab: Parts) -> PyResult<Bound<'py, PyDict>> {
+    /// What reading a selection would do, in figures.
+    fn explain<'py>(&self, py: Python<'py>, selection: Request) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.native()?;
-        let slab = self.slab(py, engine, &hyperslab)?;
+        let selection = self.selection(py, engine, &selection)?;
         let figures = py
-            .detach(|| engine.explain(&slab))
+            .detach(|| engine.explain(&selection))
             .map_err(|error| read_error(py, &self.label, &error))?;
         let dict = PyDict::new(py);
         dict.set_item("chunks", figures.chunks)?;
@@ -129,7 +129,10 @@ impl PyDataset {
         let engine = self.native()?;
         let bounds = bounds(max_operations, max_seconds);
         let record = py.detach(|| {
-            time_walk(&walk.walk, engine.element_size(), bounds, |slab, out| engine.read(slab, out))
+            time_walk(&walk.walk, engine.element_size(), bounds, |selection, out| {
+                // As for libhdf5, putting a union together is a part of reading it.
+                engine.read(&selection.anew()?, out)
+            })
         });
         let record = record.map_err(|error| read_error(py, &self.label, &error))?;
         record_to_dict(py, &record)
@@ -211,18 +214,22 @@ impl PyDataset {
         })
     }
 
-    fn slab(&self, py: Python<'_>, engine: &Dataset, hyperslab: &Parts) -> PyResult<Hyperslab> {
-        let (start, stride, count, block) = hyperslab;
-        Hyperslab::new(engine.shape(), start, stride, count, block)
+    fn selection(
+        &self,
+        py: Python<'_>,
+        engine: &Dataset,
+        request: &Request,
+    ) -> PyResult<Selection> {
+        py.detach(|| request.selection(engine.shape()))
             .map_err(|error| select_error(py, &self.label, &error))
     }
 
     /// Read into an array, without the GIL.
-    fn fill(
+    fn fill<'s>(
         &self,
         py: Python<'_>,
-        engine: &Arc<Dataset>,
-        slab: &Hyperslab,
+        engine: &'s Arc<Dataset>,
+        selection: impl Into<Selected<'s>>,
         array: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
         if !array.dtype().is_equiv_to(&self.base_dtype(py)) || array.dtype().has_object() {
@@ -236,7 +243,7 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        let plan = engine.plan(slab).map_err(|error| read_error(py, &self.label, &error))?;
+        let plan = engine.plan(selection).map_err(|error| read_error(py, &self.label, &error))?;
         read_plan(py, engine, &plan, out)?.map_err(|error| read_error(py, &self.label, &error))
     }
 

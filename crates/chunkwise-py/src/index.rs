@@ -1,6 +1,9 @@
 //! What did Python write between the brackets?
 
-use chunkwise_select::{ChunkGrid, Hyperslab, IndexItem, Plan, resolve_index};
+use chunkwise_select::{
+    ChunkGrid, Hyperslab, IndexItem, Plan, SelectError, Selection, Union, resolve_index,
+};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use smallvec::SmallVec;
@@ -73,20 +76,88 @@ pub fn parts_of(slab: &Hyperslab) -> Parts {
     )
 }
 
-/// How many chunks a hyperslab touches, and how many elements those hold together.
+/// A selection as Python has it.
+#[derive(FromPyObject, IntoPyObject)]
+pub enum Request {
+    Hyperslab(Parts),
+    /// The union of these.
+    Union(Vec<Parts>),
+}
+
+impl Request {
+    /// What is selected of an array of `shape`.
+    pub fn selection(&self, shape: &[u64]) -> Result<Selection, SelectError> {
+        match self {
+            Self::Hyperslab(parts) => Ok(hyperslab(shape, parts)?.into()),
+            Self::Union(parts) => Selection::union(shape.len(), hyperslabs(shape, parts)?),
+        }
+    }
+}
+
+impl From<&Selection> for Request {
+    fn from(selection: &Selection) -> Self {
+        match selection {
+            Selection::Hyperslab(slab) => Self::Hyperslab(parts_of(slab)),
+            Selection::Union { slabs, .. } => Self::Union(slabs.iter().map(parts_of).collect()),
+        }
+    }
+}
+
+fn hyperslab(
+    shape: &[u64],
+    (start, stride, count, block): &Parts,
+) -> Result<Hyperslab, SelectError> {
+    Hyperslab::new(shape, start, stride, count, block)
+}
+
+fn hyperslabs(shape: &[u64], parts: &[Parts]) -> Result<Vec<Hyperslab>, SelectError> {
+    parts.iter().map(|parts| hyperslab(shape, parts)).collect()
+}
+
+/// Boxes that hold the elements of both unions ("&"), or those of the first alone ("-"),
+/// whatever array they are of.
+#[pyfunction]
+pub fn combined(
+    py: Python<'_>,
+    rank: usize,
+    left: Vec<Parts>,
+    operation: &str,
+    right: Vec<Parts>,
+) -> PyResult<Vec<Parts>> {
+    let shape = vec![u64::MAX; rank];
+    let union = |parts: &[Parts]| Union::new(rank, &hyperslabs(&shape, parts)?);
+    let combine = match operation {
+        "&" => Union::and,
+        "-" => Union::minus,
+        _ => return Err(PyValueError::new_err("an operation is & or -")),
+    };
+    let boxes = py.detach(|| combine(&union(&left)?, &union(&right)?)?.boxes());
+    let boxes = boxes.map_err(|error| select_error(py, "selection", &error))?;
+    Ok(boxes.iter().map(parts_of).collect())
+}
+
+/// How many elements a union selects, whatever array it is of.
+#[pyfunction]
+pub fn union_len(py: Python<'_>, rank: usize, union: Vec<Parts>) -> PyResult<u64> {
+    let shape = vec![u64::MAX; rank];
+    let union = py.detach(|| Union::new(rank, &hyperslabs(&shape, &union)?));
+    Ok(union.map_err(|error| select_error(py, "selection", &error))?.len())
+}
+
+/// How many chunks a selection touches, how many elements those hold together, and how
+/// many of them are selected.
 #[pyfunction]
 pub fn count_chunks(
     py: Python<'_>,
     shape: Vec<u64>,
     chunk: Vec<u64>,
-    hyperslab: Parts,
+    selection: Request,
     label: &str,
-) -> PyResult<(u64, u64)> {
-    let (start, stride, count, block) = hyperslab;
-    let summary = Hyperslab::new(&shape, &start, &stride, &count, &block).and_then(|slab| {
+) -> PyResult<(u64, u64, u64)> {
+    let summary = selection.selection(&shape).and_then(|selection| {
         let grid = ChunkGrid::new(&shape, &chunk)?;
-        Ok(Plan::new(&grid, &slab)?.summary())
+        Ok(Plan::new(&grid, &selection)?.summary())
     });
     let summary = summary.map_err(|error| select_error(py, label, &error))?;
-    Ok((summary.chunks, summary.decoded_elements))
+    Ok((summary.chunks, summary.decoded_elements, summary.selected_elements))
 }

@@ -54,6 +54,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
+    m.add_function(wrap_pyfunction!(index::combined, m)?)?;
+    m.add_function(wrap_pyfunction!(index::union_len, m)?)?;
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;

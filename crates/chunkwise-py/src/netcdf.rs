@@ -21,7 +21,9 @@ fn error(py: Python<'_>, label: &str, error: &NetCdfError) -> PyErr {
         NetCdfError::Library { .. } | NetCdfError::Symbol { .. } => "LibraryError",
         NetCdfError::File { .. } => "FileFormatError",
         NetCdfError::Variable { .. } => "DatasetNotFoundError",
-        NetCdfError::Type { .. } | NetCdfError::Blocks { .. } => "UsageError",
+        NetCdfError::Type { .. } | NetCdfError::Blocks { .. } | NetCdfError::Union(_) => {
+            "UsageError"
+        }
         NetCdfError::Call { .. } | NetCdfError::Read(_) => "CorruptDataError",
     };
     raise(py, class, format!("{label}: {error}"))

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use chunkwise_engine::{WalkBounds, WalkRecord, WriteRecord};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
+use chunkwise_select::{BlockWalk, Order, Walk};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::select_error;
-use crate::index::{Parts, parts_of};
+use crate::index::Request;
 
 /// Bounds as Python gives them; a negative or infinite time means the longest there is.
 pub fn bounds(max_operations: u64, max_seconds: f64) -> WalkBounds {
@@ -77,17 +77,15 @@ impl PyWalk {
         Ok(Self { walk: Walk::Blocks(Box::new(walk)) })
     }
 
-    /// Hyperslabs of an array of this shape, one after another.
+    /// Selections of an array of this shape, one after another.
     #[staticmethod]
-    fn listed(py: Python<'_>, shape: Vec<u64>, slabs: Vec<Parts>) -> PyResult<Self> {
-        let slabs = slabs
-            .into_iter()
-            .map(|(start, stride, count, block)| {
-                Hyperslab::new(&shape, &start, &stride, &count, &block)
-            })
+    fn listed(py: Python<'_>, shape: Vec<u64>, selections: Vec<Request>) -> PyResult<Self> {
+        let selections = selections
+            .iter()
+            .map(|request| request.selection(&shape))
             .collect::<Result<_, _>>()
             .map_err(|error| select_error(py, "access pattern", &error))?;
-        Ok(Self { walk: Walk::Listed(slabs) })
+        Ok(Self { walk: Walk::Listed(selections) })
     }
 
     /// How many selections there are.
@@ -96,10 +94,9 @@ impl PyWalk {
         self.walk.len()
     }
 
-    /// Start, stride, count and block of one selection.
-    fn __getitem__(&self, number: u64) -> PyResult<Parts> {
-        let slab = self.walk.get(number);
-        let slab = slab.ok_or_else(|| PyIndexError::new_err("no selection of that number"))?;
-        Ok(parts_of(&slab))
+    /// Start, stride, count and block of one selection, or of each hyperslab of a union.
+    fn __getitem__(&self, number: u64) -> PyResult<Request> {
+        let selection = self.walk.get(number).as_ref().map(Request::from);
+        selection.ok_or_else(|| PyIndexError::new_err("no selection of that number"))
     }
 }

@@ -68,4 +68,7 @@ pub enum SelectError {
     /// A number of elements or chunks beyond 64 bits.
     #[error("the number of {0} does not fit into 64 bits")]
     Overflow(&'static str),
+    /// A union of more spans than anybody can have meant.
+    #[error("the union is too irregular: it has too many separate parts")]
+    TooManySpans,
 }

@@ -1,7 +1,7 @@
 //! Which elements, which chunks, and where does each element go?
 //!
 //! Everything here is arithmetic on shapes: no I/O, no threads, no clock.  A
-//! [`Hyperslab`] says which elements are wanted, a [`ChunkGrid`] how a dataset is
+//! [`Hyperslab`], or a [`Union`] of several, says which elements are wanted, a [`ChunkGrid`] how a dataset is
 //! cut into chunks, and a [`Plan`] puts the two together: an indexable sequence of
 //! [`ChunkTask`]s, each of which knows the runs of elements to copy between a
 //! decoded chunk and a row-major result.
@@ -12,6 +12,11 @@ mod hyperslab;
 mod index;
 mod permutation;
 mod plan;
+mod selection;
+mod slab_plan;
+mod spans;
+mod union;
+mod union_plan;
 mod walk;
 
 pub use error::SelectError;
@@ -20,6 +25,8 @@ pub use hyperslab::{Axis, Hyperslab};
 pub use index::{IndexItem, Indexed, resolve_index};
 pub use permutation::Permutation;
 pub use plan::{ChunkTask, Plan, Strip, Summary};
+pub use selection::{Selected, Selection};
+pub use union::Union;
 pub use walk::{BlockWalk, Order, Walk};
 
 /// HDF5's limit on the rank of a dataspace (`H5S_MAX_RANK`).

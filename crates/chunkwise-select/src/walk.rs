@@ -1,7 +1,7 @@
 //! Which selections does an access pattern read, one after another?
 
 use crate::permutation::Permutation;
-use crate::{Axis, ChunkGrid, Dims, Hyperslab, SelectError};
+use crate::{Axis, ChunkGrid, Dims, Hyperslab, SelectError, Selection};
 
 /// In which order the blocks of an array are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,16 +107,21 @@ impl BlockWalk {
 pub enum Walk {
     /// Blocks of one shape.
     Blocks(Box<BlockWalk>),
-    /// Any hyperslabs, in the order given.
-    Listed(Vec<Hyperslab>),
+    /// Any selections, in the order given.
+    Listed(Vec<Selection>),
 }
 
 impl Walk {
+    /// These selections, in the order given.
+    pub fn listed(selections: impl IntoIterator<Item: Into<Selection>>) -> Self {
+        Self::Listed(selections.into_iter().map(Into::into).collect())
+    }
+
     /// Number of selections.
     pub fn len(&self) -> u64 {
         match self {
             Self::Blocks(walk) => walk.len(),
-            Self::Listed(slabs) => slabs.len() as u64,
+            Self::Listed(selections) => selections.len() as u64,
         }
     }
 
@@ -126,10 +131,10 @@ impl Walk {
     }
 
     /// The `number`-th selection; None beyond the last.
-    pub fn get(&self, number: u64) -> Option<Hyperslab> {
+    pub fn get(&self, number: u64) -> Option<Selection> {
         match self {
-            Self::Blocks(walk) => (number < walk.len()).then(|| walk.block(number)),
-            Self::Listed(slabs) => slabs.get(usize::try_from(number).ok()?).cloned(),
+            Self::Blocks(walk) => (number < walk.len()).then(|| walk.block(number).into()),
+            Self::Listed(selections) => selections.get(usize::try_from(number).ok()?).cloned(),
         }
     }
 
@@ -147,7 +152,9 @@ impl Walk {
                     .try_fold(1u64, u64::checked_mul)
                     .ok_or(SelectError::Overflow("elements in a block"))
             }
-            Self::Listed(slabs) => slabs.iter().try_fold(0, |most, slab| Ok(most.max(slab.len()?))),
+            Self::Listed(selections) => {
+                selections.iter().try_fold(0, |most, one| Ok(most.max(one.len()?)))
+            }
         }
     }
 }
@@ -220,8 +227,9 @@ mod tests {
 
     #[test]
     fn listed_selections_come_as_they_are() {
-        let slab = |start| Hyperslab::new(&[10], &[start], &[2], &[2], &[1]).unwrap();
-        let walk = Walk::Listed(vec![slab(5), slab(0)]);
+        let slab =
+            |start| Selection::from(Hyperslab::new(&[10], &[start], &[2], &[2], &[1]).unwrap());
+        let walk = Walk::listed([slab(5), slab(0)]);
         assert_eq!((walk.len(), walk.largest_len().unwrap()), (2, 2));
         assert_eq!(walk.get(0), Some(slab(5)));
         assert_eq!(walk.get(2), None);

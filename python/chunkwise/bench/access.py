@@ -2,7 +2,8 @@
 
 An access pattern is a block shape walked over the array, each block clipped where the
 array ends: how a program reads that loops over rows, steps or lines.  In C order (the
-last dimension fastest) unless another is asked for.  Or it is a list of selections.
+last dimension fastest) unless another is asked for.  Or it is a list of selections: of
+hyperslabs, or of unions of several that are read at once.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from chunkwise import _native, grammar
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.objects import printable
-from chunkwise.trials.pattern import Access, Hyperslab
+from chunkwise.trials.pattern import Access, Hyperslab, Union, is_union
 
 # What `all` asks for in one read.  More is read in slabs, so that neither the
 # memory nor the time of one single operation is out of all bounds.
@@ -27,13 +28,14 @@ MOST_LISTED: Final = 1_000_000
 
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717, all, line:0, plane:1, random:1000, an index such as "
-    "[::2, 5], or list:FILE with an index a line; and behind a block its order: @f, @1,0,2, "
+    "[::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of these a "
+    "line; and behind a block its order: @f, @1,0,2, "
     "@random"
 )
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
-__all__ = ["Access", "Hyperslab", "count", "defaults", "parse", "whole"]
+__all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "whole"]
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -50,10 +52,10 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``; ``all``;
         ``line:D``, all of dimension D at one index of the others; ``plane:D``, one index
         of it and all of the others; ``random:N`` or ``random:N:BLOCK``, N elements or
-        blocks at random; an index such as ``[::2, 5]``, read once; ``list:FILE``, an
-        index a line.  Behind a block its order: ``@f`` (the first dimension fastest),
-        ``@1,0,2`` (dimensions from the slowest to the fastest), ``@random`` or
-        ``@random:SEED``.
+        blocks at random; an index such as ``[::2, 5]``, read once; a union of several,
+        ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``, one of these a line.
+        Behind a block its order: ``@f`` (the first dimension fastest), ``@1,0,2``
+        (dimensions from the slowest to the fastest), ``@random`` or ``@random:SEED``.
     shape : tuple of int
         The dataset's shape in elements.
     itemsize : int
@@ -149,7 +151,7 @@ def _ordered(access: Access, order: str, text: str, rank: int) -> Access:
 
 
 def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str) -> Access:
-    """Read a list of selections from one index, or from a file with an index a line."""
+    """Read a list of selections from one index or union, or from a file with one a line."""
     if spec.startswith("["):
         lines = [spec]
     else:
@@ -164,10 +166,29 @@ def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str)
                 f"access pattern '{printable(text)}': {path} has {len(lines):,} selections; write "
                 f"1 to {MOST_LISTED:,}, an index such as [0:5, ::2] a line"
             )
-    slabs = tuple(_hyperslab(line, shape, where) for line in lines)
+    slabs = tuple(_selection(line, shape, where) for line in lines)
     first = slabs[0]
-    block = tuple(c * b for c, b in zip(first[2], first[3], strict=True))
+    if is_union(first):
+        block = _box_around(first)
+    else:
+        _, _, counts, blocks = cast("Hyperslab", first)
+        block = tuple(c * b for c, b in zip(counts, blocks, strict=True))
     return Access(name, block, slabs=slabs)
+
+
+def _selection(line: str, shape: tuple[int, ...], where: str) -> Hyperslab | Union:
+    parts = tuple(_hyperslab(part, shape, where) for part in line.split("|"))
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _box_around(union: Union) -> tuple[int, ...]:
+    """Return the shape of the smallest box that holds all of a union."""
+    box = []
+    for along in range(len(union[0][0])):
+        starts = [start[along] for start, _, _, _ in union]
+        ends = [s[along] + (n[along] - 1) * step[along] + b[along] for s, step, n, b in union]
+        box.append(max(ends) - min(starts))
+    return tuple(box)
 
 
 def _hyperslab(line: str, shape: tuple[int, ...], where: str) -> Hyperslab:

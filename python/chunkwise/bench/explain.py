@@ -135,7 +135,9 @@ def _walk(target: Target, cell: Cell) -> Walk:
 
 def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
     """Whether already one single read is out of proportion."""
-    asked = math.prod(cell.access.block) * target.itemsize
+    if cell.access.has_unions:
+        return False  # the box around a union may touch far more chunks
+    asked = cell.access.elements * target.itemsize
     decoded = walk.chunks_per_operation * target.chunk_nbytes
     return walk.chunks_per_operation >= MANY_CHUNKS and decoded >= MUCH_DECODED * asked
 
@@ -470,7 +472,7 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
 def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advice:
     """Small reads are made of calls."""
     target = results.target
-    asked = math.prod(worst.access.block) * target.itemsize
+    asked = worst.access.elements * target.itemsize
     once = "" if target.chunks is None else "No chunk is decoded twice; "
     why = (
         f"{once}{'one' if once else 'One'} read of '{worst.access.name}' asks for "

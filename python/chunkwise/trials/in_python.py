@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,10 @@ from chunkwise.opening import missing_filter
 from chunkwise.trials.drivers import Cache, Opened, library_of
 from chunkwise.trials.in_rust import elements
 from chunkwise.trials.trial import Trial
+from chunkwise.trials.unions import Index, index_of, read_by_chunkwise, read_by_h5py, write_by_h5py
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
-
-Index = tuple[slice, ...]
 
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
@@ -40,9 +40,9 @@ PATIENCE = 4.0
 def open_h5py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
     with _dataset(trial) as (library, dataset):
-        plist = dataset.id.get_access_plist()
+        read, plist = partial(read_by_h5py, dataset), dataset.id.get_access_plist()
         yield Opened(
-            lambda walk: walk_in_python(dataset.__getitem__, walk, trial.max_seconds),
+            lambda walk: walk_in_python(read, walk, trial.max_seconds),
             plist.get_chunk_cache,
             library,
             dataset.id.id,
@@ -55,7 +55,9 @@ def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
     with _dataset(trial) as (library, dataset):
         wrapped = chunkwise.wrap(dataset)
         yield Opened(
-            lambda walk: walk_in_python(wrapped.__getitem__, walk, trial.max_seconds),
+            lambda walk: walk_in_python(
+                partial(read_by_chunkwise, wrapped), walk, trial.max_seconds
+            ),
             library=library,
             dataset_id=dataset.id.id,
         )
@@ -91,13 +93,7 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
             cache = made.get_access_plist().get_chunk_cache()
 
             def write(index: Index) -> Callable[[], npt.NDArray[Any]]:
-                block = np.ascontiguousarray(array[index])
-
-                def timed() -> npt.NDArray[Any]:
-                    dataset[index] = block
-                    return block
-
-                return timed
+                return write_by_h5py(dataset, array, index)
 
             result = _walk(write, walk, trial.max_seconds)
             begun = time.perf_counter()
@@ -154,16 +150,8 @@ def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset]]:
         yield library, h5py.Dataset(found, readonly=True)
 
 
-def slices(hyperslab: _native.Hyperslab) -> Index:
-    """Write a hyperslab as NumPy's index: single blocks, or single elements with a stride."""
-    return tuple(
-        slice(start, start + block) if count == 1 else slice(start, start + count * stride, stride)
-        for start, stride, count, block in zip(*hyperslab, strict=True)
-    )
-
-
 def walk_in_python(
-    read: Callable[[Index], npt.NDArray[Any]],
+    read: Callable[[Any], npt.NDArray[Any]],
     walk: _native.Walk,
     max_seconds: float,
     clock: Callable[[], int] = time.perf_counter_ns,
@@ -173,7 +161,7 @@ def walk_in_python(
     Parameters
     ----------
     read : callable
-        Takes a tuple of slices, returns the array.
+        Takes a tuple of slices, or a union, returns the array.
     walk : chunkwise._native.Walk
         What is read, in which order.
     max_seconds : float
@@ -203,7 +191,7 @@ def _walk(
     limit_ns = int(max_seconds * 1e9)
     begun_ns = clock()
     for number in range(walk.operations):
-        timed = prepare(slices(walk[number]))
+        timed = prepare(index_of(walk[number]))
         start = clock()
         array = timed()
         lap = clock() - start

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from chunkwise import _native
 
 Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+# A union is read at once: each of its elements one time, in C order.
+Union = tuple[Hyperslab, ...]
 
 
 @dataclass(frozen=True)
@@ -20,15 +24,16 @@ class Access:
         What the pattern is called in tables, such as ``row`` or ``all``.
     block : tuple of int
         Block shape in elements, one number per dimension, each at least 1; of a list,
-        the shape of its first selection.
+        the shape of its first selection, or of the box around it if it is a union.
     order : tuple of int or None
         The dimensions from the slowest to the fastest; None is C order.
     seed : int or None
         Which random order the blocks are read in; None for none.
     limit : int or None
         How many blocks are read; None for all.
-    slabs : tuple of Hyperslab or None
-        Start, stride, count and block of each selection of a list; None for blocks.
+    slabs : tuple of Hyperslab or Union, or None
+        Start, stride, count and block of each selection of a list, or of each hyperslab
+        of a union; None for blocks.
     """
 
     name: str
@@ -36,7 +41,7 @@ class Access:
     order: tuple[int, ...] | None = None
     seed: int | None = None
     limit: int | None = None
-    slabs: tuple[Hyperslab, ...] | None = None
+    slabs: tuple[Hyperslab | Union, ...] | None = None
 
     @property
     def in_c_order(self) -> bool:
@@ -48,8 +53,26 @@ class Access:
         """Whether it is a walk over the whole array, dimension by dimension."""
         return (self.seed, self.limit, self.slabs) == (None,) * 3
 
+    @property
+    def elements(self) -> int:
+        """How many elements the first read asks for."""
+        first = self.slabs[0] if self.slabs else None
+        if first is not None and is_union(first):
+            return _native.union_len(len(self.block), first)
+        return math.prod(self.block)
+
+    @property
+    def has_unions(self) -> bool:
+        """Whether any of its selections is a union, of whose chunks the block says little."""
+        return any(is_union(one) for one in self.slabs or ())
+
     def walk(self, shape: Sequence[int]) -> _native.Walk:
         """Return what is read of an array of this shape, one after another."""
         if self.slabs is not None:
             return _native.Walk.listed(shape, self.slabs)
         return _native.Walk(shape, self.block, self.order, self.seed, self.limit)
+
+
+def is_union(selection: Hyperslab | Union) -> TypeGuard[Union]:
+    """Whether it is hyperslabs rather than one; array dimensions are at least one."""
+    return isinstance(selection[0][0], tuple)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
 from chunkwise.trials.pagecache import PageCache
-from chunkwise.trials.pattern import Access, Hyperslab
+from chunkwise.trials.pattern import Access, Hyperslab, Union
 
 Operation = Literal["read", "write"]
 Status = Literal["ok", "failed", "timeout"]
@@ -138,7 +138,7 @@ class Trial:
     order: tuple[int, ...] | None = None
     seed: int | None = None
     limit: int | None = None
-    slabs: tuple[Hyperslab, ...] | None = None
+    slabs: tuple[Hyperslab | Union, ...] | None = None
     page_cache: PageCache = "warm"
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None

@@ -1,0 +1,81 @@
+"""How does a loop in Python read and write a selection, a union of hyperslabs among them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import Dataset, Selection, Union, _native, lowlevel
+
+Index = tuple[slice, ...] | Union
+
+
+def index_of(selection: Any) -> Index:
+    """Return what a program would write for a selection of a `_native.Walk`."""
+    return slices(selection) if isinstance(selection, tuple) else union_of(selection)
+
+
+def slices(hyperslab: _native.Hyperslab) -> tuple[slice, ...]:
+    """Write a hyperslab as NumPy's index: single blocks, or single elements with a stride."""
+    return tuple(
+        slice(start, start + block) if count == 1 else slice(start, start + count * stride, stride)
+        for start, stride, count, block in zip(*hyperslab, strict=True)
+    )
+
+
+def union_of(hyperslabs: Sequence[_native.Hyperslab]) -> Union:
+    """Return what `chunkwise.union` makes of these, each start, stride, count and block."""
+    return Union(tuple(Selection(*(tuple(part) for part in one)) for one in hyperslabs))
+
+
+def read_by_h5py(dataset: h5py.Dataset, index: Index) -> npt.NDArray[Any]:
+    """Read as ``d[slices]``; a union, which h5py has no index for, by its low-level interface."""
+    array: npt.NDArray[Any]
+    array = lowlevel.read(dataset, index) if isinstance(index, Union) else dataset[index]
+    return array
+
+
+def read_by_chunkwise(dataset: Dataset, index: Index) -> npt.NDArray[Any]:
+    """Read as ``d[slices]``, and a union by `Dataset.read`."""
+    array: npt.NDArray[Any]
+    array = dataset.read(index) if isinstance(index, Union) else dataset[index]
+    return array
+
+
+def write_by_h5py(
+    dataset: h5py.Dataset, array: npt.NDArray[Any], index: Index
+) -> Callable[[], npt.NDArray[Any]]:
+    """Return what writes the elements of an array that a selection names, and gives them.
+
+    They are gathered now; the selecting and the writing is left to the function.
+    """
+    if isinstance(index, Union):
+        chosen = np.zeros(array.shape, bool)
+        for one in index.hyperslabs:
+            for number in np.ndindex(*one.count):
+                starts = [s + i * t for s, i, t in zip(one.start, number, one.stride, strict=True)]
+                chosen[tuple(map(_piece, starts, one.block))] = True
+        union = index
+        elements: npt.NDArray[Any] = array[chosen]
+
+        def write_union() -> npt.NDArray[Any]:
+            lowlevel.write(dataset, union, elements)
+            return elements
+
+        return write_union
+    place = index
+    block: npt.NDArray[Any] = np.ascontiguousarray(array[index])
+
+    def write() -> npt.NDArray[Any]:
+        dataset[place] = block
+        return block
+
+    return write
+
+
+def _piece(start: int, length: int) -> slice:
+    return slice(start, start + length)
