@@ -17,6 +17,7 @@ mod read;
 mod runs;
 mod scatter;
 mod storage;
+mod touched;
 mod walk;
 
 pub use cache::CacheStats;
@@ -26,4 +27,5 @@ pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
 pub use limits::{default_cache_nbytes, thread_limit};
 pub use process::{cache_stats, thread_count};
 pub use storage::{FileStorage, MemoryStorage, Storage};
+pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
 pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};

@@ -99,7 +99,7 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
 /// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
-unsafe fn open_storage(
+pub(crate) unsafe fn open_storage(
     library: &Library,
     api: &Api,
     dataset: hid_t,

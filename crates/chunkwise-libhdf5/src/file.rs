@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{DEFAULT, hid_t};
 use crate::dataset::{Described, describe};
-use crate::{BindError, Library};
+use crate::{BindError, ChunkTable, Library, Unsuited, chunk_table};
 
 /// A dataset opened read-only by path and name; closed on drop.
 #[derive(Debug)]
@@ -58,6 +58,15 @@ impl OpenDataset {
     pub fn describe(&self) -> Described {
         // SAFETY: live handles of this library.
         unsafe { describe(&self.library, self.dataset, self.datatype) }
+    }
+
+    /// The dataset's chunks.
+    ///
+    /// # Errors
+    /// As [`chunk_table`].
+    pub fn chunk_table(&self) -> Result<ChunkTable, Unsuited> {
+        // SAFETY: a live handle of this library.
+        unsafe { chunk_table(&self.library, self.dataset) }
     }
 
     /// Everything in the dataset, read by libhdf5: the oracle for tests.

@@ -17,6 +17,8 @@ mod file;
 mod library;
 mod lock;
 mod probe;
+mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -29,4 +31,6 @@ pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};
 pub use probe::ChunkConventions;
+pub use table::{ChunkTable, chunk_table};
+pub use tally::{Calls, FilterTally};
 pub use timed::walk_libhdf5;

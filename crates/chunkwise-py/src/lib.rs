@@ -12,6 +12,7 @@ mod errors;
 mod index;
 mod library;
 mod netcdf;
+mod table;
 mod walk;
 
 use pyo3::prelude::*;
@@ -49,6 +50,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;

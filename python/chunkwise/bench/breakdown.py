@@ -1,0 +1,253 @@
+"""Where did the time of a walk go, and what did the chunk cache do?
+
+In libhdf5, whoever calls it, each filter's calls are counted and timed where libhdf5 makes
+them (`_native.Library.tally`); that is exact, and so is the number of chunks loaded, which
+is the number of calls of a filter that no chunk skips.  What storage takes is estimated:
+the same chunks' stored bytes are read once more, bare, and the mean is multiplied by the
+loads.  What remains is the chunk index, copying (scatter) and the calls themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from chunkwise.bench import pagecache
+from chunkwise.errors import ChunkwiseError
+from chunkwise.words import format_ratio, format_seconds
+
+if TYPE_CHECKING:
+    from chunkwise import _native
+
+# Bare reading is bounded by both.
+MOST_BARE_CHUNKS: Final = 1000
+MOST_BARE_SECONDS: Final = 0.5
+
+Method = Literal["measured", "filters measured, storage from bare reading"]
+FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
+
+
+class Breakdown(TypedDict):
+    """Where a walk's seconds went; plain JSON values, None where not known.
+
+    Attributes
+    ----------
+    method : str
+        ``measured``: each figure by clocks around the work itself.  ``filters measured,
+        storage from bare reading``: `storage_s` is an estimate, and `other_s` what is left.
+    elapsed_s : float
+        Seconds in the reads alone.
+    index_s : float or None
+        Seconds listing the chunk index; None where that is part of `other_s`.
+    storage_s : float or None
+        Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
+    filters_s : dict of str to float or None
+        Seconds decoding, for each filter of the pipeline.
+    scatter_s : float or None
+        Seconds copying elements to their places; None where that is part of `other_s`.
+    other_s : float or None
+        Seconds that no other figure accounts for, never below 0.
+    chunk_touches : int or None
+        Stored chunks that the reads touched, each as often as a read touched it.
+    chunk_loads : int or None
+        How often one of them had to be loaded and decoded: the chunk cache's misses.
+    chunk_hits : int or None
+        How often it was found decoded.
+    chunks_touched : int or None
+        How many different chunks those were.
+    """
+
+    method: Method
+    elapsed_s: float
+    index_s: float | None
+    storage_s: float | None
+    filters_s: dict[str, float | None]
+    scatter_s: float | None
+    other_s: float | None
+    chunk_touches: int | None
+    chunk_loads: int | None
+    chunk_hits: int | None
+    chunks_touched: int | None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A libhdf5 whose filters are being counted; made by `start`."""
+
+    library: _native.Library
+    filters: tuple[int, ...]
+    before: dict[int, _native.FilterTally]
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """Tell where the time went since `start`.
+
+        Nothing else may have been read through this library meanwhile.
+
+        Parameters
+        ----------
+        table : chunkwise._native.ChunkTable or None
+            The chunks of the dataset, listed after the walk (as listing loads the chunk
+            index), by any libhdf5; None where they cannot be listed, or there are none.
+        walk : chunkwise._native.Walk
+            What was read.
+        operations : int
+            How many of its selections were.
+        elapsed_s : float
+            Seconds in those reads.
+        cold_file : str, optional
+            The file that holds the dataset, if the walk did not find it in memory: it is
+            then dropped from memory before it is read once more.
+        """
+        after = self.library.tally(self.filters)
+        calls: dict[int, int] = {}
+        filters_s: dict[str, float | None] = {}
+        for number in dict.fromkeys(self.filters):
+            if number in after and number in self.before:
+                count, seconds, *_ = after[number]["decode"]
+                count_before, seconds_before, *_ = self.before[number]["decode"]
+                calls[number] = count - count_before
+                filters_s[_name(number, after)] = seconds - seconds_before
+            else:
+                filters_s[_name(number, after)] = None
+        counting = [n for n in table.always_applied if n in calls] if table else []
+        loads = calls[counting[0]] if counting else None
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
+        known = [seconds for seconds in filters_s.values() if seconds is not None]
+        left_s = max(0.0, elapsed_s - sum(known))
+        storage_s = None if bare_s is None else min(bare_s, left_s)
+        complete = storage_s is not None and len(known) == len(filters_s)
+        return {
+            "method": FROM_BARE,
+            "elapsed_s": elapsed_s,
+            "index_s": None,
+            "storage_s": storage_s,
+            "filters_s": filters_s,
+            "scatter_s": None,
+            "other_s": left_s - storage_s if complete and storage_s is not None else None,
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": touches - loads if touches is not None and loads is not None else None,
+            "chunks_touched": distinct,
+        }
+
+
+def start(library: _native.Library, filters: Sequence[int]) -> Watch:
+    """Begin to watch a walk; to be called right before it.
+
+    Parameters
+    ----------
+    library : chunkwise._native.Library
+        The libhdf5 that reads: h5py's, or the one below netCDF-C
+        (``Library.from_handle(path of libnetcdf, None)``).
+    filters : sequence of int
+        HDF5's numbers of the filters of the dataset's pipeline.
+    """
+    return Watch(library, tuple(filters), library.tally(filters))
+
+
+def _bare_seconds(
+    table: _native.ChunkTable | None,
+    walk: _native.Walk,
+    operations: int,
+    loads: int | None,
+    distinct: int | None,
+    cold_file: str | None,
+) -> float | None:
+    """Seconds that storage alone takes to give the bytes of all chunks loaded."""
+    if table is None or loads is None:
+        return None
+    if not loads:
+        return 0.0
+
+    def mean_s() -> float | None:
+        bare = table.bare_reads(walk, operations, MOST_BARE_CHUNKS, MOST_BARE_SECONDS)
+        return bare[2] / bare[0] if bare and bare[0] else None
+
+    try:
+        cold_s, first = None, 0
+        if cold_file is not None:
+            # Only the first load of each chunk found it not in memory.
+            pagecache.drop(cold_file)
+            cold_s, first = mean_s(), min(loads, loads if distinct is None else distinct)
+        warm_s = mean_s()
+    except (ChunkwiseError, OSError):
+        return None
+    if warm_s is None:
+        return None
+    return (loads - first) * warm_s + first * (cold_s or 0.0)
+
+
+def _name(number: int, tallied: dict[int, _native.FilterTally]) -> str:
+    """Name a filter as the grammar does, else as libhdf5 does."""
+    # Imported here: the grammar needs h5py, which brings a libhdf5 of its own.
+    from chunkwise.grammar.codecs import CODECS_BY_ID
+
+    if number in CODECS_BY_ID:
+        return CODECS_BY_ID[number].name
+    return tallied[number]["name"] if number in tallied else f"filter-{number}"
+
+
+def sentence(found: Breakdown) -> str:
+    """Say in one sentence where the time went.
+
+    >>> sentence({
+    ...     "method": "filters measured, storage from bare reading", "elapsed_s": 243.0,
+    ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
+    ...     "scatter_s": None, "other_s": 6.0, "chunk_touches": 16200, "chunk_loads": 16200,
+    ...     "chunk_hits": 0, "chunks_touched": 15,
+    ... })  # doctest: +NORMALIZE_WHITESPACE
+    'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
+    chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
+    """
+    parts = []
+    known = {name: s for name, s in found["filters_s"].items() if s is not None}
+    if known:
+        loads = found["chunk_loads"]
+        what = "decode chunks" if loads is None else f"decode {_count(loads, 'chunk')}"
+        if len(known) == 1:
+            notes = [next(iter(known))]
+        else:
+            notes = [", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())]
+        cache = _cache(found)
+        notes += [cache] if cache else []
+        parts.append(f"{format_seconds(sum(known.values()))} {what} ({'; '.join(notes)})")
+    for name, seconds in (
+        ("read the chunk index", found["index_s"]),
+        ("read storage", found["storage_s"]),
+        ("copy elements to their places", found["scatter_s"]),
+        ("are the rest", found["other_s"]),
+    ):
+        if seconds is not None:
+            parts.append(f"{format_seconds(seconds)} {name}")
+    if not parts:
+        return f"Where the {format_seconds(found['elapsed_s'])} went is not known."
+    return f"Of {format_seconds(found['elapsed_s'])}, {', '.join(parts)}."
+
+
+def _cache(found: Breakdown) -> str | None:
+    """Say how often chunks were loaded, and what the cache had to do with it."""
+    loads, touches = found["chunk_loads"], found["chunk_touches"]
+    distinct = found["chunks_touched"]
+    if not loads or not distinct:
+        return None
+    if loads <= distinct:
+        return "each of them once" if loads == distinct else None
+    often = f"each of {_count(distinct, 'chunk')} {format_ratio(loads / distinct)}"
+    if loads == touches:
+        return f"{often}: the chunk cache missed every time"
+    if touches is None:
+        return often
+    return f"{often}: the chunk cache missed {loads:,} of {touches:,} times"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
