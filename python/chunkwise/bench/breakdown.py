@@ -229,7 +229,10 @@ def sentence(found: Breakdown) -> str:
         if seconds is not None:
             parts.append(f"{format_seconds(seconds)} {name}")
     if not parts:
-        return f"Where the {format_seconds(found['elapsed_s'])} went is not known."
+        why = "what filters take is not known"
+        if not found["filters_s"]:
+            why = "the data is not filtered, and storage, copying and calls are not told apart"
+        return f"Of {format_seconds(found['elapsed_s'])} nothing is told: {why}."
     return f"Of {format_seconds(found['elapsed_s'])}, {', '.join(parts)}."
 
 
