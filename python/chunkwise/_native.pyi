@@ -224,6 +224,16 @@ def cache_stats() -> dict[str, int]:
     ``misses``, and the chunks ``decoded``, for the cache or past it.
     """
 
+def set_profiling(on: bool) -> None:
+    """Begin or end measuring where the engine's time goes, in this process."""
+
+def profile() -> dict[str, tuple[float, float]]:
+    """Seconds measured so far: by the threads that read, and by the pool's, all together.
+
+    Of ``index``, ``storage``, ``deflate``, ``shuffle``, ``fletcher32``, ``scatter``, and
+    ``waiting`` for other threads.
+    """
+
 def hyperslab_of(
     shape: Sequence[int], index: Any, label: str
 ) -> tuple[list[int], list[int], list[int], list[int]] | None:

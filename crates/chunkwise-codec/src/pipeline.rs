@@ -167,6 +167,21 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
+        self.decode_in_steps(stored, filter_mask, scratch, out, |_| ())
+    }
+
+    /// As [`decode`](Self::decode); `done` is called after each filter.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn decode_in_steps(
+        &self,
+        stored: &[u8],
+        filter_mask: u32,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+        mut done: impl FnMut(Filter),
+    ) -> Result<(), DecodeError> {
         let Scratch { buffers: [first, second], inflater } = scratch;
         // What the next stage reads: the stored bytes at first (None), then that many
         // bytes of `from`.
@@ -184,6 +199,7 @@ impl Pipeline {
                 Filter::Deflate => {
                     let expected = self.len_before(i, filter_mask, out.len());
                     if last && inflater.inflate_into(source, out)? == Some(out.len()) {
+                        done(self.filters[i]);
                         return Ok(());
                     }
                     let most = out.len().saturating_mul(MOST_OVERSIZE).saturating_add(4096);
@@ -192,6 +208,7 @@ impl Pipeline {
                 Filter::Shuffle { element_size } => {
                     if last && source.len() == out.len() {
                         shuffle::unshuffle(element_size, source, out);
+                        done(self.filters[i]);
                         return Ok(());
                     }
                     let nbytes = source.len();
@@ -200,6 +217,7 @@ impl Pipeline {
                 }
                 Filter::Fletcher32 => {
                     let len = fletcher32::verify(source)?.len();
+                    done(self.filters[i]);
                     if current.is_some() {
                         // In place: only the end moves.
                         current = Some(len);
@@ -211,6 +229,9 @@ impl Pipeline {
                     resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
                     to.copy_from_slice(&stored[..len]);
                 }
+            }
+            if self.filters[i] != Filter::Fletcher32 {
+                done(self.filters[i]);
             }
             std::mem::swap(&mut from, &mut to);
             current = Some(from.len());

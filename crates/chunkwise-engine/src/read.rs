@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::dataset::Placement;
 use crate::decode::{StoredChunk, with_buffers};
 use crate::process::ProcessState;
+use crate::profile::{Phase, timed};
 use crate::runs::read_raw;
 use crate::scatter::{SharedResult, copy_strip, fill_strip};
 use crate::{ChunkRecord, Dataset, ReadError};
@@ -94,7 +95,9 @@ impl Dataset {
         }
         let Some(pool) = state.pool() else { return (0..plan.len()).try_for_each(one) };
         if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
-            return pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one));
+            return timed(Phase::Waiting, || {
+                pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one))
+            });
         }
         // A small read of chunks that are mostly cached is over before another thread wakes:
         // only what has to be decoded is worth sharing.
@@ -107,7 +110,9 @@ impl Dataset {
         match left.as_slice() {
             [] => Ok(()),
             &[number] => one(number),
-            left => pool.install(|| left.par_iter().try_for_each(|&number| one(number))),
+            left => timed(Phase::Waiting, || {
+                pool.install(|| left.par_iter().try_for_each(|&number| one(number)))
+            }),
         }
     }
 
@@ -149,10 +154,12 @@ impl Dataset {
     /// As [`read_task`](Self::read_task).
     unsafe fn fill(&self, task: &ChunkTask<'_>, result: &SharedResult<'_>) {
         let Some(fill) = &self.info.fill else { return };
-        task.for_each_strip(|strip| {
-            // SAFETY: the caller's contract.
-            let filled = unsafe { fill_strip(result, &strip, fill) };
-            debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let filled = unsafe { fill_strip(result, &strip, fill) };
+                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+            });
         });
     }
 
@@ -161,10 +168,12 @@ impl Dataset {
     /// # Safety
     /// As [`read_task`](Self::read_task).
     unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8], result: &SharedResult<'_>) {
-        task.for_each_strip(|strip| {
-            // SAFETY: the caller's contract.
-            let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
-            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            });
         });
     }
 

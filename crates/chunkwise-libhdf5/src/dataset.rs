@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Dataset, DatasetInfo, Layout, Storage};
+use chunkwise_engine::{Dataset, DatasetInfo, Layout, Phase, Storage, timed};
 use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
@@ -75,8 +75,9 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         Ok(grid) => grid,
                         Err(error) => return because(error.to_string()),
                     };
-                    let index =
-                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
+                    let index = timed(Phase::Index, || {
+                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)
+                    })?;
                     let index = Arc::new(index);
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
