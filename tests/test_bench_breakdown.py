@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pytest
 from h5py import h5d, h5p
 
+import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.advise.chunk_cache import kept
 from chunkwise.bench import breakdown, drivers
@@ -223,6 +225,49 @@ def test_a_file_that_was_not_in_memory(tmp_path: Path) -> None:
     check_sums(found)
 
 
+@pytest.mark.parametrize(
+    ("block", "touches"), [((1, *SHAPE[1:]), 36), (SHAPE, 9), ((1, 1, 3), 480)]
+)
+@pytest.mark.parametrize("pipeline", ["deflate", "shuffle+deflate+fletcher32"])
+def test_the_engine_measures_itself(
+    pipeline: str, block: tuple[int, ...], touches: int, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.h5", **PIPELINES[pipeline])
+    walk = _native.Walk(SHAPE, block)
+    with h5py.File(path) as file:
+        inner = file["x"]
+        watch = breakdown.start(None, filter_ids(inner))
+        begun = time.perf_counter()
+        dataset = chunkwise.wrap(inner)
+        dataset.prepare()
+        index_s = time.perf_counter() - begun
+        result = dataset.walk(walk, walk.operations, 1e9)
+        table = _lib.library().chunk_table(inner.id.id)
+        elapsed_s = result["elapsed_s"] + index_s
+        found = watch.finish(table, walk, result["operations"], elapsed_s)
+        np.testing.assert_array_equal(dataset[()], data())
+    assert found["method"] == "measured"
+    assert sorted(found["filters_s"]) == sorted(pipeline.split("+"))
+    assert (found["chunk_touches"], found["chunk_loads"]) == (touches, 9)
+    assert (found["chunk_hits"], found["chunks_touched"]) == (touches - 9, 9)
+    phases = [found["index_s"], found["storage_s"], *found["filters_s"].values()]
+    assert all(seconds is not None and seconds > 0 for seconds in phases)
+    # What the reading thread did itself, waited for, and the rest.
+    parts = [*phases, found["scatter_s"], found["waiting_s"], found["other_s"]]
+    others_s = found["other_threads_s"]
+    assert others_s is not None
+    assert sum(s for s in parts if s is not None) - others_s == pytest.approx(elapsed_s)
+    assert sentence(found).endswith("are the rest.")
+
+
+def test_nothing_is_measured_unless_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.h5", compression="gzip")
+    before = _native.profile()
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(chunkwise.wrap(file["x"])[:], data())
+    assert _native.profile() == before
+
+
 def test_sentences() -> None:
     found = Breakdown(
         method="filters measured, storage from bare reading",
@@ -232,6 +277,8 @@ def test_sentences() -> None:
         filters_s={"shuffle": 4.0, "deflate": 12.0},
         scatter_s=None,
         other_s=3.0,
+        waiting_s=None,
+        other_threads_s=None,
         chunk_touches=1000,
         chunk_loads=100,
         chunk_hits=900,
@@ -244,5 +291,12 @@ def test_sentences() -> None:
     )
     found["chunk_loads"] = 50
     assert "50 chunks (shuffle 4.00 s, deflate 12.0 s; each of them once)" in sentence(found)
+    found["scatter_s"], found["waiting_s"], found["other_threads_s"] = 0.5, 6.0, 9.0
+    assert sentence(found) == (
+        "In 20.0 s, with all threads added up, 16.0 s decode 50 chunks (shuffle 4.00 s, deflate "
+        "12.0 s; each of them once), 1.00 s read storage, 500 ms copy elements to their places; "
+        "the reading thread waited 6.00 s for the others, and 3.00 s are the rest."
+    )
+    found["scatter_s"] = found["waiting_s"] = found["other_threads_s"] = None
     found["chunk_touches"] = found["chunk_loads"] = found["storage_s"] = None
     assert "16.0 s decode chunks (shuffle 4.00 s, deflate 12.0 s), 3.00 s" in sentence(found)

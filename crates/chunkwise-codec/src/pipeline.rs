@@ -195,29 +195,32 @@ impl Pipeline {
                 None => stored,
                 Some(len) => &from[..len],
             };
-            match self.filters[i] {
+            let filter = self.filters[i];
+            match filter {
                 Filter::Deflate => {
                     let expected = self.len_before(i, filter_mask, out.len());
                     if last && inflater.inflate_into(source, out)? == Some(out.len()) {
-                        done(self.filters[i]);
+                        done(filter);
                         return Ok(());
                     }
                     let most = out.len().saturating_mul(MOST_OVERSIZE).saturating_add(4096);
                     inflater.inflate_growing(source, to, expected, most)?;
+                    done(filter);
                 }
                 Filter::Shuffle { element_size } => {
                     if last && source.len() == out.len() {
                         shuffle::unshuffle(element_size, source, out);
-                        done(self.filters[i]);
+                        done(filter);
                         return Ok(());
                     }
                     let nbytes = source.len();
                     resize(to, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
                     shuffle::unshuffle(element_size, source, to);
+                    done(filter);
                 }
                 Filter::Fletcher32 => {
                     let len = fletcher32::verify(source)?.len();
-                    done(self.filters[i]);
+                    done(filter);
                     if current.is_some() {
                         // In place: only the end moves.
                         current = Some(len);
@@ -229,9 +232,6 @@ impl Pipeline {
                     resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
                     to.copy_from_slice(&stored[..len]);
                 }
-            }
-            if self.filters[i] != Filter::Fletcher32 {
-                done(self.filters[i]);
             }
             std::mem::swap(&mut from, &mut to);
             current = Some(from.len());
@@ -326,8 +326,14 @@ mod tests {
             let stored = encode(&filters, mask, &raw);
             let mut out = vec![9; raw.len()];
             let mut scratch = Scratch::default();
-            Pipeline::new(filters).decode(&stored, mask, &mut scratch, &mut out).unwrap();
+            let mut done = Vec::new();
+            let applied = filters.iter().enumerate().filter(|&(i, _)| !masked(mask, i));
+            let applied: Vec<Filter> = applied.map(|(_, &filter)| filter).rev().collect();
+            Pipeline::new(filters)
+                .decode_in_steps(&stored, mask, &mut scratch, &mut out, |filter| done.push(filter))
+                .unwrap();
             prop_assert_eq!(out, raw);
+            prop_assert_eq!(done, applied);
         }
 
         /// Bytes from anywhere give an error or a result, never a panic.

@@ -112,3 +112,31 @@ impl Laps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the phases, only this test uses the index: others run beside it.
+    #[test]
+    fn time_is_added_while_measuring_is_on() {
+        let slow = || std::thread::sleep(Duration::from_millis(2));
+        let index = || profile().readers.of(Phase::Index);
+        let mut laps = Laps::begin();
+        timed(Phase::Index, slow);
+        laps.end(Phase::Index);
+        assert_eq!(index(), Duration::ZERO);
+        set_profiling(true);
+        assert_eq!(timed(Phase::Index, || 7), 7);
+        let mut laps = Laps::begin();
+        slow();
+        laps.end(Phase::Index);
+        let first = index();
+        assert!(first >= Duration::from_millis(2));
+        slow();
+        laps.end(Phase::Index);
+        assert!(index() >= first + Duration::from_millis(2));
+        set_profiling(false);
+        assert_eq!(profile().pool.of(Phase::Index), Duration::ZERO);
+    }
+}

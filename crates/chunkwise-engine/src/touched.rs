@@ -21,8 +21,8 @@ pub struct Touches {
     pub distinct: Option<u64>,
 }
 
-/// Chunks that are looked at one by one; a second's work at most.
-const MOST_FOLLOWED: u64 = 10_000_000;
+/// Chunks that are looked at one by one: some tenths of a second.
+const MOST_FOLLOWED: u64 = 2_000_000;
 
 /// Count the stored chunks that the first `operations` selections of `walk` touch.
 ///

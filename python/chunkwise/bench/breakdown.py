@@ -5,21 +5,25 @@ them (`_native.Library.tally`); that is exact, and so is the number of chunks lo
 is the number of calls of a filter that no chunk skips.  What storage takes is estimated:
 the same chunks' stored bytes are read once more, bare, and the mean is multiplied by the
 loads.  What remains is the chunk index, copying (scatter) and the calls themselves.
+
+chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
+that they may exceed the time that passed; what the reading thread did itself, what it
+waited for the others, and the rest make up that time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
+from chunkwise import _native
 from chunkwise.bench import pagecache
 from chunkwise.errors import ChunkwiseError
 from chunkwise.words import format_ratio, format_seconds
 
-if TYPE_CHECKING:
-    from chunkwise import _native
-
+# HDF5's numbers of what the engine decodes, and its names for them.
+ENGINE_FILTERS: Final = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000
 MOST_BARE_SECONDS: Final = 0.5
@@ -36,6 +40,7 @@ class Breakdown(TypedDict):
     method : str
         ``measured``: each figure by clocks around the work itself.  ``filters measured,
         storage from bare reading``: `storage_s` is an estimate, and `other_s` what is left.
+        Measured seconds are those of all threads together.
     elapsed_s : float
         Seconds in the reads alone.
     index_s : float or None
@@ -47,11 +52,18 @@ class Breakdown(TypedDict):
     scatter_s : float or None
         Seconds copying elements to their places; None where that is part of `other_s`.
     other_s : float or None
-        Seconds that no other figure accounts for, never below 0.
+        Seconds of the reading thread that no other figure accounts for, never below 0.
+    waiting_s : float or None
+        Seconds that the reading thread waited for others; None where one reads alone.
+    other_threads_s : float or None
+        How much of the seconds above (index, storage, filters, scatter) other threads
+        spent; None likewise.  Without these, and with `waiting_s`, the seconds of the
+        reading thread add up to `elapsed_s`.
     chunk_touches : int or None
         Stored chunks that the reads touched, each as often as a read touched it.
     chunk_loads : int or None
-        How often one of them had to be loaded and decoded: the chunk cache's misses.
+        How often one of them had to be loaded and decoded: the chunk cache's misses.  In
+        chunkwise also those decoded ahead.
     chunk_hits : int or None
         How often it was found decoded.
     chunks_touched : int or None
@@ -65,6 +77,8 @@ class Breakdown(TypedDict):
     filters_s: dict[str, float | None]
     scatter_s: float | None
     other_s: float | None
+    waiting_s: float | None
+    other_threads_s: float | None
     chunk_touches: int | None
     chunk_loads: int | None
     chunk_hits: int | None
@@ -133,6 +147,8 @@ class Watch:
             "filters_s": filters_s,
             "scatter_s": None,
             "other_s": left_s - storage_s if complete and storage_s is not None else None,
+            "waiting_s": None,
+            "other_threads_s": None,
             "chunk_touches": touches,
             "chunk_loads": loads,
             "chunk_hits": touches - loads if touches is not None and loads is not None else None,
@@ -140,18 +156,71 @@ class Watch:
         }
 
 
-def start(library: _native.Library, filters: Sequence[int]) -> Watch:
+@dataclass(frozen=True)
+class EngineWatch:
+    """The engine, measuring itself; made by `start`."""
+
+    filters: tuple[int, ...]
+    before: dict[str, tuple[float, float]]
+    decoded_before: int
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """As `Watch.finish`; nothing is read once more, so that `cold_file` does not matter."""
+        del cold_file
+        after = _native.profile()
+        _native.set_profiling(False)
+        own, pool = (
+            {phase: after[phase][who] - self.before[phase][who] for phase in after}
+            for who in (0, 1)
+        )
+        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+        both = {phase: own[phase] + pool[phase] for phase in own}
+        # Bytes that are stored as they are do not go through the cache.
+        loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        hits = None if touches is None or loads is None else max(0, touches - loads)
+        names = dict.fromkeys(self.filters)
+        return {
+            "method": "measured",
+            "elapsed_s": elapsed_s,
+            "index_s": both["index"],
+            "storage_s": both["storage"],
+            "filters_s": {_name(n, {}): both.get(ENGINE_FILTERS.get(n, "")) for n in names},
+            "scatter_s": both["scatter"],
+            "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
+            "waiting_s": waiting_s,
+            "other_threads_s": sum(pool.values()),
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": hits,
+            "chunks_touched": distinct,
+        }
+
+
+def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
     """Begin to watch a walk; to be called right before it.
 
     Parameters
     ----------
-    library : chunkwise._native.Library
+    library : chunkwise._native.Library or None
         The libhdf5 that reads: h5py's, or the one below netCDF-C
-        (``Library.from_handle(path of libnetcdf, None)``).
+        (``Library.from_handle(path of libnetcdf, None)``); None for chunkwise's engine,
+        before the dataset's chunk index is listed.
     filters : sequence of int
         HDF5's numbers of the filters of the dataset's pipeline.
     """
-    return Watch(library, tuple(filters), library.tally(filters))
+    if library is not None:
+        return Watch(library, tuple(filters), library.tally(filters))
+    _native.set_profiling(True)
+    decoded = _native.cache_stats()["decoded"]
+    return EngineWatch(tuple(filters), _native.profile(), decoded)
 
 
 def _bare_seconds(
@@ -202,8 +271,8 @@ def sentence(found: Breakdown) -> str:
     >>> sentence({
     ...     "method": "filters measured, storage from bare reading", "elapsed_s": 243.0,
     ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
-    ...     "scatter_s": None, "other_s": 6.0, "chunk_touches": 16200, "chunk_loads": 16200,
-    ...     "chunk_hits": 0, "chunks_touched": 15,
+    ...     "scatter_s": None, "other_s": 6.0, "waiting_s": None, "other_threads_s": None,
+    ...     "chunk_touches": 16200, "chunk_loads": 16200, "chunk_hits": 0, "chunks_touched": 15,
     ... })  # doctest: +NORMALIZE_WHITESPACE
     'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
     chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
@@ -220,20 +289,28 @@ def sentence(found: Breakdown) -> str:
         cache = _cache(found)
         notes += [cache] if cache else []
         parts.append(f"{format_seconds(sum(known.values()))} {what} ({'; '.join(notes)})")
+    shared = bool(found["other_threads_s"])
     for name, seconds in (
-        ("read the chunk index", found["index_s"]),
+        ("list the chunk index", found["index_s"]),
         ("read storage", found["storage_s"]),
         ("copy elements to their places", found["scatter_s"]),
-        ("are the rest", found["other_s"]),
+        ("are the rest", None if shared else found["other_s"]),
     ):
-        if seconds is not None:
+        if seconds is not None and (seconds or name != "list the chunk index"):
             parts.append(f"{format_seconds(seconds)} {name}")
     if not parts:
         why = "what filters take is not known"
         if not found["filters_s"]:
             why = "the data is not filtered, and storage, copying and calls are not told apart"
         return f"Of {format_seconds(found['elapsed_s'])} nothing is told: {why}."
-    return f"Of {format_seconds(found['elapsed_s'])}, {', '.join(parts)}."
+    took = format_seconds(found["elapsed_s"])
+    if not shared:
+        return f"Of {took}, {', '.join(parts)}."
+    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
+    return (
+        f"In {took}, with all threads added up, {', '.join(parts)}; "
+        f"the reading thread waited {waiting_s} for the others, and {other_s} are the rest."
+    )
 
 
 def _cache(found: Breakdown) -> str | None:
