@@ -22,7 +22,7 @@ pub enum Phase {
     Shuffle,
     /// Checking checksums.
     Fletcher32,
-    /// Copying elements to their places, and fill values.
+    /// Copying elements to their places, except a few at a time, and fill values.
     Scatter,
     /// Waiting for other threads.
     Waiting,

@@ -23,6 +23,8 @@ const PARALLEL_NBYTES: u64 = 128 << 10;
 /// waking other threads.
 const SMALL_NBYTES: u64 = 128 << 10;
 const SMALL_CHUNKS: u64 = 4096;
+/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
+const TIMED_NBYTES: u64 = 4 << 10;
 
 impl Dataset {
     /// Read `slab` into `out`, row-major in the selection's shape.
@@ -168,13 +170,19 @@ impl Dataset {
     /// # Safety
     /// As [`read_task`](Self::read_task).
     unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8], result: &SharedResult<'_>) {
-        timed(Phase::Scatter, || {
+        let size = self.info.element_size as u64;
+        let copy_strips = || {
             task.for_each_strip(|strip| {
                 // SAFETY: the caller's contract.
                 let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             });
-        });
+        };
+        if task.selected_elements() * size < TIMED_NBYTES {
+            copy_strips();
+        } else {
+            timed(Phase::Scatter, copy_strips);
+        }
     }
 
     /// Read one chunk's part.

@@ -50,7 +50,8 @@ class Breakdown(TypedDict):
     filters_s : dict of str to float or None
         Seconds decoding, for each filter of the pipeline.
     scatter_s : float or None
-        Seconds copying elements to their places; None where that is part of `other_s`.
+        Seconds copying elements to their places; None where that is part of `other_s`, as
+        copies of less than 4 KiB out of a chunk always are.
     other_s : float or None
         Seconds of the reading thread that no other figure accounts for, never below 0.
     waiting_s : float or None
@@ -296,7 +297,7 @@ def sentence(found: Breakdown) -> str:
         ("copy elements to their places", found["scatter_s"]),
         ("are the rest", None if shared else found["other_s"]),
     ):
-        if seconds is not None and (seconds or name != "list the chunk index"):
+        if seconds:
             parts.append(f"{format_seconds(seconds)} {name}")
     if not parts:
         why = "what filters take is not known"
@@ -321,7 +322,8 @@ def _cache(found: Breakdown) -> str | None:
         return None
     if loads <= distinct:
         return "each of them once" if loads == distinct else None
-    often = f"each of {_count(distinct, 'chunk')} {format_ratio(loads / distinct)}"
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    often = f"{which} {format_ratio(loads / distinct)}"
     if loads == touches:
         return f"{often}: the chunk cache missed every time"
     if touches is None:
