@@ -199,9 +199,16 @@ def test_threads_of_h5py_are_counted_together(tmp_path: Path) -> None:
         assert (now[0] - then[0], now[3] - then[3]) == (720, 720 * CHUNK_NBYTES)
 
 
-def test_netcdf_c(tmp_path: Path) -> None:
+def netcdf_libraries() -> list[str]:
+    """netCDF-C of the wheel, and the system's."""
+    system = sorted(Path("/usr/lib").glob("*-linux-gnu/libnetcdf.so.*"))
+    return [drivers.netcdf_library(), *map(str, system[:1])]
+
+
+@pytest.mark.parametrize("netcdf_c", netcdf_libraries(), ids=lambda path: Path(path).name)
+def test_netcdf_c(netcdf_c: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.nc", shuffle=True, compression="gzip")
-    netcdf = _native.NetCdf(drivers.netcdf_library())
+    netcdf = _native.NetCdf(netcdf_c)
     library = _native.Library.from_handle(netcdf.path, None)
     walk = _native.Walk(SHAPE, (1, *SHAPE[1:]))
     for cache_nbytes, loads in ((CHUNK_NBYTES - 1, 36), (1 << 20, 9)):

@@ -213,7 +213,8 @@ def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | En
     library : chunkwise._native.Library or None
         The libhdf5 that reads: h5py's, or the one below netCDF-C
         (``Library.from_handle(path of libnetcdf, None)``); None for chunkwise's engine,
-        before the dataset's chunk index is listed.
+        before the dataset's chunk index is listed.  What the engine leaves to libhdf5 is
+        to be watched there.
     filters : sequence of int
         HDF5's numbers of the filters of the dataset's pipeline.
     """
