@@ -65,6 +65,13 @@ class Observer:
     def constant(self, name: str) -> c_int64:
         return c_int64(c_int64.in_dll(self.library, name).value)
 
+    def add_filters(self, dcpl: c_int64) -> None:
+        """Add filters behind the one that counts."""
+
+    def count(self) -> int:
+        """Chunks decoded so far."""
+        return self.decoded
+
     def loads(self, case: dict[str, Any]) -> list[int]:
         """Write a dataset of bytes, read boxes of it, and count each read's decodes."""
         shape, chunk = case["shape"], case["chunk"]
@@ -79,6 +86,7 @@ class Observer:
         dcpl = c_int64(self("H5Pcreate", self.constant("H5P_CLS_DATASET_CREATE_ID_g")))
         self("H5Pset_chunk", dcpl, c_int(rank), dims(*chunk))
         self("H5Pset_filter", dcpl, c_int(FILTER), c_uint(0), c_size_t(0), None)
+        self.add_filters(dcpl)
         # H5D_ALLOC_TIME_EARLY: every chunk is written, with the fill value.
         self("H5Pset_alloc_time", dcpl, c_int(1))
         byte = self.constant("H5T_NATIVE_UCHAR_g")
@@ -95,10 +103,10 @@ class Observer:
             size = 1
             for n in count:
                 size *= n
-            before = self.decoded
+            before = self.count()
             buffer = ctypes.create_string_buffer(size)
             self("H5Dread", dataset, byte, memory, space, default, buffer)
-            counts.append(self.decoded - before)
+            counts.append(self.count() - before)
             self("H5Sclose", memory)
         self("H5Dclose", dataset)
         self("H5Sclose", space)

@@ -84,7 +84,8 @@ def test_every_parameter_counts_but_for_those_that_measure_nothing(write: Write)
     assert {field.name for field in fields(Trial)} - {field.name for field in PARAMETERS} == {
         # Where files lie, what is told of the data, and how a trial is bounded.
         "file", "storage", "data", "scratch", "shape", "itemsize", "dtype", "stored_nbytes",
-        "native_order", "comparable", "access", "max_seconds", "timeout_s", "warm_first",
+        "native_order", "filter_ids", "comparable", "access", "max_seconds", "timeout_s",
+        "warm_first",
     }  # fmt: skip
     elsewhere = replace(
         TRIAL, file="/tmp/x.h5", access="line", max_seconds=3.0, timeout_s=4.0, warm_first=True

@@ -74,16 +74,26 @@ class ChunkCensus(TypedDict):
     unfiltered: int
     placement: tuple[int, int, int, int, int] | None
 
+class FilterTally(TypedDict):
+    """What libhdf5's calls of one filter came to: by decoding, by encoding.
+
+    Each a number of calls, their seconds, the bytes given to them, the bytes that came out.
+    """
+
+    name: str
+    decode: tuple[int, float, int, int]
+    encode: tuple[int, float, int, int]
+
 @final
 class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
     @staticmethod
-    def from_handle(path: str, lock: Any) -> Library:
+    def from_handle(path: str, lock: Any | None) -> Library:
         """The libhdf5 on which the loaded module at `path` depends.
 
-        `lock` has ``acquire`` and ``release`` and is held during every call.
-        Raises `LibraryError`.
+        `lock` has ``acquire`` and ``release`` and is held during every call; None where
+        nobody else calls that library at the same time.  Raises `LibraryError`.
         """
     @staticmethod
     def from_path(path: str) -> Library:
@@ -95,6 +105,23 @@ class Library:
         """Take the census of a chunked dataset's chunks, from its index alone.
 
         `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
+        """
+    def tally(self, filters: Sequence[int]) -> dict[int, FilterTally]:
+        """Count the calls of filters from now on if not already, and tell those until now.
+
+        `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in
+        the answer.  The counts are of all datasets that this library reads or writes.
+        """
+    def chunk_table(self, dataset_id: int) -> ChunkTable:
+        """List the chunks of a chunked dataset.
+
+        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError` where
+        that cannot be done.
+        """
+    def chunk_table_of(self, path: str, name: str) -> ChunkTable:
+        """The same for the dataset `name` of the file at `path`, opened for it.
+
+        Raises also `LibraryError`.
         """
     @property
     def version(self) -> tuple[int, int, int]: ...
@@ -163,6 +190,32 @@ class Walk:
         """
 
 @final
+class ChunkTable:
+    """The chunks of a dataset: their filters, and where they lie."""
+
+    @property
+    def filters(self) -> list[int]:
+        """HDF5's numbers of the filters, in the order of the pipeline."""
+    @property
+    def always_applied(self) -> list[int]:
+        """Of those, the filters applied to every stored chunk, once: each counts loads."""
+    def touches(self, walk: Walk, operations: int) -> tuple[int | None, int | None]:
+        """Stored chunks that the first selections touch, and how many different ones.
+
+        A chunk counts once for each selection that touches it; one that was never written
+        does not.  None where there are too many to be counted.  Raises `SelectionError`.
+        """
+    def bare_reads(
+        self, walk: Walk, operations: int, max_chunks: int, max_seconds: float
+    ) -> tuple[int, int, float] | None:
+        """Read stored bytes of chunks that those selections touch, and nothing else.
+
+        Each chunk once, `max_chunks` at most, spread over the selections.  Gives chunks,
+        bytes and seconds; None where the file cannot be read by descriptor.  Raises
+        `CorruptDataError`.
+        """
+
+@final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
 
@@ -197,6 +250,16 @@ def cache_stats() -> dict[str, int]:
 
     ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
     ``misses``, and the chunks ``decoded``, for the cache or past it.
+    """
+
+def set_profiling(on: bool) -> None:
+    """Begin or end measuring where the engine's time goes, in this process."""
+
+def profile() -> dict[str, tuple[float, float]]:
+    """Seconds measured so far: by the threads that read, and by the pool's, all together.
+
+    Of ``index``, ``storage``, ``deflate``, ``shuffle``, ``fletcher32``, ``scatter``, and
+    ``waiting`` for other threads.
     """
 
 def hyperslab_of(

@@ -167,6 +167,21 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
+        self.decode_in_steps(stored, filter_mask, scratch, out, |_| ())
+    }
+
+    /// As [`decode`](Self::decode); `done` is called after each filter.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn decode_in_steps(
+        &self,
+        stored: &[u8],
+        filter_mask: u32,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+        mut done: impl FnMut(Filter),
+    ) -> Result<(), DecodeError> {
         let Scratch { buffers: [first, second], inflater } = scratch;
         // What the next stage reads: the stored bytes at first (None), then that many
         // bytes of `from`.
@@ -180,26 +195,32 @@ impl Pipeline {
                 None => stored,
                 Some(len) => &from[..len],
             };
-            match self.filters[i] {
+            let filter = self.filters[i];
+            match filter {
                 Filter::Deflate => {
                     let expected = self.len_before(i, filter_mask, out.len());
                     if last && inflater.inflate_into(source, out)? == Some(out.len()) {
+                        done(filter);
                         return Ok(());
                     }
                     let most = out.len().saturating_mul(MOST_OVERSIZE).saturating_add(4096);
                     inflater.inflate_growing(source, to, expected, most)?;
+                    done(filter);
                 }
                 Filter::Shuffle { element_size } => {
                     if last && source.len() == out.len() {
                         shuffle::unshuffle(element_size, source, out);
+                        done(filter);
                         return Ok(());
                     }
                     let nbytes = source.len();
                     resize(to, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
                     shuffle::unshuffle(element_size, source, to);
+                    done(filter);
                 }
                 Filter::Fletcher32 => {
                     let len = fletcher32::verify(source)?.len();
+                    done(filter);
                     if current.is_some() {
                         // In place: only the end moves.
                         current = Some(len);
@@ -305,8 +326,14 @@ mod tests {
             let stored = encode(&filters, mask, &raw);
             let mut out = vec![9; raw.len()];
             let mut scratch = Scratch::default();
-            Pipeline::new(filters).decode(&stored, mask, &mut scratch, &mut out).unwrap();
+            let mut done = Vec::new();
+            let applied = filters.iter().enumerate().filter(|&(i, _)| !masked(mask, i));
+            let applied: Vec<Filter> = applied.map(|(_, &filter)| filter).rev().collect();
+            Pipeline::new(filters)
+                .decode_in_steps(&stored, mask, &mut scratch, &mut out, |filter| done.push(filter))
+                .unwrap();
             prop_assert_eq!(out, raw);
+            prop_assert_eq!(done, applied);
         }
 
         /// Bytes from anywhere give an error or a result, never a panic.

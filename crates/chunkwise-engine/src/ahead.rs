@@ -13,6 +13,7 @@ use crate::cache::{ChunkKey, Decoded, ENTRY_NBYTES};
 use crate::dataset::Placement;
 use crate::decode::StoredChunk;
 use crate::process::ProcessState;
+use crate::profile::{Phase, timed};
 
 /// Where the decoding of a chunk stands.
 enum Progress {
@@ -65,7 +66,8 @@ impl Jobs {
                     return None;
                 }
                 Progress::Running => {
-                    progress = job.over.wait(progress).unwrap_or_else(PoisonError::into_inner);
+                    progress = timed(Phase::Waiting, || job.over.wait(progress))
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
                 Progress::Over(decoded) => return decoded.clone(),
             }

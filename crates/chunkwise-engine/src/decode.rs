@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use chunkwise_codec::{DecodeError, Scratch, resize};
+use chunkwise_codec::{DecodeError, Filter, Scratch, resize};
 use chunkwise_select::Dims;
 
 use crate::cache::Decoded;
 use crate::dataset::Layout;
 use crate::process::ProcessState;
+use crate::profile::{Laps, Phase, timed};
 use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
 
 /// What a thread reuses from chunk to chunk.
@@ -117,7 +118,7 @@ impl Dataset {
                 .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
         }
         resize(stored, nbytes)?;
-        let read = self.storage.read_at(address, stored);
+        let read = timed(Phase::Storage, || self.storage.read_at(address, stored));
         read.map_err(|error| self.name_chunk(error, chunk))
     }
 
@@ -147,7 +148,10 @@ impl Dataset {
         let decoded = if *unfiltered_partial_chunks && self.grid.is_partial(&chunk.chunk_index) {
             Err(short)
         } else {
-            pipeline.decode(stored, chunk.record.filter_mask, scratch, out)
+            let mut laps = Laps::begin();
+            let mask = chunk.record.filter_mask;
+            let done = |filter: Filter| laps.end(filter.into());
+            pipeline.decode_in_steps(stored, mask, scratch, out, done)
         };
         decoded.map_err(|source| ReadError::Decode { place: self.place(chunk), source })
     }

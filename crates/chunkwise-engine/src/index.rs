@@ -93,6 +93,11 @@ impl ChunkIndex {
         self.stored_nbytes
     }
 
+    /// Every bit that is set in the filter mask of some chunk.
+    pub fn any_mask(&self) -> u32 {
+        self.masks.values().fold(0, |any, mask| any | mask)
+    }
+
     /// Bytes of memory that the tables take.
     pub fn memory_nbytes(&self) -> usize {
         self.positions.capacity() * 8

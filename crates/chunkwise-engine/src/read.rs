@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use crate::dataset::Placement;
 use crate::decode::{StoredChunk, with_buffers};
 use crate::process::ProcessState;
+use crate::profile::{Phase, timed};
 use crate::runs::read_raw;
 use crate::scatter::{SharedResult, copy_strip, fill_strip};
 use crate::{ChunkRecord, Dataset, ReadError};
@@ -22,6 +23,8 @@ const PARALLEL_NBYTES: u64 = 128 << 10;
 /// waking other threads.
 const SMALL_NBYTES: u64 = 128 << 10;
 const SMALL_CHUNKS: u64 = 4096;
+/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
+const TIMED_NBYTES: u64 = 4 << 10;
 
 impl Dataset {
     /// Read `selection` into `out`, row-major in its shape; of a union, its elements in
@@ -99,7 +102,9 @@ impl Dataset {
         }
         let Some(pool) = state.pool() else { return (0..plan.len()).try_for_each(one) };
         if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
-            return pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one));
+            return timed(Phase::Waiting, || {
+                pool.install(|| (0..plan.len()).into_par_iter().try_for_each(one))
+            });
         }
         // A small read of chunks that are mostly cached is over before another thread wakes:
         // only what has to be decoded is worth sharing.
@@ -112,7 +117,9 @@ impl Dataset {
         match left.as_slice() {
             [] => Ok(()),
             &[number] => one(number),
-            left => pool.install(|| left.par_iter().try_for_each(|&number| one(number))),
+            left => timed(Phase::Waiting, || {
+                pool.install(|| left.par_iter().try_for_each(|&number| one(number)))
+            }),
         }
     }
 
@@ -154,10 +161,12 @@ impl Dataset {
     /// As [`read_task`](Self::read_task).
     unsafe fn fill(&self, task: &ChunkTask<'_>, result: &SharedResult<'_>) {
         let Some(fill) = &self.info.fill else { return };
-        task.for_each_strip(|strip| {
-            // SAFETY: the caller's contract.
-            let filled = unsafe { fill_strip(result, &strip, fill) };
-            debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let filled = unsafe { fill_strip(result, &strip, fill) };
+                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+            });
         });
     }
 
@@ -166,11 +175,19 @@ impl Dataset {
     /// # Safety
     /// As [`read_task`](Self::read_task).
     unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8], result: &SharedResult<'_>) {
-        task.for_each_strip(|strip| {
-            // SAFETY: the caller's contract.
-            let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
-            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
-        });
+        let size = self.info.element_size as u64;
+        let copy_strips = || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let copied = unsafe { copy_strip(chunk, result, &strip, self.info.element_size) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            });
+        };
+        if task.selected_elements() * size < TIMED_NBYTES {
+            copy_strips();
+        } else {
+            timed(Phase::Scatter, copy_strips);
+        }
     }
 
     /// Read one chunk's part.

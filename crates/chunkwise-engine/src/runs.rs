@@ -8,6 +8,7 @@ use chunkwise_select::{ChunkTask, Strip};
 use rayon::prelude::*;
 
 use crate::process::ProcessState;
+use crate::profile::{Phase, timed};
 use crate::scatter::{SharedResult, copy_strip};
 use crate::{ReadError, Storage};
 
@@ -116,14 +117,16 @@ impl Group<'_, '_> {
         let nbytes = (end_of(last) - begin) * self.size;
         self.buffer.resize(nbytes as usize, 0);
         let address = self.address.saturating_add(begin * self.size);
-        self.storage.read_at(address, self.buffer)?;
-        for strip in self.strips.drain(..) {
-            let moved = Strip { src: strip.src - begin, ..strip };
-            // SAFETY: the caller's contract.
-            let copied =
-                unsafe { copy_strip(self.buffer, self.result, &moved, self.size as usize) };
-            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
-        }
+        timed(Phase::Storage, || self.storage.read_at(address, self.buffer))?;
+        timed(Phase::Scatter, || {
+            for strip in self.strips.drain(..) {
+                let moved = Strip { src: strip.src - begin, ..strip };
+                // SAFETY: the caller's contract.
+                let copied =
+                    unsafe { copy_strip(self.buffer, self.result, &moved, self.size as usize) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            }
+        });
         Ok(())
     }
 }
@@ -137,12 +140,15 @@ fn read_run(storage: &dyn Storage, address: u64, out: &mut [u8]) -> Result<(), R
     } else {
         ProcessState::of_this_process().pool()
     };
-    let Some(pool) = pool else { return storage.read_at(address, out) };
-    pool.install(|| {
-        out.par_chunks_mut(PIECE_NBYTES).enumerate().try_for_each(|(number, piece)| {
-            let offset = (number * PIECE_NBYTES) as u64;
-            storage.read_at(address.saturating_add(offset), piece)
-        })
+    let Some(pool) = pool else {
+        return timed(Phase::Storage, || storage.read_at(address, out));
+    };
+    let read_piece = |(number, piece): (usize, &mut [u8])| {
+        let offset = (number * PIECE_NBYTES) as u64;
+        timed(Phase::Storage, || storage.read_at(address.saturating_add(offset), piece))
+    };
+    timed(Phase::Waiting, || {
+        pool.install(|| out.par_chunks_mut(PIECE_NBYTES).enumerate().try_for_each(read_piece))
     })
 }
 

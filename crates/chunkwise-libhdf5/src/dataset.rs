@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Dataset, DatasetInfo, Layout, Storage};
+use chunkwise_engine::{Dataset, DatasetInfo, Layout, Phase, Storage, timed};
 use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
@@ -83,8 +83,9 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         Ok(grid) => grid,
                         Err(error) => return because(error.to_string()),
                     };
-                    let index =
-                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
+                    let index = timed(Phase::Index, || {
+                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)
+                    })?;
                     let index = Arc::new(index);
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
@@ -107,7 +108,7 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
 /// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
-unsafe fn open_storage(
+pub(crate) unsafe fn open_storage(
     library: &Library,
     api: &Api,
     dataset: hid_t,

@@ -8,7 +8,7 @@ use chunkwise_select::Dims;
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
 use crate::dataset::{Described, Handle, describe, shape_of};
 use crate::properties::{ChunkCacheInForce, Properties, chunk_cache_of, list};
-use crate::{BindError, Library, Unsuited};
+use crate::{BindError, ChunkTable, Library, Unsuited, chunk_table};
 
 /// A dataset opened read-only by path and name; closed on drop.
 #[derive(Debug)]
@@ -123,6 +123,15 @@ impl OpenDataset {
     pub fn chunk_cache(&self) -> Result<ChunkCacheInForce, BindError> {
         // SAFETY: a live dataset.
         self.library.locked(|api| unsafe { chunk_cache_of(api, self.dataset) })
+    }
+
+    /// The dataset's chunks.
+    ///
+    /// # Errors
+    /// As [`chunk_table`].
+    pub fn chunk_table(&self) -> Result<ChunkTable, Unsuited> {
+        // SAFETY: a live handle of this library.
+        unsafe { chunk_table(&self.library, self.dataset) }
     }
 
     /// Everything in the dataset, read by libhdf5: the oracle for tests.

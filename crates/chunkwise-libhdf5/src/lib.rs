@@ -19,6 +19,8 @@ mod lock;
 mod probe;
 mod properties;
 mod selecting;
+mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -32,3 +34,5 @@ pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};
 pub use probe::ChunkConventions;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
+pub use table::{ChunkTable, chunk_table};
+pub use tally::{Calls, FilterTally};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::{fmt, io};
 
 use chunkwise_engine::FileStorage;
-use chunkwise_loader::Loaded;
+use chunkwise_loader::{Loaded, loaded_paths};
 use parking_lot::Mutex;
 
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
@@ -33,6 +33,7 @@ const OLDEST: LibraryVersion = LibraryVersion(1, 10, 5);
 /// One libhdf5, bound: its functions, its lock, and what its version does its own way.
 pub struct Library {
     api: Api,
+    loaded: Loaded,
     lock: Box<dyn LibraryLock>,
     path: String,
     version: LibraryVersion,
@@ -99,7 +100,7 @@ impl Library {
         });
         let (api, version, conventions) = bound?;
         let files = Mutex::default();
-        Ok(Self { api, lock, path: path.to_string(), version, conventions, files })
+        Ok(Self { api, loaded, lock, path: path.to_string(), version, conventions, files })
     }
 
     /// Resolve and probe.
@@ -134,6 +135,11 @@ impl Library {
     /// Where it, or the module it was found through, lies.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Where its symbols are looked up.
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.loaded
     }
 
     /// How this version speaks of chunks.
@@ -263,26 +269,7 @@ impl Api {
 /// Paths of the libhdf5 libraries mapped into this process, without the high-level and
 /// Fortran interfaces, each once.
 fn loaded_libraries() -> Vec<String> {
-    unsafe extern "C" fn collect(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        data: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the loader passes a live record, and `data` is the vector below.
-        let (info, paths) = unsafe { (&*info, &mut *data.cast::<Vec<String>>()) };
-        if !info.dlpi_name.is_null() {
-            // SAFETY: a string that ends with zero, alive during this call.
-            let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
-            if is_libhdf5(&path) && !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        0
-    }
-    let mut paths: Vec<String> = Vec::new();
-    // SAFETY: the callback and its data fit each other.
-    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
-    paths
+    loaded_paths().into_iter().filter(|path| is_libhdf5(path)).collect()
 }
 
 /// Whether a file's name is that of libhdf5 itself: `libhdf5.so.200`,

@@ -202,3 +202,43 @@ fn what_cannot_be_opened_says_why() {
         assert!(matches!(open("nul\0in path"), BindError::Call { .. }));
     }
 }
+
+#[test]
+fn each_load_of_a_chunk_is_one_call_of_each_filter() {
+    let (shuffle, deflate, fletcher32) = (2, 1, 3);
+    let ids = [shuffle, deflate, fletcher32];
+    let folder = std::env::temp_dir().join(format!("chunkwise-tally-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for library in libraries() {
+        let path = folder.join("x.h5");
+        write_file(&library, &path, 512);
+        let open = |name| {
+            OpenDataset::open(
+                Arc::clone(&library),
+                path.to_str().unwrap(),
+                name,
+                Properties::default(),
+            )
+            .unwrap()
+        };
+        let nbytes = (SHAPE[0] * SHAPE[1]) as usize;
+        let untallied = open("filtered").read_all(nbytes).unwrap();
+        assert_eq!(library.tally(&ids).len(), 3);
+        let read = open("filtered");
+        assert_eq!(read.chunk_table().unwrap().always_applied(), ids);
+        assert_eq!(open("plain").chunk_table().unwrap().filters(), [0; 0]);
+        assert!(open("contiguous").chunk_table().is_err());
+        // Other tests use the same libraries meanwhile: only what is certain is asked for.
+        let before = library.tally(&ids);
+        assert_eq!(read.read_all(nbytes).unwrap(), untallied);
+        let after = library.tally(&ids);
+        for (before, after) in before.iter().zip(&after) {
+            // 8 x 4 chunks, of which 2 x 4 were never written.
+            assert!(after.decode.count - before.decode.count >= 24, "{library:?} {after:?}");
+            assert!(after.decode.time > before.decode.time);
+        }
+        // Numbers that no filter has, reserved and not.
+        assert_eq!(library.tally(&[7, 301, -1, i32::MAX]), []);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

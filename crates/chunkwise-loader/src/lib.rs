@@ -50,6 +50,38 @@ impl Loaded {
     }
 }
 
+// SAFETY: a handle names a library that is never unloaded; looking symbols up may be done
+// by any number of threads at the same time.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+/// Paths of the libraries and modules mapped into this process, each once, in the order in
+/// which they were loaded.
+pub fn loaded_paths() -> Vec<String> {
+    unsafe extern "C" fn collect(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        data: *mut c_void,
+    ) -> libc::c_int {
+        // SAFETY: the loader passes a live record, and `data` is the vector below.
+        let (info, paths) = unsafe { (&*info, &mut *data.cast::<Vec<String>>()) };
+        if !info.dlpi_name.is_null() {
+            // SAFETY: a string that ends with zero, alive during this call.
+            let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned();
+            // The program itself has no name.
+            if !path.is_empty() && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        0
+    }
+    let mut paths: Vec<String> = Vec::new();
+    // SAFETY: the callback and its data fit each other.
+    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
+    paths
+}
+
 /// Load a library, and before it those of its folder that the loader misses.
 ///
 /// The libraries of a Python wheel do not say where the others are: only the extension
@@ -121,6 +153,13 @@ mod tests {
             assert!(Loaded::open(path).is_err_and(|message| !message.is_empty()), "{path}");
         }
         assert!(Loaded::find("/nowhere/libnothing.so").is_err_and(|message| !message.is_empty()));
+    }
+
+    #[test]
+    fn what_is_loaded_has_a_path() {
+        let paths = loaded_paths();
+        assert!(paths.iter().any(|path| path.contains("libc.so")), "{paths:?}");
+        assert!(paths.iter().all(|path| !path.is_empty()));
     }
 
     #[test]

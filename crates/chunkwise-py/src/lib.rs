@@ -13,8 +13,10 @@ mod index;
 mod library;
 mod netcdf;
 mod opened;
+mod table;
 mod walk;
 
+use chunkwise_engine::{Phase, PhaseTimes};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -44,12 +46,39 @@ fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
+/// Begin or end measuring where the engine's time goes.
+#[pyfunction]
+fn set_profiling(on: bool) {
+    chunkwise_engine::set_profiling(on);
+}
+
+/// Seconds by phase: by threads that read, and by the pool's threads.
+#[pyfunction]
+fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let found = chunkwise_engine::profile();
+    let dict = PyDict::new(py);
+    for (name, phase) in [
+        ("index", Phase::Index),
+        ("storage", Phase::Storage),
+        ("deflate", Phase::Deflate),
+        ("shuffle", Phase::Shuffle),
+        ("fletcher32", Phase::Fletcher32),
+        ("scatter", Phase::Scatter),
+        ("waiting", Phase::Waiting),
+    ] {
+        let seconds = |times: &PhaseTimes| times.of(phase).as_secs_f64();
+        dict.set_item(name, (seconds(&found.readers), seconds(&found.pool)))?;
+    }
+    Ok(dict)
+}
+
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
@@ -60,5 +89,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
+    m.add_function(wrap_pyfunction!(set_profiling, m)?)?;
+    m.add_function(wrap_pyfunction!(profile, m)?)?;
     Ok(())
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement};
+use chunkwise_libhdf5::{
+    Calls, Library, LibraryLock, MutexLock, OpenDataset, Placement, Properties,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{bind_error, raise};
+use crate::table::PyChunkTable;
 
 /// h5py's `phil`: taken and released with the GIL held, by the same thread.  Waiting
 /// for it releases the GIL, as every blocking call of Python does.
@@ -52,12 +55,15 @@ pub struct PyLibrary {
 #[pymethods]
 impl PyLibrary {
     #[staticmethod]
-    fn from_handle(py: Python<'_>, path: &str, lock: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let lock = PhilLock {
-            acquire: lock.getattr("acquire")?.unbind(),
-            release: lock.getattr("release")?.unbind(),
+    fn from_handle(py: Python<'_>, path: &str, lock: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let lock: Box<dyn LibraryLock> = match lock {
+            Some(lock) => Box::new(PhilLock {
+                acquire: lock.getattr("acquire")?.unbind(),
+                release: lock.getattr("release")?.unbind(),
+            }),
+            None => Box::new(MutexLock),
         };
-        Self::bound(py, Library::from_handle(path, Box::new(lock)))
+        Self::bound(py, Library::from_handle(path, lock))
     }
 
     #[staticmethod]
@@ -101,6 +107,36 @@ impl PyLibrary {
         });
         dict.set_item("placement", placement)?;
         Ok(dict)
+    }
+
+    /// Count the calls of filters from now on, and tell those until now.
+    fn tally<'py>(&self, py: Python<'py>, filters: Vec<i32>) -> PyResult<Bound<'py, PyDict>> {
+        let figures = |calls: Calls| {
+            (calls.count, calls.time.as_secs_f64(), calls.nbytes_in, calls.nbytes_out)
+        };
+        let found = PyDict::new(py);
+        for tally in self.library.tally(&filters) {
+            let one = PyDict::new(py);
+            one.set_item("name", tally.name)?;
+            one.set_item("decode", figures(tally.decode))?;
+            one.set_item("encode", figures(tally.encode))?;
+            found.set_item(tally.id, one)?;
+        }
+        Ok(found)
+    }
+
+    /// The chunks of an open dataset.  The handle must be of this library, as above.
+    fn chunk_table(&self, py: Python<'_>, dataset_id: i64) -> PyResult<PyChunkTable> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let table = unsafe { chunkwise_libhdf5::chunk_table(&self.library, dataset_id) };
+        PyChunkTable::of(py, table)
+    }
+
+    /// The chunks of the dataset `name` of the file at `path`.
+    fn chunk_table_of(&self, py: Python<'_>, path: &str, name: &str) -> PyResult<PyChunkTable> {
+        let open = OpenDataset::open(Arc::clone(&self.library), path, name, Properties::default());
+        let open = open.map_err(|error| bind_error(py, &error))?;
+        PyChunkTable::of(py, open.chunk_table())
     }
 
     fn __repr__(&self) -> String {

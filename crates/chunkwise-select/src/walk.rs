@@ -130,6 +130,14 @@ impl Walk {
         self.len() == 0
     }
 
+    /// Whether the first `operations` selections are known to cover the array.
+    pub fn is_whole_array(&self, operations: u64) -> bool {
+        match self {
+            Self::Blocks(walk) => operations >= walk.grid.len() && walk.len() == walk.grid.len(),
+            Self::Listed(_) => false,
+        }
+    }
+
     /// The `number`-th selection; None beyond the last.
     pub fn get(&self, number: u64) -> Option<Selection> {
         match self {
@@ -216,6 +224,16 @@ mod tests {
     }
 
     #[test]
+    fn all_blocks_are_the_whole_array() {
+        let limited = |limit| {
+            Walk::Blocks(Box::new(BlockWalk::ordered(&[7], &[2], Order::C, limit).unwrap()))
+        };
+        assert!(limited(None).is_whole_array(4));
+        assert!(!limited(None).is_whole_array(3));
+        assert!(!limited(Some(3)).is_whole_array(4));
+    }
+
+    #[test]
     fn a_seed_is_an_order() {
         let by = |seed| {
             let order = Order::Random { seed };
@@ -231,6 +249,7 @@ mod tests {
             |start| Selection::from(Hyperslab::new(&[10], &[start], &[2], &[2], &[1]).unwrap());
         let walk = Walk::listed([slab(5), slab(0)]);
         assert_eq!((walk.len(), walk.largest_len().unwrap()), (2, 2));
+        assert!(!walk.is_whole_array(2));
         assert_eq!(walk.get(0), Some(slab(5)));
         assert_eq!(walk.get(2), None);
     }

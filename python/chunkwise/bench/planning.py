@@ -13,7 +13,7 @@ from chunkwise.bench.space import Point, Space
 from chunkwise.bench.target import Target
 from chunkwise.bench.variants import Prepared, Variant, stored, variant_of
 from chunkwise.errors import UsageError
-from chunkwise.grammar import format_size
+from chunkwise.grammar import Pipeline, format_size
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.pattern import Access
 from chunkwise.trials.trial import Operation, Trial
@@ -128,6 +128,7 @@ def trial_of(target: Target, pattern: Access, driver: str, **parameters: Any) ->
             "native_order",
         )
     }
+    facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
     blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}
     blocks["access"] = blocks.pop("name")
     return Trial(**{**facts, **blocks, "driver": driver, **parameters})

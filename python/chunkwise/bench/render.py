@@ -9,14 +9,16 @@ from rich.text import Text
 
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.closing import closing
+from chunkwise.bench.effects import worst
 from chunkwise.bench.explain import explain
-from chunkwise.bench.labels import driver_label
+from chunkwise.bench.labels import driver_label, full_label
 from chunkwise.bench.plot import effects_plot
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.tables import table_of
 from chunkwise.bench.variants import Variant, stored
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
+from chunkwise.trials import breakdown
 from chunkwise.trials.drivers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS
@@ -55,6 +57,9 @@ def show(results: Results, console: Console) -> None:
     for paragraph in closing(results):
         console.print()
         for part in textwrap.wrap(paragraph, WIDTH):
+            console.print(part, highlight=False, markup=False)
+    for line in _where_the_time_goes(results):
+        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ") or [""]:
             console.print(part, highlight=False, markup=False)
     advice = explain(results)
     if advice is not None:
@@ -118,6 +123,26 @@ def _footnotes(results: Results) -> list[str]:
             )
     lines += [_timing(results), _bytes(results), _versions(results)]
     return [line for line in lines if line]
+
+
+def _where_the_time_goes(results: Results) -> list[str]:
+    """Take apart the slowest reads of each pattern; the records have it of every trial."""
+    lines = []
+    for cells in results.patterns():
+        told = [c for c in cells if any(m.breakdown for m in c.succeeded)]
+        if not told:
+            continue
+        cell = worst(told)
+        measured = next(m for m in cell.succeeded if m.breakdown)
+        assert measured.breakdown is not None
+        done = ""
+        if cell.extrapolated:
+            done = f" ({measured.operations or 0:,} of {cell.total_operations or 0:,} reads)"
+        lines.append(
+            f"'{cell.access.name}', {full_label(results, cell)}{done}: "
+            f"{breakdown.sentence(measured.breakdown)}"
+        )
+    return ["", "Where the time goes, of the slowest of each pattern:", *lines] if lines else []
 
 
 def _timing(results: Results) -> str:

@@ -8,9 +8,7 @@ import importlib
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Final
-
-import h5py
+from typing import TYPE_CHECKING, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar.codecs import (
@@ -22,6 +20,9 @@ from chunkwise.grammar.codecs import (
     Options,
     user_defined,
 )
+
+if TYPE_CHECKING:
+    import h5py
 
 _NUMBERED: Final = re.compile(r"filter-([0-9]{1,5})", re.ASCII)
 _LARGEST_ID: Final = 65535  # H5Z_FILTER_MAX
@@ -289,7 +290,9 @@ class Pipeline:
 def _flag(codec: Codec | None) -> int:
     """H5Z_FLAG_OPTIONAL, as h5py gives to unknown filters too, unless the codec says otherwise."""
     optional = codec is None or codec.optional
-    return int(h5py.h5z.FLAG_OPTIONAL if optional else h5py.h5z.FLAG_MANDATORY)
+    from h5py import h5z
+
+    return int(h5z.FLAG_OPTIONAL if optional else h5z.FLAG_MANDATORY)
 
 
 def _h5repack_word(one: Filter) -> str | None:
@@ -300,9 +303,11 @@ def _h5repack_word(one: Filter) -> str | None:
 
 def _can_encode(filter_id: int) -> bool:
     """Whether h5py's libhdf5 has the filter, and not for decoding only."""
-    if not h5py.h5z.filter_avail(filter_id):
+    from h5py import h5z  # only here: names of filters are known without HDF5
+
+    if not h5z.filter_avail(filter_id):
         return False
-    return bool(h5py.h5z.get_filter_info(filter_id) & h5py.h5z.FILTER_CONFIG_ENCODE_ENABLED)
+    return bool(h5z.get_filter_info(filter_id) & h5z.FILTER_CONFIG_ENCODE_ENABLED)
 
 
 def _require_encoder(one: Filter) -> None:

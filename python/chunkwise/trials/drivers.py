@@ -42,6 +42,8 @@ class Opened:
         The libhdf5 that reads; None where the driver has none to ask.
     dataset_id : int or None
         The dataset's handle in that library.
+    watched : bool
+        Whether that library does the reading; chunkwise's engine otherwise.
     versions : dict of str to str
         Of what else took part.
     """
@@ -50,6 +52,7 @@ class Opened:
     cache: Callable[[], Cache] = lambda: (None, None, None)
     library: _native.Library | None = None
     dataset_id: int | None = None
+    watched: bool = True
     versions: dict[str, str] = field(default_factory=dict)
 
 

@@ -26,7 +26,7 @@ from chunkwise.trials.trial import Trial
 from chunkwise.trials.unions import Index, index_of, read_by_chunkwise, read_by_h5py, write_by_h5py
 
 if TYPE_CHECKING:
-    from chunkwise._native import WalkResult
+    from chunkwise._native import EngineWalkResult, WalkResult
 
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
@@ -54,13 +54,18 @@ def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
     with _dataset(trial) as (library, dataset):
         wrapped = chunkwise.wrap(dataset)
-        yield Opened(
-            lambda walk: walk_in_python(
-                partial(read_by_chunkwise, wrapped), walk, trial.max_seconds
-            ),
-            library=library,
-            dataset_id=dataset.id.id,
-        )
+
+        def walk(selections: _native.Walk) -> EngineWalkResult:
+            read = partial(read_by_chunkwise, wrapped)
+            result = walk_in_python(read, selections, trial.max_seconds)
+            # Asked now: the answer needs the chunk index, which is the first read's to load.
+            reason = wrapped.explain()["reason"]
+            told: EngineWalkResult = {**result, "fallback": str(reason)}
+            if reason is None:
+                del told["fallback"]
+            return told
+
+        yield Opened(walk, library=library, dataset_id=dataset.id.id, watched=False)
 
 
 def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.WriteResult, Cache]:

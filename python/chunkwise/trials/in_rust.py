@@ -51,7 +51,7 @@ def open_chunkwise(trial: Trial) -> Iterator[Opened]:
     def walk(selections: _native.Walk) -> WalkResult:
         return dataset.engine_walk(selections, selections.operations, trial.max_seconds)
 
-    yield Opened(walk, library=library, dataset_id=dataset.id)
+    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
+from chunkwise.trials.breakdown import Breakdown
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.pattern import Access, Hyperslab, Union
 
@@ -37,7 +38,15 @@ PROPERTIES: Final = (
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
 # What is told of the dataset so that a worker need not ask.
-FACTS: Final = ("shape", "itemsize", "dtype", "stored_nbytes", "native_order", "comparable")
+FACTS: Final = (
+    "shape",
+    "itemsize",
+    "dtype",
+    "stored_nbytes",
+    "native_order",
+    "filter_ids",
+    "comparable",
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,8 @@ class Trial:
         NumPy's name of their type.
     native_order : bool
         Whether they are stored in this machine's byte order.
+    filter_ids : tuple of int
+        HDF5's numbers of the filters.
     data : str or None
         For writes: a file with all elements, in C order.
     scratch : str or None
@@ -162,6 +173,7 @@ class Trial:
     stored_nbytes: int = 0
     dtype: str = ""
     native_order: bool = True
+    filter_ids: tuple[int, ...] = ()
     data: str | None = None
     scratch: str | None = None
 
@@ -240,6 +252,8 @@ class Measurement:
         Chunks that chunkwise decoded; None for the other drivers.
     fallback : str or None
         Why libhdf5 read in the place of chunkwise's engine; None where it did not.
+    breakdown : Breakdown or None
+        Of reads: where the seconds went, and what the chunk cache did.
     file_nbytes : int or None
         Of writes: bytes of the whole file; None for reads.
     peak_rss_nbytes : int or None
@@ -277,6 +291,7 @@ class Measurement:
     cpu_s: float | None = None
     decoded_chunks: int | None = None
     fallback: str | None = None
+    breakdown: Breakdown | None = None
     file_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
@@ -305,8 +320,11 @@ class Measurement:
         trial: Trial = own.pop("trial")
         own["asked_page_cache"] = trial.page_cache
         environment: dict[str, str | int] = own.pop("environment")
+        # Flat as well; the seconds of the walk stand there already.
+        told = {f"time_{k}": v for k, v in (own.pop("breakdown") or {}).items()}
+        told.pop("time_elapsed_s", None)
         own["checksums"] = {str(count): crc for count, crc in self.checksums.items()}
-        return {**trial.to_json(), **own, **environment}
+        return {**trial.to_json(), **own, **told, **environment}
 
 
 def from_worker(trial: Trial, values: Mapping[str, Any]) -> Measurement:

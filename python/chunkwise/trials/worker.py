@@ -20,7 +20,7 @@ from chunkwise import _native
 from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.names import hdf5_reason
-from chunkwise.trials import environment, pagecache
+from chunkwise.trials import breakdown, environment, pagecache
 from chunkwise.trials.drivers import DRIVERS, Opened, check_driver, library_of
 from chunkwise.trials.extrapolate import total_seconds
 from chunkwise.trials.trial import Trial
@@ -57,11 +57,19 @@ def _read(trial: Trial) -> dict[str, Any]:
             pagecache.warm(path)
     with DRIVERS[trial.driver].reader()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
+        watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
         before = _spent()
         result = opened.walk(walk)
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
         versions = _versions(opened)
+        spent = watch.finish(
+            _table(trial, opened),
+            walk,
+            result["operations"],
+            result["elapsed_s"],
+            trial.storage if trial.page_cache == "cold" else None,
+        )
     told = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
     # What was read, at the dataset's own ratio, is what had to come from storage at least.
     nbytes = max(1, math.prod(trial.shape) * trial.itemsize)
@@ -72,6 +80,8 @@ def _read(trial: Trial) -> dict[str, Any]:
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
         "fallback": result.get("fallback"),
+        # What fell back was not watched where it was read.
+        "breakdown": None if "fallback" in result else spent,
         "page_cache": pagecache.verdict(fetched, told)
         if trial.page_cache == "cold"
         else "uncontrolled",
@@ -79,6 +89,18 @@ def _read(trial: Trial) -> dict[str, Any]:
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": versions,
     }
+
+
+def _table(trial: Trial, opened: Opened) -> _native.ChunkTable | None:
+    """List the chunks; None where there are none, or libhdf5 cannot list them."""
+    if trial.chunks is None or opened.library is None:
+        return None
+    try:
+        if opened.dataset_id is None:
+            return opened.library.chunk_table_of(trial.file, trial.dataset)
+        return opened.library.chunk_table(opened.dataset_id)
+    except ChunkwiseError:
+        return None
 
 
 def _write(trial: Trial) -> dict[str, Any]:

@@ -1,0 +1,334 @@
+"""Where did the time of a walk go, and what did the chunk cache do?
+
+In libhdf5, whoever calls it, each filter's calls are counted and timed where libhdf5 makes
+them (`_native.Library.tally`); that is exact, and so is the number of chunks loaded, which
+is the number of calls of a filter that no chunk skips.  What storage takes is estimated:
+the same chunks' stored bytes are read once more, bare, and the mean is multiplied by the
+loads.  What remains is the chunk index, copying (scatter) and the calls themselves.
+
+chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
+that they may exceed the time that passed; what the reading thread did itself, what it
+waited for the others, and the rest make up that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypedDict
+
+from chunkwise import _native
+from chunkwise.errors import ChunkwiseError
+from chunkwise.grammar.codecs import CODECS_BY_ID
+from chunkwise.trials import pagecache
+from chunkwise.words import format_ratio, format_seconds
+
+# HDF5's numbers of what the engine decodes, and its names for them.
+ENGINE_FILTERS: Final = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
+# Bare reading is bounded by both.
+MOST_BARE_CHUNKS: Final = 1000
+MOST_BARE_SECONDS: Final = 0.5
+
+Method = Literal["measured", "filters measured, storage from bare reading"]
+FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
+
+
+class Breakdown(TypedDict):
+    """Where a walk's seconds went; plain JSON values, None where not known.
+
+    Attributes
+    ----------
+    method : str
+        ``measured``: each figure by clocks around the work itself.  ``filters measured,
+        storage from bare reading``: `storage_s` is an estimate, and `other_s` what is left.
+        Measured seconds are those of all threads together.
+    elapsed_s : float
+        Seconds in the reads alone.
+    index_s : float or None
+        Seconds listing the chunk index; None where that is part of `other_s`.
+    storage_s : float or None
+        Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
+    filters_s : dict of str to float or None
+        Seconds decoding, for each filter of the pipeline.
+    scatter_s : float or None
+        Seconds copying elements to their places; None where that is part of `other_s`, as
+        copies of less than 4 KiB out of a chunk always are.
+    other_s : float or None
+        Seconds of the reading thread that no other figure accounts for, never below 0.
+    waiting_s : float or None
+        Seconds that the reading thread waited for others; None where one reads alone.
+    other_threads_s : float or None
+        How much of the seconds above (index, storage, filters, scatter) other threads
+        spent; None likewise.  Without these, and with `waiting_s`, the seconds of the
+        reading thread add up to `elapsed_s`.
+    chunk_touches : int or None
+        Stored chunks that the reads touched, each as often as a read touched it.
+    chunk_loads : int or None
+        How often one of them had to be loaded and decoded: the chunk cache's misses.  In
+        chunkwise also those decoded ahead.
+    chunk_hits : int or None
+        How often it was found decoded.
+    chunks_touched : int or None
+        How many different chunks those were.
+    """
+
+    method: Method
+    elapsed_s: float
+    index_s: float | None
+    storage_s: float | None
+    filters_s: dict[str, float | None]
+    scatter_s: float | None
+    other_s: float | None
+    waiting_s: float | None
+    other_threads_s: float | None
+    chunk_touches: int | None
+    chunk_loads: int | None
+    chunk_hits: int | None
+    chunks_touched: int | None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A libhdf5 whose filters are being counted; made by `start`."""
+
+    library: _native.Library
+    filters: tuple[int, ...]
+    before: dict[int, _native.FilterTally]
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """Tell where the time went since `start`.
+
+        Nothing else may have been read through this library meanwhile.
+
+        Parameters
+        ----------
+        table : chunkwise._native.ChunkTable or None
+            The chunks of the dataset, listed after the walk (as listing loads the chunk
+            index), by any libhdf5; None where they cannot be listed, or there are none.
+        walk : chunkwise._native.Walk
+            What was read.
+        operations : int
+            How many of its selections were.
+        elapsed_s : float
+            Seconds in those reads.
+        cold_file : str, optional
+            The file that holds the dataset, if the walk did not find it in memory: it is
+            then dropped from memory before it is read once more.
+        """
+        after = self.library.tally(self.filters)
+        calls: dict[int, int] = {}
+        filters_s: dict[str, float | None] = {}
+        for number in dict.fromkeys(self.filters):
+            if number in after and number in self.before:
+                count, seconds, *_ = after[number]["decode"]
+                count_before, seconds_before, *_ = self.before[number]["decode"]
+                calls[number] = count - count_before
+                filters_s[_name(number, after)] = seconds - seconds_before
+            else:
+                filters_s[_name(number, after)] = None
+        counting = [n for n in table.always_applied if n in calls] if table else []
+        loads = calls[counting[0]] if counting else None
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
+        known = [seconds for seconds in filters_s.values() if seconds is not None]
+        left_s = max(0.0, elapsed_s - sum(known))
+        storage_s = None if bare_s is None else min(bare_s, left_s)
+        complete = storage_s is not None and len(known) == len(filters_s)
+        return {
+            "method": FROM_BARE,
+            "elapsed_s": elapsed_s,
+            "index_s": None,
+            "storage_s": storage_s,
+            "filters_s": filters_s,
+            "scatter_s": None,
+            "other_s": left_s - storage_s if complete and storage_s is not None else None,
+            "waiting_s": None,
+            "other_threads_s": None,
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": touches - loads if touches is not None and loads is not None else None,
+            "chunks_touched": distinct,
+        }
+
+
+@dataclass(frozen=True)
+class EngineWatch:
+    """The engine, measuring itself; made by `start`."""
+
+    filters: tuple[int, ...]
+    before: dict[str, tuple[float, float]]
+    decoded_before: int
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """As `Watch.finish`; nothing is read once more, so that `cold_file` does not matter."""
+        del cold_file
+        after = _native.profile()
+        _native.set_profiling(False)
+        own, pool = (
+            {phase: after[phase][who] - self.before[phase][who] for phase in after}
+            for who in (0, 1)
+        )
+        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+        both = {phase: own[phase] + pool[phase] for phase in own}
+        # Bytes that are stored as they are do not go through the cache.
+        loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        hits = None if touches is None or loads is None else max(0, touches - loads)
+        names = dict.fromkeys(self.filters)
+        return {
+            "method": "measured",
+            "elapsed_s": elapsed_s,
+            "index_s": both["index"],
+            "storage_s": both["storage"],
+            "filters_s": {_name(n, {}): both.get(ENGINE_FILTERS.get(n, "")) for n in names},
+            "scatter_s": both["scatter"],
+            "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
+            "waiting_s": waiting_s,
+            "other_threads_s": sum(pool.values()),
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": hits,
+            "chunks_touched": distinct,
+        }
+
+
+def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
+    """Begin to watch a walk; to be called right before it.
+
+    Parameters
+    ----------
+    library : chunkwise._native.Library or None
+        The libhdf5 that reads: h5py's, or the one below netCDF-C
+        (``Library.from_handle(path of libnetcdf, None)``); None for chunkwise's engine,
+        before the dataset's chunk index is listed.  What the engine leaves to libhdf5 is
+        to be watched there.
+    filters : sequence of int
+        HDF5's numbers of the filters of the dataset's pipeline.
+    """
+    if library is not None:
+        return Watch(library, tuple(filters), library.tally(filters))
+    _native.set_profiling(True)
+    decoded = _native.cache_stats()["decoded"]
+    return EngineWatch(tuple(filters), _native.profile(), decoded)
+
+
+def _bare_seconds(
+    table: _native.ChunkTable | None,
+    walk: _native.Walk,
+    operations: int,
+    loads: int | None,
+    distinct: int | None,
+    cold_file: str | None,
+) -> float | None:
+    """Seconds that storage alone takes to give the bytes of all chunks loaded."""
+    if table is None or loads is None:
+        return None
+    if not loads:
+        return 0.0
+
+    def mean_s() -> float | None:
+        bare = table.bare_reads(walk, operations, MOST_BARE_CHUNKS, MOST_BARE_SECONDS)
+        return bare[2] / bare[0] if bare and bare[0] else None
+
+    try:
+        cold_s, first = None, 0
+        if cold_file is not None:
+            # Only the first load of each chunk found it not in memory.
+            pagecache.drop(cold_file)
+            cold_s, first = mean_s(), min(loads, loads if distinct is None else distinct)
+        warm_s = mean_s()
+    except (ChunkwiseError, OSError):
+        return None
+    if warm_s is None:
+        return None
+    return (loads - first) * warm_s + first * (cold_s or 0.0)
+
+
+def _name(number: int, tallied: dict[int, _native.FilterTally]) -> str:
+    """Name a filter as the grammar does, else as libhdf5 does."""
+    if number in CODECS_BY_ID:
+        return CODECS_BY_ID[number].name
+    return tallied[number]["name"] if number in tallied else f"filter-{number}"
+
+
+def sentence(found: Breakdown) -> str:
+    """Say in one sentence where the time went.
+
+    >>> sentence({
+    ...     "method": "filters measured, storage from bare reading", "elapsed_s": 243.0,
+    ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
+    ...     "scatter_s": None, "other_s": 6.0, "waiting_s": None, "other_threads_s": None,
+    ...     "chunk_touches": 16200, "chunk_loads": 16200, "chunk_hits": 0, "chunks_touched": 15,
+    ... })  # doctest: +NORMALIZE_WHITESPACE
+    'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
+    chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
+    """
+    parts = []
+    known = {name: s for name, s in found["filters_s"].items() if s is not None}
+    if known:
+        loads = found["chunk_loads"]
+        what = "decode chunks" if loads is None else f"decode {_count(loads, 'chunk')}"
+        if len(known) == 1:
+            notes = [next(iter(known))]
+        else:
+            notes = [", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())]
+        cache = _cache(found)
+        notes += [cache] if cache else []
+        parts.append(f"{format_seconds(sum(known.values()))} {what} ({'; '.join(notes)})")
+    shared = bool(found["other_threads_s"])
+    for name, seconds in (
+        ("list the chunk index", found["index_s"]),
+        ("read storage", found["storage_s"]),
+        ("copy elements to their places", found["scatter_s"]),
+        ("are the rest", None if shared else found["other_s"]),
+    ):
+        if seconds:
+            parts.append(f"{format_seconds(seconds)} {name}")
+    if not parts:
+        why = "what filters take is not known"
+        if not found["filters_s"]:
+            why = "the data is not filtered, and storage, copying and calls are not told apart"
+        return f"Of {format_seconds(found['elapsed_s'])} nothing is told: {why}."
+    took = format_seconds(found["elapsed_s"])
+    if not shared:
+        return f"Of {took}, {', '.join(parts)}."
+    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
+    return (
+        f"In {took}, with all threads added up, {', '.join(parts)}; "
+        f"the reading thread waited {waiting_s} for the others, and {other_s} are the rest."
+    )
+
+
+def _cache(found: Breakdown) -> str | None:
+    """Say how often chunks were loaded, and what the cache had to do with it."""
+    loads, touches = found["chunk_loads"], found["chunk_touches"]
+    distinct = found["chunks_touched"]
+    if not loads or not distinct:
+        return None
+    if loads <= distinct:
+        return "each of them once" if loads == distinct else None
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    often = f"{which} {format_ratio(loads / distinct)}"
+    if loads == touches:
+        return f"{often}: the chunk cache missed every time"
+    if touches is None:
+        return often
+    return f"{often}: the chunk cache missed {loads:,} of {touches:,} times"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
