@@ -73,19 +73,19 @@ def effects(results: Results) -> dict[str, list[Effect]]:
     pair of trials that gave figures are left out.
     """
     cells = [cell for cell in results.cells if cell.total_s]
-    places = {_place(cell): cell for cell in cells}
     found: dict[str, list[Effect]] = {}
     for axis in how(results):
         values = list(dict.fromkeys(cell.point[axis] for cell in results.cells))
         first = values[0]
         worth = [Effect(axis, first, 0, 1.0, 1.0, 1.0)]
         for value in values[1:]:
-            pairs = [
-                (places[base], cell)
+            ratios = [
+                _speed(base, cell)
                 for cell in cells
-                if cell.point[axis] == value and (base := _place(cell, {axis: first})) in places
+                if cell.point[axis] == value
+                for base in cells
+                if base.point[axis] == first and _differ_only_in(axis, base, cell)
             ]
-            ratios = [_speed(base, cell) for base, cell in pairs]
             if ratios:
                 mean = statistics.geometric_mean(ratios)
                 worth.append(Effect(axis, value, len(ratios), mean, min(ratios), max(ratios)))
@@ -113,7 +113,7 @@ def single_changes(results: Results, start: Cell) -> list[Change]:
             for cell in results.cells
             if cell.total_s
             and cell.point[axis] != start.point[axis]
-            and _place(cell, {axis: ""}) == _place(start, {axis: ""})
+            and _differ_only_in(axis, start, cell)
         ]
         if others:
             cell = best(others)
@@ -121,9 +121,19 @@ def single_changes(results: Results, start: Cell) -> list[Change]:
     return sorted(found, key=lambda change: -change.speed)
 
 
-def _place(cell: Cell, changed: dict[str, str] | None = None) -> tuple[str, ...]:
-    point = {**cell.point, **(changed or {})}
-    return tuple(point.get(name, "") for name in AXES)
+def _differ_only_in(axis: str, one: Cell, other: Cell) -> bool:
+    """Whether two trials are alike in all other axes, as far as those concern both."""
+    return all(
+        name == axis
+        or one.point[name] == other.point[name]
+        or not (_concerned(name, one) and _concerned(name, other))
+        for name in AXES
+        if name in one.point
+    )
+
+
+def _concerned(name: str, cell: Cell) -> bool:
+    return AXES[name].concerns(cell.driver, cell.operation, cell.point[name])
 
 
 def _speed(base: Cell, other: Cell) -> float:
