@@ -31,7 +31,8 @@ def cell_label(results: Results, cell: Cell) -> str:
             continue
         text = setting(cell, name)
         if text:
-            parts.append(text)
+            # The table's head says of what.
+            parts.append(text.removeprefix("HDF5 "))
     return ", ".join(parts)
 
 

@@ -14,7 +14,7 @@ from chunkwise.bench.explain import explain
 from chunkwise.bench.labels import driver_label, full_label
 from chunkwise.bench.plot import effects_plot
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.tables import table_of
+from chunkwise.bench.tables import tables_of
 from chunkwise.bench.variants import Variant, stored
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
@@ -41,7 +41,8 @@ def show(results: Results, console: Console) -> None:
     for (operation, variant), cells in tables.items():
         if len(tables) > 1 or operation == "write":
             console.print(_stored(results, operation, variant), highlight=False, markup=False)
-        console.print(table_of(results, cells), highlight=False)
+        for part in tables_of(results, cells):
+            console.print(part, highlight=False, markup=False)
         console.print()
     for line in _footnotes(results):
         for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
@@ -191,10 +192,11 @@ def _versions(results: Results) -> str:
     if not found:
         return ""
     cache = format_size(results.target.cache_nbytes)
-    environments = (m.environment for c in results.cells for m in c.succeeded)
-    netcdf = next((f"netCDF-C {e['netcdf']}, " for e in environments if "netcdf" in e), "")
+    all_of = [m.environment for c in results.cells for m in c.succeeded]
+    netcdf = next((f"netCDF-C {e['netcdf']}, " for e in all_of if "netcdf" in e), "")
+    hdf5 = " and ".join(dict.fromkeys(str(e["hdf5"]) for e in all_of))
     return (
-        f"h5py {found['h5py']}, HDF5 {found['hdf5']} (chunk cache by default {cache}), {netcdf}"
+        f"h5py {found['h5py']}, HDF5 {hdf5} (chunk cache by default {cache} in h5py's), {netcdf}"
         f"zlib {found['zlib']}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
         f"{found['machine']}."
     )

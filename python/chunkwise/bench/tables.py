@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -16,10 +16,16 @@ from chunkwise.words import format_seconds, format_speed
 # What a table's columns are, behind the pattern and its number of operations.
 _READ = ("first", "mean", "all reads", "spread", "speed")
 _WRITE = ("writes", "close", "sync", "in all", "spread", "speed")
+# Where the names of trials are longer, patterns have no column beside them.
+LONGEST_LABEL = 18
+_LONGEST_TITLE = 32
 
 
-def table_of(results: Results, cells: Sequence[Cell]) -> Table:
+def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
     """Draw the trials of one operation on one way of storing the data.
+
+    One table for all patterns; where trials have long names, one for each, below a line
+    that says what it is of.
 
     Parameters
     ----------
@@ -28,35 +34,58 @@ def table_of(results: Results, cells: Sequence[Cell]) -> Table:
     cells : sequence of Cell
         Those of the table, pattern by pattern.
     """
+    groups: dict[Access, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.access, []).append(cell)
+    longest = max(len(cell_label(results, cell)) for cell in cells)
+    if longest <= LONGEST_LABEL:
+        table = _empty(results, cells, patterns=True)
+        for access, group in groups.items():
+            _fill(table, results, group, access)
+        yield table
+        return
+    for access, group in groups.items():
+        total = next((c.total_operations for c in group if c.total_operations), None)
+        count = "" if total is None else f"{total:,} "
+        shape = "" if access.name == spelled(access) else f" of {spelled(access)}"
+        yield f"{access.name}: {count}{cells[0].operation}s{shape}"
+        table = _empty(results, cells, patterns=False)
+        _fill(table, results, group, None)
+        yield table
+
+
+def _empty(results: Results, cells: Sequence[Cell], *, patterns: bool) -> Table:
     writes = cells[0].operation == "write"
-    settings = {cell_label(results, cell) for cell in cells} - {cell.driver for cell in cells}
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
     # Of all columns, a long block shape or a long list of settings may fold; nothing else
     # may lose a letter.
-    table.add_column("pattern", overflow="fold")
-    table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)
-    short = all(len(text) <= 22 for text in settings)
-    table.add_column(_title(results), no_wrap=short, overflow="fold")
+    if patterns:
+        table.add_column("pattern", overflow="fold")
+        table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)
+    table.add_column(_title(results), no_wrap=patterns, overflow="fold")
     for title in _WRITE if writes else _READ:
         table.add_column(title, justify="right", no_wrap=True)
-    for pattern in dict.fromkeys(cell.access for cell in cells):
-        group = [cell for cell in cells if cell.access == pattern]
-        total = next((c.total_operations for c in group if c.total_operations), None)
-        labels = [pattern.name]
-        if pattern.name != spelled(pattern):
-            labels.append(spelled(pattern))
-        if len(group) == 1:
-            labels = ["\n".join(labels)]
-        for i, cell in enumerate(group):
-            figures = _written if writes else _read
-            table.add_row(
-                Text(labels[i] if i < len(labels) else ""),
-                f"{total:,}" if total is not None and i == 0 else "",
-                Text(cell_label(results, cell)),
-                *figures(results, cell),
-                end_section=cell is group[-1],
-            )
     return table
+
+
+def _fill(table: Table, results: Results, group: Sequence[Cell], access: Access | None) -> None:
+    """Add the trials of a pattern; with its name, if the table has a column for that."""
+    figures = _written if group[0].operation == "write" else _read
+    total = next((c.total_operations for c in group if c.total_operations), None)
+    labels = [] if access is None else list(dict.fromkeys((access.name, spelled(access))))
+    if len(group) == 1:
+        labels = ["\n".join(labels)]
+    for i, cell in enumerate(group):
+        first: tuple[Text | str, ...] = ()
+        if access is not None:
+            count = f"{total:,}" if total is not None and i == 0 else ""
+            first = (Text(labels[i] if i < len(labels) else ""), count)
+        table.add_row(
+            *first,
+            Text(cell_label(results, cell)),
+            *figures(results, cell),
+            end_section=cell is group[-1],
+        )
 
 
 def _title(results: Results) -> str:
@@ -66,9 +95,8 @@ def _title(results: Results) -> str:
         for axis in results.varied
         if axis not in ("operation", "access", "chunk", "filter", "driver", "page-cache")
     ]
-    if not inside:
-        return "driver"
-    return f"driver, {inside[0]}" if len(inside) == 1 else "driver, settings"
+    title = ", ".join(["driver", *inside])
+    return title if len(title) <= _LONGEST_TITLE else "driver, settings"
 
 
 def spelled(access: Access) -> str:
