@@ -27,7 +27,7 @@ from chunkwise.errors import (
     NotADatasetError,
 )
 from chunkwise.objects import decode_name, encode_name, hdf5_reason, printable, walk
-from chunkwise.opening import find_dataset, largest_chunked, open_h5, walk_datasets
+from chunkwise.opening import find_dataset, full_name, largest_chunked, open_h5, walk_datasets
 
 
 @pytest.fixture
@@ -465,3 +465,21 @@ def test_nothing_chunked(tmp_path: Path, fill: Callable[[h5py.File], object], he
             "{file}", str(tmp_path / "a.h5")
         )
     )
+
+
+def test_a_bare_name_is_completed_where_one_dataset_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        for name in ("g/x", "g/y", "h/y", "x/deep", "z"):
+            f[name] = [1]
+    with h5py.File(path) as f:
+        assert full_name(f, "deep") == "/x/deep"
+        # What is there under that very name is meant, also a group.
+        assert full_name(f, "x") == "x"
+        assert full_name(f, "/z") == "/z"
+        assert full_name(f, "gone") == "gone"
+        assert full_name(f, "g/y") == "g/y"
+        with pytest.raises(
+            DatasetNotFoundError, match=r"2 datasets are called 'y'.*'/g/y', '/h/y'"
+        ):
+            full_name(f, "y")

@@ -43,6 +43,7 @@ from chunkwise.objects import (
 
 __all__ = [
     "find_dataset",
+    "full_name",
     "has_variable_length",
     "largest_chunked",
     "missing_filter",
@@ -96,6 +97,37 @@ def open_h5(
         )
     except HDF5_ERRORS as error:
         raise FileFormatError(f"{printable(str(path))}: {_refused(path, offset, error)}") from None
+
+
+def full_name(file: h5py.File, name: str) -> str:
+    """Complete a dataset's bare name, if only one dataset of the file has it.
+
+    Parameters
+    ----------
+    file
+        An open file.
+    name
+        A path, which is returned as it is, or the last part of one: ``ES_ImaginaryLW``
+        for ``/All_Data/CrIS-SDR_All/ES_ImaginaryLW``.  Of very many datasets the first
+        20,000 are looked at.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        Several datasets are called so.
+    """
+    bare = name.strip("/")
+    if "/" in name or bare in ("", ".") or encode_name(bare) in file.id:
+        return name
+    paths = (path for path, _ in islice(walk_datasets(file), _NAMES_SEARCHED))
+    found = [path for path in paths if path.rpartition("/")[2] == bare]
+    if len(found) > 1:
+        said = ", ".join(map(_quoted, found[:5])) + (", ..." if len(found) > 5 else "")
+        raise DatasetNotFoundError(
+            f"{printable(str(file.filename))}: {len(found)} datasets are called {_quoted(bare)}: "
+            f"give the path of one ({said})"
+        )
+    return found[0] if found else name
 
 
 def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:

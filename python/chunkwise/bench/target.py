@@ -22,6 +22,7 @@ from chunkwise.errors import UsageError
 from chunkwise.objects import HDF5_ERRORS, printable, walk
 from chunkwise.opening import (
     find_dataset,
+    full_name,
     has_variable_length,
     largest_chunked,
     missing_filter,
@@ -127,8 +128,12 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
         of variable length; one whose filter is not installed.
     """
     with open_h5(path) as file:
-        found = largest_chunked(file) if dataset is None else find_dataset(file, dataset)
-        name = dataset if dataset is not None else str(found.name)
+        if dataset is None:
+            found = largest_chunked(file)
+            name = str(found.name)
+        else:
+            name = full_name(file, dataset)
+            found = find_dataset(file, name)
         where = f"'{printable(name)}' in {printable(os.fspath(path))}"
         _refuse_what_cannot_be_timed(found, where)
         properties = found.id.get_create_plist()

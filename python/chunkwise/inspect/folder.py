@@ -19,7 +19,7 @@ from chunkwise.inspect.facts import FileFacts
 from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.magic import hdf5_offset, is_zarr
 from chunkwise.objects import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.opening import find_dataset, open_h5
+from chunkwise.opening import find_dataset, full_name, open_h5
 
 CANNOT_OPEN = "cannot-open"
 # An empty file has no signature; with such a name it was meant to have one.
@@ -252,7 +252,7 @@ def _is_pattern(name: str) -> bool:
 def _holds(file: str, dataset: str) -> bool:
     try:
         with open_h5(file) as opened:
-            find_dataset(opened, dataset)
+            find_dataset(opened, full_name(opened, dataset))
     except NotADatasetError:
         return True  # opening it says what it is
     except ChunkwiseError:

@@ -27,7 +27,7 @@ from chunkwise.inspect.patterns import pattern_facts
 from chunkwise.inspect.sampling import choose, take_sample
 from chunkwise.inspect.unclosed import open_unclosed
 from chunkwise.objects import Address, Entry, walk
-from chunkwise.opening import find_dataset, open_h5
+from chunkwise.opening import find_dataset, full_name, open_h5
 
 # What sampling may take altogether: a person waits for it.
 SAMPLING_S: Final = 1.5
@@ -119,8 +119,9 @@ def _open(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
 def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
     if dataset is None:
         return list(walk(file))
-    found = find_dataset(file, dataset)
-    return [Entry("/" + dataset.strip("/"), 0, "dataset", found.id)]
+    name = full_name(file, dataset)
+    found = find_dataset(file, name)
+    return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
 
 
 def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | None:
