@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
-use chunkwise_select::{ChunkGrid, Hyperslab, Plan, Walk};
+use chunkwise_select::{ChunkGrid, Hyperslab, Plan, SelectError, Walk};
 
 use crate::ReadError;
 use crate::scatter::{SharedResult, copy_strip};
@@ -122,6 +122,12 @@ pub fn gather(
     // The array is one chunk, of which the selection takes a part.
     let grid = ChunkGrid::new(shape, shape)?;
     let plan = Plan::new(&grid, slab)?;
+    for (dimension, (axis, &size)) in slab.axes().iter().zip(shape).enumerate() {
+        let end = if axis.is_empty() { 0 } else { axis.index_of(axis.len() - 1) + 1 };
+        if end > size {
+            return Err(SelectError::BeyondShape { end, dimension, size }.into());
+        }
+    }
     let result = SharedResult::new(out);
     let mut copied = Some(());
     for task in plan.tasks() {
@@ -131,9 +137,8 @@ pub fn gather(
             copied = copied.and(one);
         });
     }
-    copied.ok_or(ReadError::Select(chunkwise_select::SelectError::Overflow(
-        "elements of the data to be written",
-    )))
+    let overflow = SelectError::Overflow("elements of the data to be written");
+    copied.ok_or(ReadError::Select(overflow))
 }
 
 /// The loop of both: `work` fills or uses up the buffer and says how long that took.
