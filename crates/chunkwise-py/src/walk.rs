@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chunkwise_engine::{WalkBounds, WalkRecord};
+use chunkwise_engine::{WalkBounds, WalkRecord, WriteRecord};
 use chunkwise_select::{BlockWalk, Hyperslab, Order, Walk};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -34,7 +34,20 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &WalkRecord) -> PyResult<Bou
     Ok(dict)
 }
 
-/// What a timed walk reads (see `_native.pyi`).
+/// A `WriteResult` (see `_native.pyi`).
+pub fn write_record_to_dict<'py>(
+    py: Python<'py>,
+    record: &WriteRecord,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = record_to_dict(py, &record.walk)?;
+    dict.set_item("create_s", record.create_s)?;
+    dict.set_item("flush_s", record.flush_s)?;
+    dict.set_item("close_s", record.close_s)?;
+    dict.set_item("sync_s", record.sync_s)?;
+    Ok(dict)
+}
+
+/// What a timed walk reads, or writes (see `_native.pyi`).
 #[pyclass(name = "Walk", module = "chunkwise._native", frozen)]
 pub struct PyWalk {
     pub walk: Walk,
