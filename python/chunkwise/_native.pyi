@@ -37,11 +37,12 @@ class EngineWalkResult(WalkResult, total=False):
     fallback: str
 
 class WriteResult(WalkResult):
-    """What a timed walk that writes measured.
+    """What a timed walk measured that wrote an array into a new file.
 
-    The seconds of `WalkResult` are those of the writes; then the seconds to create the
-    file and the dataset, to flush, to close both, and to have the system put the file on
-    storage (fsync).
+    Selections were written, and checksums are those of the bytes given to be written,
+    which were gathered outside the timed region.  A library may keep what it is given:
+    ``create_s`` to create file and dataset, ``flush_s`` to hand everything to the system,
+    ``close_s`` to close dataset and file, ``sync_s`` until the system has it on storage.
     """
 
     create_s: float
@@ -133,6 +134,11 @@ class NetCdfWalkResult(WalkResult):
 
     chunk_cache: tuple[int, int, float] | None
 
+class NetCdfWriteResult(WriteResult):
+    """The same by netCDF-C, and the cache in force: slots, bytes, w0; None without chunks."""
+
+    chunk_cache: tuple[int, int, float] | None
+
 @final
 class NetCdf:
     """A libnetcdf, bound at run time.  Raises `LibraryError`."""
@@ -156,12 +162,45 @@ class NetCdf:
         `cache` is the slots, bytes and preemption policy of the variable's chunk cache
         (nc_set_var_chunk_cache); None leaves netCDF-C's.  Values, and so checksums, are in
         the machine's byte order.  Raises `FileFormatError`, `DatasetNotFoundError`,
-        `UsageError`, `CorruptDataError`.
+        `UsageError`, `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
+        """
+    def write_walk(
+        self,
+        path: str,
+        variable: str,
+        dtype: str,
+        big_endian: bool,
+        shape: Sequence[int],
+        chunks: Sequence[int] | None,
+        filters: Sequence[tuple[int, Sequence[int]]],
+        cache: tuple[int, int, float] | None,
+        data: npt.NDArray[np.uint8],
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        *,
+        fill: bool = True,
+    ) -> NetCdfWriteResult:
+        """Create a netCDF-4 file at `path`, and write selection by selection with nc_put_vara.
+
+        Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose
+        groups are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
+        big-endian or little-endian; `data` are all elements in C order and in the
+        machine's byte order, as one row of bytes, which nobody may change meanwhile.
+        `chunks` None is contiguous.  `filters` are HDF5's numbers and cd_values, in the order
+        in which a chunk passes them when it is written.  `cache` is the slots, bytes
+        and preemption policy of the chunk cache; None leaves netCDF-C's.  Without `fill`,
+        what is never written holds anything (NC_NOFILL).
+
+        ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync,
+        ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:
+        `CannotWriteError` (also for a file that exists), `UsageError` for what netCDF-C
+        cannot make, `SelectionError`, `OutOfMemoryError`, `LibraryError` where it is too old.
         """
 
 @final
 class Walk:
-    """What a timed walk reads: selections, one after another.
+    """What a timed walk reads, or writes: selections, one after another.
 
     Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or
     with the dimensions of `order` from the slowest to the fastest, or at random, no

@@ -48,6 +48,10 @@ class OversizedChunkError(CorruptDataError):
     """A chunk that decodes to far more than it should; libhdf5 reads such chunks."""
 
 
+class CannotWriteError(ChunkwiseError, OSError):
+    """A file that cannot be written: read-only folder, full disk, quota."""
+
+
 class OutOfMemoryError(ChunkwiseError, MemoryError):
     """A selection or chunk larger than the memory there is."""
 

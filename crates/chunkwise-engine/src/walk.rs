@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
-use chunkwise_select::{ChunkGrid, Plan, Selected, Selection, Walk};
+use chunkwise_select::{Axis, ChunkGrid, Dims, Plan, SelectError, Selected, Selection, Walk};
 
 use crate::ReadError;
 use crate::scatter::{SharedResult, copy_strip};
@@ -123,6 +123,11 @@ pub fn gather<'a>(
     // The array is one chunk, of which the selection takes a part.
     let grid = ChunkGrid::new(shape, shape)?;
     let plan = Plan::new(&grid, selection)?;
+    for (dimension, (end, &size)) in ends(selection).into_iter().zip(shape).enumerate() {
+        if end > size {
+            return Err(SelectError::BeyondShape { end, dimension, size }.into());
+        }
+    }
     let result = SharedResult::new(out);
     let mut copied = Some(());
     for task in plan.tasks() {
@@ -132,9 +137,22 @@ pub fn gather<'a>(
             copied = copied.and(one);
         });
     }
-    copied.ok_or(ReadError::Select(chunkwise_select::SelectError::Overflow(
-        "elements of the data to be written",
-    )))
+    let overflow = SelectError::Overflow("elements of the data to be written");
+    copied.ok_or(ReadError::Select(overflow))
+}
+
+/// One past the last index selected, in each dimension.
+fn ends(selection: Selected<'_>) -> Dims {
+    match selection {
+        Selected::Hyperslab(slab) => {
+            let end = |axis: &Axis| match axis.len() {
+                0 => 0,
+                len => axis.index_of(len - 1) + 1,
+            };
+            slab.axes().iter().map(end).collect()
+        }
+        Selected::Union(union) => union.bounds().map(|(_, ends)| ends).unwrap_or_default(),
+    }
 }
 
 /// The loop of both: `work` fills or uses up the buffer and says how long that took.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chunkwise_engine::{ReadError, WalkBounds, gather, time_walk, time_writes};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, Selection, Walk};
+use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Selection, Walk};
 use proptest::prelude::*;
 
 const FREE: WalkBounds = WalkBounds { max_operations: u64::MAX, max_time: Duration::MAX };
@@ -80,4 +80,13 @@ fn data_of_another_shape_is_an_error() {
     assert!(gather(&[4, 5], &[0; 19], 1, &slab, &mut out).is_err());
     assert!(gather(&[20], &[0; 20], 1, &slab, &mut out).is_err());
     assert!(gather(&[4, 5], &[0; 20], 1, &slab, &mut out[..19]).is_err());
+}
+
+#[test]
+fn a_selection_beyond_the_array_is_an_error() {
+    // Its elements would be found in the data, in other rows.
+    let slab = Hyperslab::new(&[4, 6], &[0, 5], &[1, 1], &[1, 1], &[1, 1]).unwrap();
+    let beyond = SelectError::BeyondShape { end: 6, dimension: 1, size: 5 };
+    let error = gather(&[4, 5], &[0; 20], 1, &slab, &mut [0]).unwrap_err();
+    assert_eq!(error, ReadError::Select(beyond));
 }

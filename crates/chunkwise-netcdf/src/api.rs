@@ -1,8 +1,10 @@
 //! Which functions of netCDF-C are called, and with which signatures?
 //!
-//! Signatures are those of `netcdf.h`, the same since netCDF-C 4.1.
+//! Signatures are those of `netcdf.h`, the same since netCDF-C 4.1, or since the version
+//! that is named where functions came later.  What is not there is missed only by
+//! whoever calls it.
 
-use std::ffi::{CStr, c_char, c_float, c_int, c_void};
+use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
 
 use crate::NetCdfError;
 
@@ -10,6 +12,18 @@ use crate::NetCdfError;
 const NO_ERROR: c_int = 0;
 /// `NC_NOWRITE`
 pub(crate) const READ_ONLY: c_int = 0;
+/// `NC_NETCDF4 | NC_NOCLOBBER`
+pub(crate) const NEW_NETCDF4: c_int = 0x1000 | 0x4;
+/// `NC_CHUNKED` and `NC_CONTIGUOUS`
+pub(crate) const CHUNKED: c_int = 0;
+pub(crate) const CONTIGUOUS: c_int = 1;
+/// `NC_ENDIAN_LITTLE` and `NC_ENDIAN_BIG`
+pub(crate) const LITTLE_ENDIAN: c_int = 1;
+pub(crate) const BIG_ENDIAN: c_int = 2;
+/// `NC_EEXIST`
+pub(crate) const ALREADY_EXISTS: c_int = -35;
+/// `NC_ENOFILTER`
+pub(crate) const NO_SUCH_FILTER: c_int = -136;
 /// `NC_BYTE`: the first of the numbers and characters.
 pub(crate) const FIRST_PLAIN_TYPE: c_int = 1;
 /// `NC_UINT64`: the last of them; strings and the file's own types come after.
@@ -17,11 +31,13 @@ pub(crate) const LAST_PLAIN_TYPE: c_int = 11;
 /// `NC_MAX_NAME`, without the zero that ends a name.
 pub(crate) const LONGEST_NAME: usize = 256;
 
-/// Declare the functions of a library, looked up all at once.
+/// Declare functions of a library that came with one version, looked up all at once.
 macro_rules! functions {
     (
         $(#[$meta:meta])*
-        struct $name:ident { $(fn $function:ident($($arg:ty),* $(,)?) -> $ret:ty;)* }
+        struct $name:ident since $since:literal {
+            $(fn $function:ident($($arg:ty),* $(,)?) -> $ret:ty;)*
+        }
     ) => {
         $(#[$meta])*
         #[derive(Debug)]
@@ -45,13 +61,13 @@ macro_rules! functions {
                     let found = library.symbol(symbol);
                     if found.is_null() {
                         let path = library.path().to_string();
-                        return Err(crate::NetCdfError::Symbol { path, symbol });
+                        return Err(crate::NetCdfError::Symbol { path, symbol, since: $since });
                     }
                     Ok(found)
                 };
                 Ok(Self {
                     // SAFETY: the symbol of that name has that signature in every
-                    // netCDF-C from 4.1 on, and is never unloaded.
+                    // netCDF-C from that version on, and is never unloaded.
                     $($function: unsafe {
                         std::mem::transmute::<
                             *mut std::ffi::c_void,
@@ -72,7 +88,7 @@ functions! {
     /// Calling any of them is unsafe: ids must be those of files open in this very
     /// library, pointers must be valid for what the function does with them, and no
     /// other thread may be in the library (see [`crate::NetCdf::locked`]).
-    struct Api {
+    struct Api since "4.1" {
         fn nc_inq_libvers() -> *const c_char;
         fn nc_strerror(c_int) -> *const c_char;
         fn nc_open(*const c_char, c_int, *mut c_int) -> c_int;
@@ -88,6 +104,43 @@ functions! {
         fn nc_get_var_chunk_cache(c_int, c_int, *mut usize, *mut usize, *mut c_float) -> c_int;
         fn nc_get_vara(c_int, c_int, *const usize, *const usize, *mut c_void) -> c_int;
         fn nc_get_vars(c_int, c_int, *const usize, *const usize, *const isize, *mut c_void) -> c_int;
+    }
+}
+
+functions! {
+    /// What it takes to write.  The contract is that of [`Api`].
+    struct Writing since "4.1" {
+        fn nc_create(*const c_char, c_int, *mut c_int) -> c_int;
+        fn nc_def_grp(c_int, *const c_char, *mut c_int) -> c_int;
+        fn nc_def_dim(c_int, *const c_char, usize, *mut c_int) -> c_int;
+        fn nc_def_var(c_int, *const c_char, c_int, c_int, *const c_int, *mut c_int) -> c_int;
+        fn nc_def_var_chunking(c_int, c_int, c_int, *const usize) -> c_int;
+        fn nc_def_var_deflate(c_int, c_int, c_int, c_int, c_int) -> c_int;
+        fn nc_def_var_endian(c_int, c_int, c_int) -> c_int;
+        fn nc_def_var_fill(c_int, c_int, c_int, *const c_void) -> c_int;
+        fn nc_def_var_fletcher32(c_int, c_int, c_int) -> c_int;
+        fn nc_enddef(c_int) -> c_int;
+        fn nc_put_vara(c_int, c_int, *const usize, *const usize, *const c_void) -> c_int;
+        fn nc_put_vars(c_int, c_int, *const usize, *const usize, *const isize, *const c_void) -> c_int;
+        fn nc_sync(c_int) -> c_int;
+        fn nc_abort(c_int) -> c_int;
+    }
+}
+
+functions! {
+    /// What szip takes.  The contract is that of [`Api`].
+    struct Szip since "4.7.4" {
+        fn nc_def_var_szip(c_int, c_int, c_int, c_int) -> c_int;
+    }
+}
+
+functions! {
+    /// What filters without a function of their own take, and more than one filter: since
+    /// that version a variable may have several, and tells their order.  The contract is
+    /// that of [`Api`].
+    struct Filters since "4.8" {
+        fn nc_def_var_filter(c_int, c_int, c_uint, usize, *const c_uint) -> c_int;
+        fn nc_inq_var_filter_ids(c_int, c_int, *mut usize, *mut c_uint) -> c_int;
     }
 }
 

@@ -3,6 +3,9 @@
 use chunkwise_engine::ReadError;
 use thiserror::Error;
 
+/// Of a call that failed although more bytes could be written.
+const NOT_THE_SYSTEM: &str = "there is room: a filter may have failed";
+
 /// Why libnetcdf could not be bound, or what it was asked for could not be done.
 ///
 /// Whoever knows the file's and the variable's name adds them where they are missing.
@@ -17,12 +20,14 @@ pub enum NetCdfError {
         message: String,
     },
     /// A library that lacks a function.
-    #[error("{path} has no {symbol}: it is not netCDF-C 4.1 or later")]
+    #[error("{path} has no {symbol}: it is not netCDF-C {since} or later")]
     Symbol {
         /// The path.
         path: String,
         /// The function's name.
         symbol: &'static str,
+        /// The version that it came with.
+        since: &'static str,
     },
     /// A file that netCDF-C does not open.
     #[error("netCDF-C cannot open {file}: {message}")]
@@ -54,9 +59,9 @@ pub enum NetCdfError {
         /// The type's name in the file.
         type_name: String,
     },
-    /// A hyperslab that no single call of netCDF-C reads.
+    /// A hyperslab that no single call of netCDF-C reads or writes.
     #[error(
-        "the selection has {count} blocks of {block} elements in dimension {dimension}: netCDF-C reads one block, or single elements with a stride"
+        "the selection has {count} blocks of {block} elements in dimension {dimension}: netCDF-C takes one block, or single elements with a stride"
     )]
     Blocks {
         /// Dimension, slowest first.
@@ -78,6 +83,28 @@ pub enum NetCdfError {
         call: &'static str,
         /// What netCDF-C said.
         message: String,
+    },
+    /// A variable that netCDF-C cannot make, or that the data do not fit.
+    #[error("netCDF-C cannot make this variable: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// A file that cannot be created.
+    #[error("netCDF-C cannot create this file: {message}")]
+    Create {
+        /// What the system or netCDF-C said.
+        message: String,
+    },
+    /// A call that failed to write.
+    #[error("{call} failed: {message} ({})", .system.as_deref().unwrap_or(NOT_THE_SYSTEM))]
+    Write {
+        /// The function.
+        call: &'static str,
+        /// What was said.
+        message: String,
+        /// Why the system takes no more bytes, where it does not.
+        system: Option<String>,
     },
     /// A selection that does not fit the variable or the memory.
     #[error(transparent)]

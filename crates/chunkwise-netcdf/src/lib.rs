@@ -1,21 +1,28 @@
-//! How long does netCDF-C take to read a variable selection by selection?
+//! How long does netCDF-C take to read, or to write, a variable selection by selection?
 //!
 //! netCDF-C (libnetcdf) is bound at run time: nothing is linked, and which libnetcdf is
 //! measured is said by its path ([`NetCdf::open`]).  It reads netCDF-4 (HDF5) files
-//! through the libhdf5 that it was built with, and netCDF-3 files itself.
+//! through the libhdf5 that it was built with, and netCDF-3 files itself.  Written are
+//! netCDF-4 files.
 //!
-//! `nc_get_vara` gives values in the byte order of this machine, whichever the file has:
-//! bytes and checksums can be compared with those of a reader that gives elements as
-//! they are stored only where the two orders are the same.
+//! `nc_get_vara` and `nc_put_vara` give and take values in the byte order of this machine,
+//! whichever the file has: bytes and checksums can be compared with those of a driver
+//! whose elements are as they are stored only where the two orders are the same.
 
 mod api;
+mod definition;
 mod error;
 mod library;
+mod new_variable;
+mod request;
 #[cfg(test)]
 mod tests;
 mod timed;
 mod variable;
+mod writing;
 
 pub use error::NetCdfError;
 pub use library::NetCdf;
+pub use new_variable::{Filter, NewVariable, Number};
 pub use variable::{ChunkCache, OpenVariable};
+pub use writing::Written;

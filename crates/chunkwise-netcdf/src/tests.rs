@@ -8,6 +8,7 @@
     reason = "each call takes ids that the calls before gave and pointers that live through it"
 )]
 
+mod put;
 mod writing;
 
 use std::ffi::{CString, c_int};
@@ -316,9 +317,7 @@ fn other_types_are_refused_by_name() {
         let scratch = Scratch::new();
         let path = scratch.path("types.nc");
         let file = NewFile::create(&library, &path, NETCDF4);
-        let opaque = file.made(|calls, id| unsafe {
-            (calls.nc_def_opaque)(file.id, 5, c"five_bytes".as_ptr(), id)
-        });
+        let opaque = file.opaque("five_bytes");
         file.variable(file.id, "text", NC_STRING, &[]);
         file.variable(file.id, "own", opaque, &[]);
         drop(file);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chunkwise_select::Dims;
 
 use crate::api::{Api, FIRST_PLAIN_TYPE, LAST_PLAIN_TYPE, LONGEST_NAME, READ_ONLY};
+use crate::request::Place;
 use crate::{NetCdf, NetCdfError};
 
 /// What netCDF-C puts before the HDF5 name of a variable that is called as a dimension
@@ -48,9 +49,7 @@ pub struct OpenVariable {
 /// What is found out when a variable is opened.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// The id of its group (the file's own for the root group).
-    pub(crate) group: c_int,
-    pub(crate) id: c_int,
+    pub(crate) place: Place,
     pub(crate) shape: Dims,
     pub(crate) element_size: usize,
     cache: Option<ChunkCache>,
@@ -174,13 +173,23 @@ unsafe fn look_up(
             let status = (api.nc_set_var_chunk_cache)(group, id, nbytes, nslots, w0);
             api.checked("nc_set_var_chunk_cache", status)?;
         }
-        let mut found = ChunkCache { nbytes: 0, nslots: 0, w0: 0.0 };
-        let ChunkCache { nbytes, nslots, w0 } = &mut found;
-        let status = (api.nc_get_var_chunk_cache)(group, id, nbytes, nslots, w0);
-        // The one way to fail here is a file without chunks.
-        let cache = api.outcome(status).is_ok().then_some(found);
-        Ok(Facts { group, id, shape, element_size, cache })
+        let place = Place { group, id };
+        Ok(Facts { place, shape, element_size, cache: cache_of(api, place) })
     }
+}
+
+/// The chunk cache of a variable; None in a netCDF-3 file.
+///
+/// # Safety
+/// The variable's file must be open, and the lock must be held.
+pub(crate) unsafe fn cache_of(api: &Api, variable: Place) -> Option<ChunkCache> {
+    let mut found = ChunkCache { nbytes: 0, nslots: 0, w0: 0.0 };
+    let ChunkCache { nbytes, nslots, w0 } = &mut found;
+    // SAFETY: the caller's contract; pointers to what the call writes.
+    let status =
+        unsafe { (api.nc_get_var_chunk_cache)(variable.group, variable.id, nbytes, nslots, w0) };
+    // The one way to fail here is a file without chunks.
+    api.outcome(status).is_ok().then_some(found)
 }
 
 /// The ids of a variable's group and of the variable itself, or why there are none.

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use chunkwise_netcdf::{ChunkCache, NetCdf, NetCdfError};
+use chunkwise_engine::ReadError;
+use chunkwise_netcdf::{ChunkCache, Filter, NetCdf, NetCdfError, NewVariable, Number};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::raise;
-use crate::walk::{PyWalk, bounds, record_to_dict};
+use crate::walk::{PyWalk, bounds, record_to_dict, write_record_to_dict};
+
+/// Slots, bytes and w0, as Python has a chunk cache.
+type Cache = (usize, usize, f32);
 
 /// One libnetcdf, bound (see `_native.pyi`).
 #[pyclass(name = "NetCdf", module = "chunkwise._native", frozen)]
@@ -21,9 +26,13 @@ fn error(py: Python<'_>, label: &str, error: &NetCdfError) -> PyErr {
         NetCdfError::Library { .. } | NetCdfError::Symbol { .. } => "LibraryError",
         NetCdfError::File { .. } => "FileFormatError",
         NetCdfError::Variable { .. } => "DatasetNotFoundError",
-        NetCdfError::Type { .. } | NetCdfError::Blocks { .. } | NetCdfError::Union(_) => {
-            "UsageError"
-        }
+        NetCdfError::Type { .. }
+        | NetCdfError::Blocks { .. }
+        | NetCdfError::Union(_)
+        | NetCdfError::Refused { .. } => "UsageError",
+        NetCdfError::Create { .. } | NetCdfError::Write { .. } => "CannotWriteError",
+        NetCdfError::Read(ReadError::Select(_)) => "SelectionError",
+        NetCdfError::Read(ReadError::Memory(_)) => "OutOfMemoryError",
         NetCdfError::Call { .. } | NetCdfError::Read(_) => "CorruptDataError",
     };
     raise(py, class, format!("{label}: {error}"))
@@ -55,13 +64,13 @@ impl PyNetCdf {
         py: Python<'py>,
         file: &str,
         variable: &str,
-        cache: Option<(usize, usize, f32)>,
+        cache: Option<Cache>,
         walk: &PyWalk,
         max_operations: u64,
         max_seconds: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let bounds = bounds(max_operations, max_seconds);
-        let cache = cache.map(|(nslots, nbytes, w0)| ChunkCache { nbytes, nslots, w0 });
+        let cache = cache.map(from_tuple);
         let outcome = py.detach(|| {
             let open = self.library.open_variable(file, variable, cache)?;
             Ok((open.walk(&walk.walk, bounds)?, open.chunk_cache()))
@@ -69,8 +78,67 @@ impl PyNetCdf {
         let label = format!("{file}: variable {variable}");
         let (record, found) = outcome.map_err(|wrong| error(py, &label, &wrong))?;
         let dict = record_to_dict(py, &record)?;
-        let found = found.map(|cache| (cache.nslots, cache.nbytes, cache.w0));
-        dict.set_item("chunk_cache", found)?;
+        dict.set_item("chunk_cache", found.map(to_tuple))?;
         Ok(dict)
     }
+
+    /// Create a file, and write selection by selection with `nc_put_vara` and
+    /// `nc_put_vars`.
+    #[pyo3(signature = (
+        path, variable, dtype, big_endian, shape, chunks, filters, cache, data, walk,
+        max_operations, max_seconds, *, fill = true
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn write_walk<'py>(
+        &self,
+        py: Python<'py>,
+        path: String,
+        variable: String,
+        dtype: &str,
+        big_endian: bool,
+        shape: Vec<u64>,
+        chunks: Option<Vec<u64>>,
+        filters: Vec<(u32, Vec<u32>)>,
+        cache: Option<Cache>,
+        data: PyReadonlyArray1<'py, u8>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+        fill: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let label = format!("{path}: variable {variable}");
+        let number = Number::named(dtype).ok_or_else(|| {
+            let usage = "netCDF-C stores i1, i2, i4, i8, u1, u2, u4, u8, f4 and f8";
+            raise(py, "UsageError", format!("{label}: type {dtype}: {usage}"))
+        })?;
+        let filters = filters.into_iter().map(|(id, cd_values)| Filter { id, cd_values });
+        let new = NewVariable {
+            file: path,
+            name: variable,
+            shape,
+            number,
+            big_endian,
+            chunk: chunks,
+            filters: filters.collect(),
+            cache: cache.map(from_tuple),
+            fill,
+        };
+        let bounds = bounds(max_operations, max_seconds);
+        let data = data.as_slice().map_err(|_| {
+            raise(py, "UsageError", format!("{label}: the array of data is not contiguous"))
+        })?;
+        let outcome = py.detach(|| self.library.write(&new, data, &walk.walk, bounds));
+        let written = outcome.map_err(|wrong| error(py, &label, &wrong))?;
+        let dict = write_record_to_dict(py, &written.record)?;
+        dict.set_item("chunk_cache", written.chunk_cache.map(to_tuple))?;
+        Ok(dict)
+    }
+}
+
+fn from_tuple((nslots, nbytes, w0): Cache) -> ChunkCache {
+    ChunkCache { nbytes, nslots, w0 }
+}
+
+fn to_tuple(cache: ChunkCache) -> Cache {
+    (cache.nslots, cache.nbytes, cache.w0)
 }

@@ -46,7 +46,7 @@ pub fn write_record_to_dict<'py>(
     Ok(dict)
 }
 
-/// What a timed walk reads (see `_native.pyi`).
+/// What a timed walk reads, or writes (see `_native.pyi`).
 #[pyclass(name = "Walk", module = "chunkwise._native", frozen)]
 pub struct PyWalk {
     pub walk: Walk,

@@ -6,9 +6,9 @@ The same name, seed and shape always give the same values, on any machine and in
 whatever chunks or with whatever filters they are stored.
 """
 
+from chunkwise.errors import CannotWriteError
 from chunkwise.sample.registry import SAMPLES, find
 from chunkwise.sample.spec import Sample
-from chunkwise.sample.target import CannotWriteError
 from chunkwise.sample.writing import Written, write
 
 __all__ = ["SAMPLES", "CannotWriteError", "Sample", "Written", "find", "write"]

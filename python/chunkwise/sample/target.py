@@ -15,11 +15,7 @@ from pathlib import Path
 
 import h5py
 
-from chunkwise.errors import ChunkwiseError, UsageError
-
-
-class CannotWriteError(ChunkwiseError, OSError):
-    """A file that cannot be written: read-only folder, full disk, quota."""
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 
 
 @contextlib.contextmanager

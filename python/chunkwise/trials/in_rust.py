@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from chunkwise import _native
 from chunkwise.advise.readers import NETCDF_C
 from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline
 from chunkwise.trials.drivers import Cache, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 
@@ -85,8 +87,32 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
 def write_netcdf4(
     trial: Trial, walk: _native.Walk, path: str
 ) -> tuple[_native.WriteResult, Cache]:
-    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's."""
-    raise UsageError(f"netcdf4 does not write yet: {trial.file}, {walk.operations}, {path}")
+    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's.
+
+    Raises
+    ------
+    UsageError
+        netCDF-C is not installed, the elements are not numbers, or netCDF-C cannot store
+        them so.
+    """
+    _check_numbers(trial)
+    dtype = np.dtype(trial.dtype)
+    pipeline = Pipeline.parse(trial.filters)
+    result = _native.NetCdf(netcdf_library()).write_walk(
+        path,
+        trial.dataset,
+        dtype.str[1:],
+        dtype.byteorder == ">" if dtype.itemsize > 1 else sys.byteorder == "big",
+        trial.shape,
+        trial.chunks,
+        [(one.filter_id, one.cd_values) for one in pipeline.filters],
+        netcdf_cache(trial),
+        elements(trial, native=True),
+        walk,
+        walk.operations,
+        trial.max_seconds,
+    )
+    return result, result["chunk_cache"] or (None, None, None)
 
 
 def _check_numbers(trial: Trial) -> None:

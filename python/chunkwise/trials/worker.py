@@ -21,7 +21,13 @@ from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache
-from chunkwise.trials.drivers import DRIVERS, Opened, check_driver, library_of
+from chunkwise.trials.drivers import (
+    DRIVERS,
+    Opened,
+    check_driver,
+    library_of,
+    netcdf_library,
+)
 from chunkwise.trials.extrapolate import total_seconds
 from chunkwise.trials.trial import Trial
 
@@ -128,8 +134,8 @@ def _write(trial: Trial) -> dict[str, Any]:
         "file_nbytes": file_nbytes,
         "cpu_s": cpu_s,
         **_cache(cache),
-        "checksums": result["checksums"] if trial.comparable else {},
-        "environment": environment.describe(),
+        "checksums": result["checksums"] if _comparable(trial) else {},
+        "environment": _versions_of_writer(trial),
     }
 
 
@@ -142,7 +148,9 @@ def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
         They differ.
     """
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
-    properties = {"cache_nbytes": cache, "native_type": trial.native_type}
+    # As it was given: netCDF-C takes values in this machine's byte order.
+    native = trial.native_type or trial.driver == "netcdf4"
+    properties = {"cache_nbytes": cache, "native_type": native}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
     operations = written["operations"]
@@ -196,6 +204,16 @@ def _versions(opened: Opened) -> dict[str, str | int]:
     return {**environment.describe(hdf5), **opened.versions}
 
 
+def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
+    """Return the machine and the versions of what wrote."""
+    if trial.driver != "netcdf4":
+        return environment.describe(".".join(map(str, library_of(trial).version)))
+    netcdf = _native.NetCdf(netcdf_library())
+    hdf5 = _native.Library.from_path(netcdf.path)
+    described = environment.describe(".".join(map(str, hdf5.version)))
+    return {**described, "netcdf": netcdf.version}
+
+
 def _cache(cache: tuple[int | None, int | None, float | None]) -> dict[str, Any]:
     names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
     return dict(zip(names, cache, strict=True))
@@ -227,6 +245,10 @@ def main() -> None:
         where = f"{trial.file}, {trial.dataset}"
         values = {"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"}
     json.dump(values, sys.stdout)
+    sys.stdout.flush()
+    # Without the libraries' own ends: one that could not write its file may crash in there,
+    # and there is nothing left to be done.
+    os._exit(0)
 
 
 if __name__ == "__main__":

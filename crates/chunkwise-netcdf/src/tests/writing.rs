@@ -1,27 +1,18 @@
 //! With which libraries, and into which files, do the tests write?
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::NetCdf;
-use crate::api::functions;
+use crate::api::{Writing, functions};
 use chunkwise_loader::Loaded;
 
 functions! {
     /// What only tests need.
-    struct Writing {
-        fn nc_create(*const c_char, c_int, *mut c_int) -> c_int;
-        fn nc_def_grp(c_int, *const c_char, *mut c_int) -> c_int;
-        fn nc_def_dim(c_int, *const c_char, usize, *mut c_int) -> c_int;
+    struct Opaque since "4.1" {
         fn nc_def_opaque(c_int, usize, *const c_char, *mut c_int) -> c_int;
-        fn nc_def_var(c_int, *const c_char, c_int, c_int, *const c_int, *mut c_int) -> c_int;
-        fn nc_def_var_chunking(c_int, c_int, c_int, *const usize) -> c_int;
-        fn nc_def_var_deflate(c_int, c_int, c_int, c_int, c_int) -> c_int;
-        fn nc_def_var_endian(c_int, c_int, c_int) -> c_int;
-        fn nc_enddef(c_int) -> c_int;
-        fn nc_put_vara(c_int, c_int, *const usize, *const usize, *const c_void) -> c_int;
     }
 }
 
@@ -78,16 +69,13 @@ impl Drop for Scratch {
 /// A file being written by the library under test; closed when dropped.
 pub(super) struct NewFile<'a> {
     library: &'a NetCdf,
-    calls: Writing,
+    calls: &'a Writing,
     pub(super) id: c_int,
 }
 
 impl<'a> NewFile<'a> {
     pub(super) fn create(library: &'a NetCdf, path: &str, mode: c_int) -> Self {
-        let loaded = Loaded::open(library.path()).unwrap();
-        // SAFETY: it is netCDF-C.
-        let calls = unsafe { Writing::resolve(&loaded).unwrap() };
-        let mut file = Self { library, calls, id: 0 };
+        let mut file = Self { library, calls: library.writing.as_ref().unwrap(), id: 0 };
         let path = CString::new(path).unwrap();
         file.id = file.made(|calls, id| unsafe { (calls.nc_create)(path.as_ptr(), mode, id) });
         file
@@ -101,13 +89,22 @@ impl<'a> NewFile<'a> {
     }
 
     pub(super) fn done(&self, call: impl FnOnce(&Writing) -> c_int) {
-        let outcome = self.library.locked(|api| api.outcome(call(&self.calls)));
+        let outcome = self.library.locked(|api| api.outcome(call(self.calls)));
         assert_eq!(outcome, Ok(()));
     }
 
     pub(super) fn group(&self, parent: c_int, name: &str) -> c_int {
         let name = CString::new(name).unwrap();
         self.made(|calls, id| unsafe { (calls.nc_def_grp)(parent, name.as_ptr(), id) })
+    }
+
+    /// An opaque type of five bytes.
+    pub(super) fn opaque(&self, name: &str) -> c_int {
+        let loaded = Loaded::open(self.library.path()).unwrap();
+        // SAFETY: it is netCDF-C.
+        let calls = unsafe { Opaque::resolve(&loaded).unwrap() };
+        let name = CString::new(name).unwrap();
+        self.made(|_, id| unsafe { (calls.nc_def_opaque)(self.id, 5, name.as_ptr(), id) })
     }
 
     /// The dimensions `d0`, `d1`, ... of these lengths; zero is unlimited.
