@@ -7,11 +7,22 @@ looked at on its own, so an array of any size costs a few sums.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+
+def line(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Return the block that reaches along one dimension, at one index of the others."""
+    return tuple(n if i == axis else 1 for i, n in enumerate(shape))
+
+
+def plane(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Return the block of one index of a dimension, and all of the others."""
+    return tuple(1 if i == axis else n for i, n in enumerate(shape))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from chunkwise.advise.geometry import Walk
+from chunkwise.advise.geometry import Walk, line, plane
 
 # Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
 CHUNK_NBYTES = 1 << 20
@@ -84,12 +84,11 @@ def chunks_for_cache(
     needed_nbytes : int
         The larger of the two: more than `cache_nbytes` if no shape fits.
     """
-    line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
-    plane = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    both = (line(shape, axis), plane(shape, axis))
     limit, found = CHUNK_NBYTES, []
     while limit >= SMALLEST_CHUNK_NBYTES:
         chunks = balanced_chunks(shape, itemsize, axis, limit)
-        needed = max(working_set(shape, b, chunks, itemsize) for b in (line, plane))
+        needed = max(working_set(shape, b, chunks, itemsize) for b in both)
         if needed <= cache_nbytes:
             return chunks, needed
         found.append((chunks, needed))

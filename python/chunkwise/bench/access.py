@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from chunkwise import _native, grammar
+from chunkwise.advise.geometry import line, plane
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.objects import printable
 from chunkwise.trials.pattern import Access, Hyperslab, Union, is_union
@@ -110,7 +111,7 @@ def _blocks(
             f"0 to {len(shape) - 1}"
         )
     along = kind == "line"
-    block = tuple(n if (i == number) == along else 1 for i, n in enumerate(shape))
+    block = line(shape, number) if along else plane(shape, number)
     return Access(name or what, block)
 
 
@@ -232,13 +233,13 @@ def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:
     """
     axis = next((i for i, n in enumerate(shape) if n > 1), len(shape) - 1)
     step = (*shape[:axis], 1, *shape[axis + 1 :])
-    line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+    column = line(shape, axis)
     everything = Access("all", whole(shape, itemsize))
     if math.prod(shape[axis + 1 :]) == 1:
         part = tuple(max(1, n // 100) if i == axis else 1 for i, n in enumerate(shape))
         middle = Access("part", part)
     else:
-        middle = Access("line", line)
+        middle = Access("line", column)
     kept: list[Access] = []
     for access in (Access("step", step), middle, everything):
         if access.block not in [earlier.block for earlier in kept]:

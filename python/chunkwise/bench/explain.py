@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chunkwise.advise.geometry import Walk
+from chunkwise.advise.geometry import Walk, plane
 from chunkwise.advise.layout import (
     FEWEST_SLOTS,
     chunks_for_cache,
@@ -395,7 +395,7 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     after = Walk(target.shape, block, chunks)
     if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
         return Advice(why)
-    across = tuple(1 if i == axis else n for i, n in enumerate(target.shape))
+    across = plane(target.shape, axis)
     plane_before = Walk(target.shape, across, target.chunks).chunks_per_operation
     plane_after = Walk(target.shape, across, chunks).chunks_per_operation
     size = math.prod(chunks) * target.itemsize

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.chunk_cache import Kept, Read, kept
-from chunkwise.advise.geometry import Walk
+from chunkwise.advise.geometry import Walk, line, plane
 from chunkwise.advise.readers import Reader
 from chunkwise.inspect.facts import DatasetFacts, PatternFacts, Survival
 
@@ -66,16 +66,6 @@ def row(facts: DatasetFacts) -> Block:
         piece = max(1, PIECE_NBYTES // facts.itemsize)
         return tuple(min(n, piece) for n in shape)
     return line(shape, axes[-1])
-
-
-def line(shape: Block, axis: int) -> Block:
-    """Give the block that reaches along one dimension."""
-    return tuple(n if d == axis else 1 for d, n in enumerate(shape))
-
-
-def plane(shape: Block, axis: int) -> Block:
-    """Give the block that reaches along all dimensions but one."""
-    return tuple(1 if d == axis else n for d, n in enumerate(shape))
 
 
 def survival(

@@ -9,7 +9,7 @@ from typing import Final
 import h5py
 
 from chunkwise.advise.fix import Fix
-from chunkwise.advise.geometry import Walk
+from chunkwise.advise.geometry import Walk, plane
 from chunkwise.advise.layout import hash_slots, line_axis
 from chunkwise.advise.readers import NETCDF_C, Reader, this_process
 from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
@@ -19,7 +19,7 @@ from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspect.findings.chunks import offered_chunks
 from chunkwise.inspect.findings.papers import COMPRESSED
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
-from chunkwise.inspect.patterns import Block, blocks, decoding_speed, plane, row, survival
+from chunkwise.inspect.patterns import Block, blocks, decoding_speed, row, survival
 from chunkwise.words import format_seconds
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.

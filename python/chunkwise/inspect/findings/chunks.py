@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.fix import Fix
-from chunkwise.advise.geometry import Walk
+from chunkwise.advise.geometry import Walk, line, plane
 from chunkwise.advise.layout import (
     CHUNK_NBYTES,
     SMALLEST_CHUNK_NBYTES,
@@ -122,11 +122,11 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     if not steps or (_array_nbytes(subject) < SMALL_DATASET_NBYTES and smallness is None):
         return None
     axis = max(steps, key=lambda i: shape[i])
-    line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+    along = line(shape, axis)
     asked = shape[axis] * subject.facts.itemsize
-    decoded = _touched_nbytes(subject, line, chunks.shape)
+    decoded = _touched_nbytes(subject, along, chunks.shape)
     offered = offered_chunks(subject, axis)
-    after = _touched_nbytes(subject, line, offered)
+    after = _touched_nbytes(subject, along, offered)
     fewer = -(-shape[axis] // offered[axis])
     # What is given to series is taken from those who read step by step.
     now, then = (
@@ -160,7 +160,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         },
         source=f"{NETCDF4}, section 4.1.2; netCDF-C's default (nc_def_var_chunking)",
         fixes=_rechunk(subject, offered),
-        waste_nbytes=max(_decoded_again(subject, chunks, line), decoded - asked),
+        waste_nbytes=max(_decoded_again(subject, chunks, along), decoded - asked),
     )
 
 
@@ -312,7 +312,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         return None
     shape = _shape(subject)
     axis = next((i for i, n in enumerate(shape) if n > 1), 0)
-    plane = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    across = plane(shape, axis)
     # The parts that are wanted may be anything: not as small as lines in a cache must be.
     offered = balanced_chunks(shape, subject.facts.itemsize, axis)
     if offered == chunks.shape:  # one element is as large
@@ -336,7 +336,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         source=f"{NETCDF4}, section 5.1.2, guidelines 2 and 3",
         fixes=_rechunk(subject, offered),
         waste_nbytes=max(
-            _decoded_again(subject, chunks, plane), chunks.nbytes - subject.facts.itemsize
+            _decoded_again(subject, chunks, across), chunks.nbytes - subject.facts.itemsize
         ),
     )
 

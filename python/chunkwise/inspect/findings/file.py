@@ -95,7 +95,8 @@ def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
         summary=(
             f"The file's metadata ({format_size(found.nbytes)}: names, types, where the chunks "
             f"are) lies in {found.extents:,} places spread over {format_size(found.span_nbytes)}: "
-            "as many seeks of a disk, or requests to a server, before the data can be read."
+            "as many seeks of a disk, or up to as many requests to a server, before the data "
+            "can be read."
         ),
         evidence={
             "metadata_nbytes": found.nbytes,
