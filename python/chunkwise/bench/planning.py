@@ -78,6 +78,11 @@ class Plan:
         """Whether a page buffer is asked for, for which files need paged file space."""
         return any("page_buffer_nbytes" in p.parameters for p in self.planned)
 
+    @property
+    def least_s(self) -> float:
+        """Seconds that measuring each combination once takes, about, at the least."""
+        return len(self.planned) * (OVERHEAD_S + _LEAST_S)
+
     def cells(self, made: Prepared, repeat: int, seconds: float) -> list[tuple[Planned, Trial]]:
         """Make the trials.
 

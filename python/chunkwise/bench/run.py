@@ -24,6 +24,7 @@ from chunkwise.bench.target import look
 from chunkwise.bench.variants import SAMPLE_NBYTES, Prepared, prepared
 from chunkwise.errors import UsageError
 from chunkwise.trials.pagecache import warm
+from chunkwise.words import format_seconds
 
 DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
@@ -101,6 +102,13 @@ def run(
         # Whatever is refused is refused before anything is written.
         plan = spell_out(original, space)
         check(original, plan)
+        if progress and plan.least_s > seconds:
+            text = (
+                f"{len(plan.planned):,} combinations, each measured once, take about "
+                f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
+                f"{seconds:g} s"
+            )
+            progress(Step(text, warning=True))
         reading, writing = plan.variants("read"), plan.variants("write")
         making = prepared(
             original, reading, writing, sample_nbytes, scratch, say, plan.wants_pages

@@ -39,12 +39,15 @@ class Step:
         Trials that are done, and that there will be; 0 before the first.
     left_s : float or None
         Seconds until the end, about; None where nobody knows yet.
+    warning : bool
+        Whether it is something that the user should know before the end.
     """
 
     text: str
     done: int = 0
     total: int = 0
     left_s: float | None = None
+    warning: bool = False
 
 
 class Schedule:

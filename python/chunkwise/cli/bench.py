@@ -201,7 +201,9 @@ def command(
 
         def progress(step: Step) -> None:
             end.check()
-            if show is not None:
+            if step.warning:
+                click.echo(f"chunkwise: {step.text}", err=True)
+            elif show is not None:
                 show(step)
 
         results = bench.run(
