@@ -7,8 +7,11 @@ variant).  Values are text, as in the grammar of the command line and of TOML fi
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
@@ -102,6 +105,15 @@ def _cache_nbytes(text: str) -> int:
     return nbytes
 
 
+def _conversion_nbytes(text: str) -> int:
+    nbytes = parse_size(text)
+    if nbytes < 1:
+        raise UsageError(
+            "a conversion buffer of 0 bytes converts nothing: give a size such as 1MiB"
+        )
+    return nbytes
+
+
 def _w0(text: str) -> float:
     try:
         value = float(text)
@@ -172,6 +184,14 @@ def _same(text: str) -> str:
     return text
 
 
+def _library(text: str) -> str:
+    """Give the whole path: a bare name would be searched for elsewhere, by dlopen or exec."""
+    path = Path(text).expanduser()
+    found = shutil.which(text) if os.sep not in text and not path.exists() else None
+    # A link is kept: it is what makes a virtual environment of a Python.
+    return str(Path(found or path).absolute())
+
+
 # In the order in which combinations are spelled out: the last one changes fastest.
 AXES: Final[dict[str, Axis]] = {
     axis.name: axis
@@ -189,7 +209,7 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis("driver", "driver", "h5py", _same, _same, _ALL, _BOTH, "who reads or writes"),
         Axis(
-            "libhdf5", "libhdf5", DEFAULT, _same, _same, _ALL, _BOTH,
+            "libhdf5", "libhdf5", DEFAULT, _library, _same, _ALL, _BOTH,
             "the library: a libhdf5.so, or a Python with an h5py of its own",
         ),
         Axis(
@@ -213,7 +233,7 @@ AXES: Final[dict[str, Axis]] = {
             "the sieve buffer (H5Pset_sieve_buf_size)",
         ),
         Axis(
-            "conversion", "conversion_nbytes", DEFAULT, parse_size, _sized("conversion"),
+            "conversion", "conversion_nbytes", DEFAULT, _conversion_nbytes, _sized("conversion"),
             frozenset({"libhdf5"}), _BOTH, "the type conversion buffer (H5Pset_buffer)",
         ),
         Axis(

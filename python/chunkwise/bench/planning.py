@@ -164,12 +164,17 @@ def spell_out(target: Target, space: Space) -> Plan:
             for name, axis in AXES.items()
             if axis.field is not None
         }
-        parameters = {k: v for k, v in parameters.items() if v not in (None, False, "warm")}
+        parameters = {k: v for k, v in parameters.items() if not _is_default(v)}
         one = Planned(point, accesses[point["access"]], variant, parameters)
         # Two texts may mean one thing: 'stored' and the shape that it stands for.
         key = (one.access, variant, tuple(parameters.items()))
         planned.setdefault(key, one)
     return Plan(tuple(planned.values()))
+
+
+def _is_default(value: Any) -> bool:
+    """Whether a field of `Trial` has this value anyway; a size or a w0 of 0 it has not."""
+    return value is None or value is False or value == "warm"
 
 
 def check(target: Target, plan: Plan) -> None:

@@ -28,6 +28,8 @@ from chunkwise.words import format_seconds
 
 DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
+# Eleven days: what systems let a process wait for another is bounded.
+MOST_SECONDS = 1e6
 # What a plain `chunkwise bench` compares.
 DEFAULT_DRIVERS = ("h5py", "chunkwise-py")
 
@@ -91,6 +93,7 @@ def run(
         raise UsageError(f"repeat is {repeat}: measure at least once")
     if not seconds > 0:
         raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
+    seconds = min(seconds, MOST_SECONDS)
     space = _with_drivers(space or Space())
     original = look(file, dataset)
 

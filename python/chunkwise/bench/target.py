@@ -72,6 +72,8 @@ class Target:
         Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
     paged : bool
         Whether the file has paged file space, as a page buffer needs.
+    maxshape : tuple of int or None, or None
+        How far each dimension may grow, None without end; None where none may.
     """
 
     file: str
@@ -92,6 +94,7 @@ class Target:
     native_order: bool = True
     is_number: bool = True
     paged: bool = False
+    maxshape: tuple[int | None, ...] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -158,6 +161,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
             paged=found.file.id.get_create_plist().get_file_space_strategy()[0]
             == h5f.FSPACE_STRATEGY_PAGE,
+            maxshape=None if found.maxshape == found.shape else found.maxshape,
         )
 
 

@@ -129,8 +129,8 @@ def _shape(target: Target, text: str) -> tuple[int, ...] | None:
             f"chunks of {text} have {len(shape)} dimensions, but {target.where} has "
             f"{len(target.shape)} (shape {format_shape(target.shape)})"
         )
-    too_long = [n for n, c in zip(target.shape, shape, strict=True) if c > n]
-    if too_long:
+    most = target.maxshape or target.shape
+    if any(n is not None and c > n for n, c in zip(most, shape, strict=True)):
         raise UsageError(
             f"chunks of {text} are larger than {target.where} (shape {format_shape(target.shape)})"
         )
@@ -311,7 +311,9 @@ def _create(
         dcpl.set_layout(h5d.CONTIGUOUS)
         space = h5s.create_simple(shape)
     else:
-        dcpl.set_chunk(tuple(map(min, variant.chunks, shape)))
+        # In a sample, chunks that are longer than it would be mostly empty.
+        longest = variant.chunks[0] if rows is None else min(variant.chunks[0], len(rows))
+        dcpl.set_chunk((longest, *variant.chunks[1:]))
         Pipeline.parse(variant.filters).apply(dcpl)
         largest = tuple(
             h5s.UNLIMITED if most is None else most for most in (like.maxshape or shape)

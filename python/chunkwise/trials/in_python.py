@@ -74,7 +74,8 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()
         dtype = like.dtype
-    array = elements(trial).view(dtype).reshape(trial.shape)
+    # Of elements that are arrays, NumPy makes further dimensions.
+    array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
     fcpl, fapl, dapl = (
         h5p.create(kind) for kind in (h5p.FILE_CREATE, h5p.FILE_ACCESS, h5p.DATASET_ACCESS)
     )

@@ -186,7 +186,8 @@ class Trial:
     def properties(self) -> dict[str, Any]:
         """The properties of libhdf5 that are not left as they are."""
         named = {name: getattr(self, name) for name in PROPERTIES}
-        return {name: value for name, value in named.items() if value not in (None, False)}
+        # A size or a w0 of 0 equals False, and is asked for all the same.
+        return {k: value for k, value in named.items() if value is not None and value is not False}
 
     def to_json(self) -> dict[str, Any]:
         """Return the trial as plain JSON values."""

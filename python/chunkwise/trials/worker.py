@@ -14,7 +14,7 @@ import signal
 import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from chunkwise import _native
 from chunkwise.advise.geometry import Walk
@@ -126,7 +126,7 @@ def _write(trial: Trial) -> dict[str, Any]:
     figures = _figures(trial, result)
     # What was put off until the flush belongs to the writes, in their proportion.
     scale = result["total_operations"] / max(1, result["operations"])
-    figures["total_s"] += scale * (result["flush_s"] + result["close_s"])
+    figures["total_s"] += result["create_s"] + scale * (result["flush_s"] + result["close_s"])
     phases = {name: result[name] for name in ("create_s", "flush_s", "close_s", "sync_s")}
     return {
         **figures,
@@ -199,19 +199,20 @@ def _comparable(trial: Trial) -> bool:
 
 def _versions(opened: Opened) -> dict[str, str | int]:
     """Return the machine and the versions of what took part."""
-    library = opened.library
-    hdf5 = None if library is None else ".".join(map(str, library.version))
-    return {**environment.describe(hdf5), **opened.versions}
+    return {**environment.describe(_version_of(opened.library)), **opened.versions}
+
+
+def _version_of(library: _native.Library | None) -> str | None:
+    return None if library is None else ".".join(map(str, library.version))
 
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
     if trial.driver != "netcdf4":
-        return environment.describe(".".join(map(str, library_of(trial).version)))
+        return environment.describe(_version_of(library_of(trial)))
     netcdf = _native.NetCdf(netcdf_library())
-    hdf5 = _native.Library.from_path(netcdf.path)
-    described = environment.describe(".".join(map(str, hdf5.version)))
-    return {**described, "netcdf": netcdf.version}
+    below = _native.Library.from_path(netcdf.path)
+    return {**environment.describe(_version_of(below)), "netcdf": netcdf.version}
 
 
 def _cache(cache: tuple[int | None, int | None, float | None]) -> dict[str, Any]:
@@ -238,16 +239,22 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, trial.timeout_s + 5.0)
     try:
-        values = measure(trial)
+        _answer(measure(trial))
     except ChunkwiseError as wrong:
-        values = {"status": "failed", "error": str(wrong)}
-    except (OSError, MemoryError, KeyError, RuntimeError) as wrong:
+        _answer({"status": "failed", "error": str(wrong)})
+    except (OSError, MemoryError, KeyError, RuntimeError, ValueError, OverflowError) as wrong:
         where = f"{trial.file}, {trial.dataset}"
-        values = {"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"}
+        _answer({"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"})
+
+
+def _answer(values: dict[str, Any]) -> NoReturn:
+    """Give the record, and end at once.
+
+    Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
+    disk), as soon as the error lets go of its handles, and would take the reason with it.
+    """
     json.dump(values, sys.stdout)
     sys.stdout.flush()
-    # Without the libraries' own ends: one that could not write its file may crash in there,
-    # and there is nothing left to be done.
     os._exit(0)
 
 
