@@ -6,7 +6,7 @@ Nothing that was measured is typed into README.md.  A block
     <!-- end -->
 
 gets the command and what it prints; `<!--=row_speedup--><!--/-->` gets one figure
-of the demo's table (`table8.FIGURES`).  The commands run in a scratch folder, after
+of the demo's tables (`paper004.FIGURES`).  The commands run in a scratch folder, after
 the demo, so that its `demo-files/` are there.  A command that names another file
 needs that file: give it by --foreign (or $FOREIGN), or the block stays as it is.
 
@@ -34,7 +34,7 @@ from chunkwise.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
-import table8  # noqa: E402
+import paper004  # noqa: E402
 
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(<!-- run: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
@@ -56,7 +56,7 @@ def check(text: str) -> list[str]:
         if not match["body"].strip():
             wrong.append(f"{match['command']}: not filled: run make readme")
     for match in FIGURE.finditer(text):
-        if match["name"] not in table8.FIGURES:
+        if match["name"] not in paper004.FIGURES:
             wrong.append(f"{match['name']}: no figure of the demo has this name")
         elif not match["value"].strip():
             wrong.append(f"{match['name']}: not filled: run make readme")
@@ -168,8 +168,8 @@ def main() -> None:
                 (folder / foreign.name).symlink_to(foreign)
             demo = [sys.executable, str(ROOT / "examples/demo.py")]
             subprocess.run(demo, cwd=folder, stdout=sys.stderr, check=True)
-            saved = (folder / "demo-files/table8.json").read_text(encoding="utf-8")
-            filled = fill(text, runner(folder), table8.figures(table8.from_json(saved)))
+            report = paper004.load(folder / "demo-files/paper004.json")
+            filled = fill(text, runner(folder), paper004.figures(report))
         README.write_text(filled, encoding="utf-8")
     wrong = check(filled)
     if wrong:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -14,6 +16,7 @@ import pytest
 
 import chunkwise.bench
 from chunkwise.cli import main
+from chunkwise.cli.signals import ending
 
 
 @pytest.fixture
@@ -165,3 +168,26 @@ def test_help_has_examples() -> None:
     assert done.returncode == 0
     assert "chunkwise bench data.nc" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+class Finalised:
+    """What meets Ctrl-C where no exception gets out."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ValueError
+
+
+def test_ctrl_c_in_a_finaliser_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: reported.append(lost.exc_type))
+    with pytest.raises(KeyboardInterrupt), ending():
+        Finalised()
+    assert reported == []
+    hook = sys.unraisablehook
+    with ending():
+        # What else gets lost is told as ever.
+        monkeypatch.setattr(os, "kill", lambda *_: None)
+        Finalised()
+    assert reported == [ValueError]
+    assert sys.unraisablehook is hook

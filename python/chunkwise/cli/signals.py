@@ -2,7 +2,7 @@
 
 Python turns Ctrl-C into an exception, which is lost where it meets code that must not
 raise (a finaliser, a callback from C).  So the signal is remembered as well, and whoever
-works step by step asks between two steps.
+works step by step asks between two steps.  Nothing is lost then, and nothing need be said.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ class Ending:
         self._received = number
         self.check()
 
+    def _told(self, lost: sys.UnraisableHookArgs) -> bool:
+        """Whether an exception that was lost is the signal's."""
+        ends = isinstance(lost.exc_value, KeyboardInterrupt | SystemExit)
+        return ends and self._received is not None
+
 
 @contextmanager
 def ending() -> Iterator[Ending]:
@@ -45,9 +50,12 @@ def ending() -> Iterator[Ending]:
     }
     for number in before:
         signal.signal(number, found._receive)
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if found._told(lost) else hook(lost)
     try:
         yield found
         found.check()
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
