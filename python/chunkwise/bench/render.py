@@ -9,7 +9,7 @@ from rich.text import Text
 
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.closing import closing
-from chunkwise.bench.effects import worst
+from chunkwise.bench.effects import how, worst
 from chunkwise.bench.explain import explain
 from chunkwise.bench.labels import driver_label, full_label
 from chunkwise.bench.plot import effects_plot
@@ -127,9 +127,15 @@ def _footnotes(results: Results) -> list[str]:
 
 
 def _where_the_time_goes(results: Results) -> list[str]:
-    """Take apart the slowest reads of each pattern; the records have it of every trial."""
+    """Take apart the slowest reads of each pattern; the records have it of every trial.
+
+    Where only patterns and drivers are compared, the slowest of all is enough.
+    """
     lines = []
-    for cells in results.patterns():
+    groups = results.patterns()
+    if not set(how(results)) - {"driver"}:
+        groups = [list(results.cells)]
+    for cells in groups:
         told = [c for c in cells if any(m.breakdown for m in c.succeeded)]
         if not told:
             continue
@@ -137,13 +143,17 @@ def _where_the_time_goes(results: Results) -> list[str]:
         measured = next(m for m in cell.succeeded if m.breakdown)
         assert measured.breakdown is not None
         done = ""
-        if cell.extrapolated:
+        if measured.extrapolated:
             done = f" ({measured.operations or 0:,} of {cell.total_operations or 0:,} reads)"
         lines.append(
             f"'{cell.access.name}', {full_label(results, cell)}{done}: "
             f"{breakdown.sentence(measured.breakdown)}"
         )
-    return ["", "Where the time goes, of the slowest of each pattern:", *lines] if lines else []
+    if not lines:
+        return []
+    if len(lines) == 1:
+        return ["", *(f"Where the time goes: {line}" for line in lines)]
+    return ["", "Where the time goes, of the slowest of each pattern:", *lines]
 
 
 def _timing(results: Results) -> str:
