@@ -97,28 +97,28 @@ def _cost(report: Report) -> Finding:
         return None
     return max(rows, chunks) <= COST, (
         "Once that is cured, compression costs a factor of ten at most: rows take "
-        f"{times(rows)} times as long as not compressed (3.7), whole chunks {times(chunks)} "
-        "times (9)"
+        f"{report.mark('row_3mb')}{times(rows)} times as long as not compressed (3.7), whole "
+        f"chunks {report.mark('chunk')}{times(chunks)} times (9)"
     )
 
 
 def _chunkwise(report: Report) -> str | None:
     collapsed = report.speedup("row")
-    cured = _speedups(report, "row_3mb", "chunk", "small", "row_default", "all_default")
-    plain = _speedups(report, "plain_row", "plain_row_3mb", "plain_chunk", "plain_small")
-    if collapsed is None or not cured or not plain:
+    cured = _range(report, "row_3mb", "chunk", "small", "row_default", "all_default")
+    plain = _range(report, "plain_row", "plain_row_3mb", "plain_chunk", "plain_small")
+    if collapsed is None or cured is None or plain is None:
         return None
     return (
         "chunkwise, with nothing set, is "
         f"{report.mark('row')}{times(collapsed)} times as fast as libhdf5 where that collapses, "
-        f"{_range(cured)} times in the other compressed cases, and {_range(plain)} times where "
-        "nothing is compressed and bytes are only copied."
+        f"{cured} times in the other compressed cases, and {plain} times where nothing is "
+        "compressed and bytes are only copied."
     )
 
 
-def _speedups(report: Report, *keys: str) -> list[float]:
-    return [ratio for key in keys if (ratio := report.speedup(key)) is not None]
-
-
-def _range(ratios: list[float]) -> str:
-    return f"{times(min(ratios))} to {times(max(ratios))}"
+def _range(report: Report, *keys: str) -> str | None:
+    """Return the lowest and the highest speed-up of some cases."""
+    found = [(ratio, report.mark(key)) for key in keys if (ratio := report.speedup(key))]
+    if not found:
+        return None
+    return " to ".join(mark + times(ratio) for ratio, mark in (min(found), max(found)))
