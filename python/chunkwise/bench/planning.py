@@ -180,8 +180,9 @@ def check(target: Target, plan: Plan) -> None:
             f"{target.where} is {target.layout}: its data lies in other files, which are not "
             "dropped from memory with this one; leave --page-cache cold out"
         )
-    reads_stored = stored(target) in plan.variants("read")
-    if plan.wants_pages and reads_stored and not target.paged:
+    in_place = [p for p in plan.planned if (p.operation, p.variant) == ("read", stored(target))]
+    buffered = any("page_buffer_nbytes" in p.parameters for p in in_place)
+    if buffered and not target.paged:
         raise UsageError(
             f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
             "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
