@@ -170,8 +170,8 @@ def _timing(results: Results) -> str:
     if len(reads) < len(results.cells):
         text += (
             " Of writes: to a new file each, read back and compared; close is the flush and the "
-            "close, in which libraries do what they put off; in all is both together, without "
-            "sync (fsync)."
+            "close, in which libraries do what they put off; in all is both together and the "
+            "creation before them, without sync (fsync)."
         )
     return text
 
