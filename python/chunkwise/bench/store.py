@@ -96,6 +96,7 @@ class Store:
         first = _parsed(lines[0])
         if first.get("format") != FORMAT or first.get("version") != VERSION:
             raise UsageError(f"{self._name}: not a file of trials; name another one to save to")
+        first["dataset"] = str(first.get("dataset")).strip("/")
         if first != header:
             changed = [key for key in header if first.get(key) != header[key]]
             raise UsageError(
@@ -117,14 +118,16 @@ def _header(target: Target) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "file": str(Path(target.file).resolve()),
-        "dataset": target.dataset,
+        "dataset": target.dataset.strip("/"),
         "nbytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
     }
 
 
 def _key(trial: dict[str, Any]) -> str:
-    kept = {name: value for name, value in trial.items() if name not in BOUNDS}
+    # That the file has to be warmed first is due to the other trials of a run.
+    kept = {k: value for k, value in trial.items() if k not in BOUNDS and k != "warm_first"}
+    kept["dataset"] = str(kept["dataset"]).strip("/")
     return json.dumps(kept, sort_keys=True)
 
 
