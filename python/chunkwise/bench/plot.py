@@ -42,7 +42,7 @@ def effects_plot(results: Results) -> Table | None:
             table.add_row(
                 Text(axis if first else ""),
                 Text(_value(results, effect)),
-                format_speed(effect.speed),
+                ("~" if effect.estimated else "") + format_speed(effect.speed),
                 Text(_bar(share)),
                 "-" if first else f"{effect.pairs:,}",
                 end_section=effect is worth[-1],
