@@ -188,6 +188,8 @@ def test_bad_designs_are_refused(design: str) -> None:
         ("bounds", "latest", "format latest"),
         ("bounds", "earliest:v110", "format earliest:v110"),
         ("threads", "2", "threads 2"),
+        ("memory-type", "stored", "stored type"),
+        ("memory-type", "native", "native type"),
     ],
 )
 def test_labels_tell_values_apart(name: str, text: str, label: str) -> None:
@@ -256,3 +258,14 @@ def test_a_page_buffer_needs_paged_file_space(file: Path) -> None:
     space = Space({"access": ("all",), "driver": ("libhdf5",)}, "list", trials)
     target = look(file, "x")
     check(target, spell_out(target, space))
+
+
+@pytest.mark.parametrize(
+    "values", [{"nslots": ["9" * 20]}, {"chunk": ["stored"], "cache": ["8EiB"]}]
+)
+def test_too_little_memory_is_known_before(
+    file: Path, values: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkwise.bench.planning.available_memory_nbytes", lambda: 300)
+    with pytest.raises(UsageError, match="of memory for one read and its chunk cache"):
+        plan(file, **values)

@@ -63,7 +63,7 @@ class Axis:
 
     def label(self, text: str) -> str:
         """Write a value for a table, with what it is a value of."""
-        if text == self.default:
+        if text == self.default == DEFAULT:
             return f"{self.name} {text}"
         return self.show(self.value(text))
 

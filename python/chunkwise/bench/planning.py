@@ -23,6 +23,8 @@ OVERHEAD_S: Final = 0.6
 # Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
 _SHARE: Final = 0.7
 _LEAST_S: Final = 0.2
+# Of the chunk cache's hash table: a pointer each.
+SLOT_NBYTES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def check(target: Target, plan: Plan) -> None:
             raise UsageError(
                 f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
                 f"memory for one {one.operation} and its chunk cache, and "
-                f"{format_size(available)} are free: give a smaller block or cache"
+                f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
             )
 
 
@@ -202,7 +204,8 @@ def _memory_nbytes(target: Target, one: Planned) -> int:
     """Return what a trial holds at the least: one selection, its cache, and a chunk."""
     chunk = math.prod(one.variant.chunks or (0,)) * target.itemsize
     cache = min(one.parameters.get("cache_nbytes", 0), target.nbytes + chunk)
-    return math.prod(one.access.block) * target.itemsize + int(cache) + chunk
+    slots = SLOT_NBYTES * one.parameters.get("cache_nslots", 0)
+    return math.prod(one.access.block) * target.itemsize + int(cache) + int(slots) + chunk
 
 
 def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:

@@ -181,6 +181,10 @@ def _bytes(results: Results) -> str:
         return ""
     if not results.target.comparable:
         return "Bytes not compared: the elements hold padding."
+    if not results.compared and any(
+        sum(len(cell.succeeded) for cell in group) > 1 for group in results.patterns()
+    ):
+        return "Bytes not compared: drivers or types give them in different orders."
     if not results.compared:
         return "Bytes not compared: no two runs of one pattern gave figures."
     return f"Bytes equal in all {results.compared} runs that can be compared."
