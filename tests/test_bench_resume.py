@@ -113,3 +113,26 @@ def test_what_was_killed_goes_on(file: Path) -> None:
     assert 2 <= before < 8
     assert made == 8 - before
     assert [len(cell.succeeded) for cell in results.cells] == [4, 4]
+
+
+def test_estimates_are_made_again_with_far_more_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(trial: Trial, *_: Any) -> Measurement:
+        return Measurement(
+            trial, "ok", operations=1, total_operations=2, elapsed_s=1.0, total_s=1.0,
+            first_s=1.0, extrapolated=trial.max_seconds < 50,
+        )  # fmt: skip
+
+    monkeypatch.setattr(schedule, "measure_in_worker", measured)
+    made = []
+    for budget in (10, 12, 200, 10):
+        steps: list[Step] = []
+        results = bench.run(
+            file, "g/x", Space.of(access=["all"], driver=["libhdf5"]), repeat=1, seconds=budget,
+            save=file.with_suffix(".jsonl"), progress=steps.append,
+        )  # fmt: skip
+        made.append(sum(step.total > 0 for step in steps))
+    assert made == [1, 0, 1, 0]
+    # The last one takes what there is, the first first.
+    assert [len(cell.measurements) for cell in results.cells] == [1]

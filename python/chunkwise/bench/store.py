@@ -21,6 +21,8 @@ from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
+# An estimate is made again where it may take so many times as long.
+_FAR_MORE: Final = 2.0
 
 
 class Store:
@@ -60,10 +62,19 @@ class Store:
     def done(self, trial: Trial) -> list[Measurement]:
         """Return what was measured of a trial before, in order.
 
-        Trials that got no time to end are left out: they may have it now.
+        Trials that got no time to end are left out: they may have it now.  So are those that
+        were cut short, if they would have far more time now.
         """
         before = self._done.get(_key(trial.to_json()), ())
-        return [measurement for measurement in before if measurement.status != "timeout"]
+        return [
+            measurement
+            for measurement in before
+            if measurement.status != "timeout"
+            and not (
+                measurement.extrapolated
+                and trial.max_seconds >= _FAR_MORE * measurement.trial.max_seconds
+            )
+        ]
 
     def add(self, measurement: Measurement) -> None:
         """Save a measurement; it is on its way to the disk when this returns."""
