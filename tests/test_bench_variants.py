@@ -176,7 +176,9 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     assert "measured: all reads of '1x1x200'" in (advice.effect or "")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_scratch_files_go_with_the_run(
     file: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

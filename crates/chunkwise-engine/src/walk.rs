@@ -16,8 +16,26 @@ use crate::scatter::{SharedResult, copy_strip};
 pub struct WalkBounds {
     /// Most operations; at least one is always done.
     pub max_operations: u64,
-    /// No operation begins after the timed reads have taken this long.
+    /// No operation begins after the timed reads have taken this long, or the loop as a
+    /// whole three times as long; but a few are done all the same, unless they take far
+    /// longer: the first one pays for chunks that the next ones may find cached.
     pub max_time: Duration,
+}
+
+/// As the loops in Python (`chunkwise.trials.in_python`): so many operations are done...
+const FEWEST_OPERATIONS: u64 = 3;
+/// ... unless they take so many times what was allowed.
+const PATIENCE: u32 = 4;
+/// Selecting, gathering and checksums are not timed, and have to end as well.
+const WHOLE_LOOP: u32 = 3;
+
+impl WalkBounds {
+    fn are_reached(&self, done: u64, spent: Duration, begun: Instant) -> bool {
+        let over =
+            spent >= self.max_time || begun.elapsed() >= self.max_time.saturating_mul(WHOLE_LOOP);
+        let patient = done < FEWEST_OPERATIONS && spent < self.max_time.saturating_mul(PATIENCE);
+        done > 0 && over && !patient
+    }
 }
 
 /// What a walk measured.
@@ -172,11 +190,12 @@ fn time_each<E: From<ReadError>>(
         usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
     };
     let mut buffer = zeroed(nbytes_of(walk.largest_len().map_err(ReadError::from)?)?)?;
+    let begun = Instant::now();
     let mut elapsed = Duration::ZERO;
     let mut checksum = 0;
     let mut next_checkpoint = 1;
     for number in 0..walk.len().min(bounds.max_operations.max(1)) {
-        if number > 0 && elapsed >= bounds.max_time {
+        if bounds.are_reached(number, elapsed, begun) {
             break;
         }
         let Some(selection) = walk.get(number) else { break };

@@ -90,3 +90,21 @@ fn a_selection_beyond_the_array_is_an_error() {
     let error = gather(&[4, 5], &[0; 20], 1, &slab, &mut [0]).unwrap_err();
     assert_eq!(error, ReadError::Select(beyond));
 }
+
+#[test]
+fn a_few_operations_are_done_even_when_the_first_takes_all_the_time() {
+    let blocks = BlockWalk::new(&[10], &[1]).unwrap();
+    let walk = Walk::Blocks(Box::new(blocks));
+    let ms = Duration::from_millis;
+    // The first read decodes, the others find that cached; or all of them take far too long.
+    for (first, max, done) in [(ms(15), ms(10), 3), (ms(50), ms(10), 1)] {
+        let bounds = WalkBounds { max_operations: u64::MAX, max_time: max };
+        let mut reads = 0;
+        let record = time_walk(&walk, 1, bounds, |_, _| {
+            reads += 1;
+            std::thread::sleep(if reads == 1 { first } else { Duration::ZERO });
+            Ok::<(), ReadError>(())
+        });
+        assert_eq!(record.unwrap().operations, done);
+    }
+}

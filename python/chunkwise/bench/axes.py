@@ -63,7 +63,7 @@ class Axis:
 
     def label(self, text: str) -> str:
         """Write a value for a table, with what it is a value of."""
-        if text == self.default:
+        if text == self.default == DEFAULT:
             return f"{self.name} {text}"
         return self.show(self.value(text))
 
@@ -164,12 +164,14 @@ def _named(word: str) -> Callable[[Any], str]:
     return lambda value: f"{word} {value:g}" if isinstance(value, float) else f"{word} {value}"
 
 
-def _two(word: str) -> Callable[[tuple[Any, Any]], str]:
-    def show(pair: tuple[Any, Any]) -> str:
-        low, high = (_size(v) if isinstance(v, int) else str(v) for v in pair)
-        return f"{word} {high}" if pair[0] in (0, pair[1]) else f"{word} {low}:{high}"
+def _show_alignment(pair: tuple[int, int]) -> str:
+    threshold, alignment = map(_size, pair)
+    return f"alignment {threshold}:{alignment}" if pair[0] else f"alignment {alignment}"
 
-    return show
+
+def _show_bounds(pair: tuple[str, str]) -> str:
+    low, high = pair
+    return f"format {high}" if low == high else f"format {low}:{high}"
 
 
 _ALL = frozenset(DRIVERS)
@@ -253,11 +255,11 @@ AXES: Final[dict[str, Axis]] = {
             "what small data is allocated in (H5Pset_small_data_block_size)",
         ),
         Axis(
-            "alignment", "alignment", DEFAULT, _alignment, _two("alignment"), _HDF5, _WRITE,
+            "alignment", "alignment", DEFAULT, _alignment, _show_alignment, _HDF5, _WRITE,
             "where objects begin: SIZE or THRESHOLD:SIZE (H5Pset_alignment)",
         ),
         Axis(
-            "bounds", "bounds", DEFAULT, _bounds, _two("format"), _HDF5, _WRITE,
+            "bounds", "bounds", DEFAULT, _bounds, _show_bounds, _HDF5, _WRITE,
             "the file format: LOW:HIGH (H5Pset_libver_bounds)",
         ),
         Axis(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chunkwise.bench.effects import Change, best, how, single_changes, worst
 from chunkwise.bench.labels import change_label, full_label
 from chunkwise.bench.results import Cell, Results
-from chunkwise.bench.verdict import verdict
+from chunkwise.bench.verdict import FEWEST, verdict
 from chunkwise.words import format_ratio, format_seconds
 
 # Less than this is not worth a word.
@@ -50,7 +50,8 @@ def _paragraph(results: Results, cells: Sequence[Cell]) -> str:
     )
     changes = single_changes(results, slowest)
     helps = [change for change in changes if _is_real(slowest, change)]
-    idle = [change.axis for change in changes if change not in helps]
+    unsure = [c for c in changes if c not in helps and _is_too_rare(slowest, c)]
+    idle = [change.axis for change in changes if change not in helps and change not in unsure]
     if helps:
         said = "; ".join(
             f"{change_label(results, change.cell, change.axis)} "
@@ -58,6 +59,13 @@ def _paragraph(results: Results, cells: Sequence[Cell]) -> str:
             for change in helps
         )
         text += f" One change to the slowest alone makes it: {said}."
+    if unsure:
+        said = "; ".join(
+            f"{change_label(results, change.cell, change.axis)} seems "
+            f"{format_ratio(change.speed)} as fast"
+            for change in unsure
+        )
+        text += f" Measured too rarely to be certain: {said}."
     if idle:
         text += f" {_listed(idle)} alone: no difference that the spread allows to tell."
     return text
@@ -75,6 +83,12 @@ def _is_real(start: Cell, change: Change) -> bool:
         [m.total_s for m in cell.succeeded if m.total_s] for cell in (start, change.cell)
     )
     return verdict(before, after, WORTH_IT).word == "faster"
+
+
+def _is_too_rare(start: Cell, change: Change) -> bool:
+    """Whether a change seems to gain something, and was not measured often enough to tell."""
+    repeats = min(len(start.succeeded), len(change.cell.succeeded))
+    return change.speed >= WORTH_IT and repeats < FEWEST
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -34,6 +34,8 @@ class Effect:
         How many times as fast as the first value: the geometric mean over the pairs.
     lowest, highest : float
         The ends of these ratios.
+    estimated : bool
+        Whether a trial of these pairs is extrapolated.
     """
 
     axis: str
@@ -42,6 +44,7 @@ class Effect:
     speed: float
     lowest: float
     highest: float
+    estimated: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,20 @@ def effects(results: Results) -> dict[str, list[Effect]]:
         first = values[0]
         worth = [Effect(axis, first, 0, 1.0, 1.0, 1.0)]
         for value in values[1:]:
-            ratios = [
-                _speed(base, cell)
+            pairs = [
+                (base, cell)
                 for cell in cells
                 if cell.point[axis] == value
                 for base in cells
                 if base.point[axis] == first and _differ_only_in(axis, base, cell)
             ]
-            if ratios:
+            if pairs:
+                ratios = [_speed(base, cell) for base, cell in pairs]
                 mean = statistics.geometric_mean(ratios)
-                worth.append(Effect(axis, value, len(ratios), mean, min(ratios), max(ratios)))
+                about = any(cell.extrapolated for pair in pairs for cell in pair)
+                worth.append(
+                    Effect(axis, value, len(pairs), mean, min(ratios), max(ratios), about)
+                )
         if len(worth) > 1:
             found[axis] = worth
     return found

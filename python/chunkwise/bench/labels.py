@@ -29,25 +29,35 @@ def cell_label(results: Results, cell: Cell) -> str:
             results.design == "each" and cell.point[name] == standard.point[name]
         ):
             continue
-        text = setting(cell, name)
+        text = setting(results, cell, name)
         if text:
             # The table's head says of what.
             parts.append(text.removeprefix("HDF5 "))
     return ", ".join(parts)
 
 
-def setting(cell: Cell, axis: str) -> str:
+def setting(results: Results, cell: Cell, axis: str) -> str:
     """Write a trial's value of an axis; nothing where it makes no difference to it."""
     text = cell.point[axis]
     if not AXES[axis].concerns(cell.driver, cell.operation, text):
         return ""
     if axis == "libhdf5":
-        return f"HDF5 {version(cell) or text}"
+        return library_label(results, cell)
     if axis == "page-cache":
         return "cold" if text == "cold" else ""
     if axis == "cache" and text == AXES[axis].default:
         return "default" if cell.driver in WITH_LIBRARY_CACHE else ""
     return AXES[axis].label(text)
+
+
+def library_label(results: Results, cell: Cell) -> str:
+    """Name a libhdf5 by its version, and by its path where that does not tell it apart."""
+    text = cell.point["libhdf5"]
+    found = version(cell)
+    if found is None:
+        return f"HDF5 {text}"
+    same = {c.point["libhdf5"] for c in results.cells if version(c) == found}
+    return f"HDF5 {found}" if len(same) == 1 else f"HDF5 {found} ({text})"
 
 
 def version(cell: Cell) -> str | None:
@@ -69,7 +79,7 @@ def full_label(results: Results, cell: Cell) -> str:
         parts.append(str(cell.variant))
     for name in varied:
         if name not in _ELSEWHERE:
-            text = setting(cell, name)
+            text = setting(results, cell, name)
             if name == "cache" and text:
                 text = f"cache {text}"
             parts.append(text)
@@ -84,7 +94,7 @@ def change_label(results: Results, cell: Cell, axis: str) -> str:
         return str(Variant(cell.trial.chunks, "")).rpartition(",")[0]
     if axis == "filter":
         return "no filter" if cell.trial.filters == "none" else cell.trial.filters
-    text = setting(cell, axis)
+    text = setting(results, cell, axis)
     if axis == "cache":
         return f"a cache of {text}" if text != "default" else "the default cache"
     return text or f"{axis} {cell.point[axis]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,7 @@ def find(asked: str | None, folder: str) -> LibHDF5:
             "libhdf5.so, or of a Python that has h5py"
         )
     elif is_shared_library(asked):
+        _check_architecture(asked)
         command = WORKER
     else:
         command = (asked, "-c", _WORK)
@@ -95,11 +97,35 @@ def find(asked: str | None, folder: str) -> LibHDF5:
 
 
 def plugins() -> dict[str, str]:
-    """Tell HDF5 where hdf5plugin has its filters, unless somebody has said otherwise."""
+    """Tell HDF5 where hdf5plugin has its filters, after where somebody has said."""
     found = importlib.util.find_spec("hdf5plugin")
-    if found is None or found.origin is None or "HDF5_PLUGIN_PATH" in os.environ:
+    said = os.environ.get("HDF5_PLUGIN_PATH", "")
+    # "::" tells HDF5 to load none at all.
+    if found is None or found.origin is None or said == "::":
         return {}
-    return {"HDF5_PLUGIN_PATH": str(Path(found.origin).parent / "plugins")}
+    folders = [folder for folder in said.split(os.pathsep) if folder]
+    ours = str(Path(found.origin).parent / "plugins")
+    return {"HDF5_PLUGIN_PATH": os.pathsep.join(dict.fromkeys([*folders, ours]))}
+
+
+def _check_architecture(path: str) -> None:
+    """Raise UsageError for a library of another architecture, which the loader calls missing."""
+    ours, theirs = (_architecture(each) for each in (os.path.realpath(sys.executable), path))
+    if ours and theirs and ours != theirs:
+        raise UsageError(
+            f"--libhdf5 {printable(path)}: is built for another architecture than "
+            f"{platform.machine()}; give a library of this machine's"
+        )
+
+
+def _architecture(path: str) -> tuple[bytes, bytes] | None:
+    """Return an ELF file's word size and byte order, and its machine; None for other files."""
+    try:
+        with Path(path).open("rb") as stream:
+            head = stream.read(20)
+    except OSError:
+        return None
+    return (head[4:6], head[18:20]) if head[:4] == b"\x7fELF" else None
 
 
 def _package_alone(folder: str) -> str:
@@ -137,7 +163,11 @@ def _run(
             text=True,
             timeout=_PATIENCE_S,
             check=False,
+            stdin=subprocess.DEVNULL,
             env={**os.environ, **environment},
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(command, 1, "", f"error: {error}")
+    except subprocess.TimeoutExpired:
+        said = f"error: it gave no answer within {_PATIENCE_S:g} s"
+    except OSError as error:
+        said = f"error: {error.strerror}"
+    return subprocess.CompletedProcess(command, 1, "", said)

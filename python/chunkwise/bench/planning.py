@@ -23,6 +23,8 @@ OVERHEAD_S: Final = 0.6
 # Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
 _SHARE: Final = 0.7
 _LEAST_S: Final = 0.2
+# Of the chunk cache's hash table: a pointer each.
+SLOT_NBYTES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class Plan:
         seconds : float
             The budget for all of them.
         """
-        share = _SHARE * seconds / (len(self.planned) * repeat) - OVERHEAD_S
-        bounds = {"max_seconds": max(_LEAST_S, share)}
+        share = share_s(seconds, len(self.planned) * repeat)
+        bounds = {"max_seconds": share}
         # A cold trial before it has dropped what was warmed for all.
         drops = any(p.parameters.get("page_cache") == "cold" for p in self.planned)
         found = []
@@ -113,6 +115,11 @@ class Plan:
             target = replace(target, chunks=target.chunks and one.variant.chunks)
             found.append((one, trial_of(target, one.access, **parameters)))
         return found
+
+
+def share_s(seconds: float, trials: int) -> float:
+    """Return the seconds of reads or writes that each of so many trials may take."""
+    return max(_LEAST_S, _SHARE * seconds / max(1, trials) - OVERHEAD_S)
 
 
 def trial_of(target: Target, pattern: Access, driver: str, **parameters: Any) -> Trial:
@@ -185,8 +192,9 @@ def check(target: Target, plan: Plan) -> None:
             f"{target.where} is {target.layout}: its data lies in other files, which are not "
             "dropped from memory with this one; leave --page-cache cold out"
         )
-    reads_stored = stored(target) in plan.variants("read")
-    if plan.wants_pages and reads_stored and not target.paged:
+    in_place = [p for p in plan.planned if (p.operation, p.variant) == ("read", stored(target))]
+    buffered = any("page_buffer_nbytes" in p.parameters for p in in_place)
+    if buffered and not target.paged:
         raise UsageError(
             f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
             "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
@@ -198,7 +206,7 @@ def check(target: Target, plan: Plan) -> None:
             raise UsageError(
                 f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
                 f"memory for one {one.operation} and its chunk cache, and "
-                f"{format_size(available)} are free: give a smaller block or cache"
+                f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
             )
 
 
@@ -206,7 +214,8 @@ def _memory_nbytes(target: Target, one: Planned) -> int:
     """Return what a trial holds at the least: one selection, its cache, and a chunk."""
     chunk = math.prod(one.variant.chunks or (0,)) * target.itemsize
     cache = min(one.parameters.get("cache_nbytes", 0), target.nbytes + chunk)
-    return math.prod(one.access.block) * target.itemsize + int(cache) + chunk
+    slots = SLOT_NBYTES * one.parameters.get("cache_nslots", 0)
+    return math.prod(one.access.block) * target.itemsize + int(cache) + int(slots) + chunk
 
 
 def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:

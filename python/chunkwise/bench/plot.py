@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.bench.effects import Effect, effects
-from chunkwise.bench.labels import version
+from chunkwise.bench.labels import library_label, version
 from chunkwise.bench.results import Results
 from chunkwise.words import format_speed
 
@@ -26,7 +26,8 @@ def effects_plot(results: Results) -> Table | None:
     found = effects(results)
     if not set(found) - {"driver"}:
         return None
-    widest = max(_decades(worth) for worth in found.values()) or 1.0
+    # A bar of all the width is a factor of two at least: noise shall not look like much.
+    widest = max(math.log10(2), *(_decades(worth) for worth in found.values()))
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("what it is worth", no_wrap=True)
     table.add_column("value", overflow="fold", max_width=24)
@@ -41,7 +42,7 @@ def effects_plot(results: Results) -> Table | None:
             table.add_row(
                 Text(axis if first else ""),
                 Text(_value(results, effect)),
-                format_speed(effect.speed),
+                ("~" if effect.estimated else "") + format_speed(effect.speed),
                 Text(_bar(share)),
                 "-" if first else f"{effect.pairs:,}",
                 end_section=effect is worth[-1],
@@ -62,6 +63,6 @@ def _bar(share: float) -> str:
 
 def _value(results: Results, effect: Effect) -> str:
     if effect.axis == "libhdf5":
-        cells = (c for c in results.cells if c.point["libhdf5"] == effect.value)
-        return f"HDF5 {next(filter(None, map(version, cells)), effect.value)}"
+        cells = [c for c in results.cells if c.point["libhdf5"] == effect.value]
+        return library_label(results, next(filter(version, cells), cells[0]))
     return effect.value

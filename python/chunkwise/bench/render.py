@@ -181,8 +181,8 @@ def _timing(results: Results) -> str:
     if len(reads) < len(results.cells):
         text += (
             " Of writes: to a new file each, read back and compared; close is the flush and the "
-            "close, in which libraries do what they put off; in all is both together, without "
-            "sync (fsync)."
+            "close, in which libraries do what they put off; in all is both together and the "
+            "creation before them, without sync (fsync)."
         )
     return text
 
@@ -192,6 +192,10 @@ def _bytes(results: Results) -> str:
         return ""
     if not results.target.comparable:
         return "Bytes not compared: the elements hold padding."
+    if not results.compared and any(
+        sum(len(cell.succeeded) for cell in group) > 1 for group in results.patterns()
+    ):
+        return "Bytes not compared: drivers or types give them in different orders."
     if not results.compared:
         return "Bytes not compared: no two runs of one pattern gave figures."
     return f"Bytes equal in all {results.compared} runs that can be compared."

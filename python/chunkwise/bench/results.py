@@ -277,6 +277,8 @@ class Results:
             "flush_s": cell.median(lambda m: m.flush_s),
             "close_s": cell.median(lambda m: m.close_s),
             "sync_s": cell.median(lambda m: m.sync_s),
+            "written_s": cell.median(lambda m: m.written_s),
+            "put_off_s": cell.median(lambda m: m.put_off_s),
             "file_nbytes": cell.median(lambda m: m.file_nbytes),
             "first_s": cell.median(lambda m: m.first_s),
             "mean_s": cell.median(lambda m: m.mean_s),

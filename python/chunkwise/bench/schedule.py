@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chunkwise.bench.libraries import WORKER, LibHDF5, plugins
-from chunkwise.bench.planning import OVERHEAD_S, Planned, patterns_of
+from chunkwise.bench.planning import OVERHEAD_S, Planned, patterns_of, share_s
 from chunkwise.bench.results import Cell
 from chunkwise.bench.store import Store
 from chunkwise.trials.trial import Measurement, Trial, from_worker
@@ -73,7 +73,8 @@ class Schedule:
         self.done: list[list[Measurement]] = [
             store.done(trial)[:repeat] if store else [] for _, trial in plan
         ]
-        self.took_s = [0.0 for _ in plan]
+        # Of what was measured before a stop, what is known of it.
+        self.took_s = [_took_s(done) for done in self.done]
 
     def execute(self) -> tuple[Cell, ...]:
         """Run all rounds and return the cells in the order of the plan."""
@@ -95,7 +96,11 @@ class Schedule:
                 expected = 1.2 * sum(self.took_s[place] for place in places)
                 if time.monotonic() + expected < self.deadline:
                     for place in places:
-                        self._measure(place, max(SHORTEST_TIMEOUT_S, 3 * self.took_s[place]))
+                        patience = 3 * self.took_s[place]
+                        if place not in new:
+                            # That it took so long is an estimate.
+                            patience = max(patience, self.deadline - time.monotonic())
+                        self._measure(place, max(SHORTEST_TIMEOUT_S, patience))
         return tuple(
             Cell(one.access, trial, tuple(measurements), one.point)
             for (one, trial), measurements in zip(self.plan, self.done, strict=True)
@@ -103,8 +108,13 @@ class Schedule:
 
     def _measure(self, place: int, timeout_s: float) -> None:
         one, trial = self.plan[place]
-        trial = replace(trial, timeout_s=round(timeout_s, 1))
         repeat = len(self.done[place])
+        trial = replace(
+            trial,
+            timeout_s=round(timeout_s, 1),
+            # What short trials leave over is for the others.
+            max_seconds=max(trial.max_seconds, share_s(self._left_s(), self._left_trials())),
+        )
         self._say(one, repeat)
         begun = time.monotonic()
         library = self.libraries[trial.libhdf5]
@@ -117,6 +127,15 @@ class Schedule:
             self.store.add(measurement)
         self.done[place].append(measurement)
 
+    def _left_s(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def _left_trials(self) -> int:
+        """Return how many are still to be made, this one among them."""
+        return sum(
+            self.repeat - len(done) for done in self.done if not done or done[-1].status == "ok"
+        )
+
     def _say(self, one: Planned, repeat: int) -> None:
         """Report what comes next, and how long all of it may take."""
         if self.progress is None:
@@ -126,9 +145,21 @@ class Schedule:
         total = self.repeat * len(self.plan)
         left = self.deadline - time.monotonic()
         if known:
-            left = min(left, (total - done) * sum(known) / len(known))
+            each = sum(known) / len(known)
+            # What was never measured is measured, whatever the budget.
+            first = sum(not measured for measured in self.done)
+            left = max(first * each, min(left, (total - done) * each))
         text = f"{one.access.name}: {one.point['driver']}, {repeat + 1} of {self.repeat}"
         self.progress(Step(text, done, total, max(0.0, left)))
+
+
+def _took_s(done: Sequence[Measurement]) -> float:
+    """Estimate what a trial took, from start to end, by its last figures; 0 without any."""
+    if not done or done[-1].elapsed_s is None:
+        return 0.0
+    last = done[-1]
+    phases = (last.create_s, last.flush_s, last.close_s, last.sync_s)
+    return OVERHEAD_S + done[-1].elapsed_s + sum(phase or 0.0 for phase in phases)
 
 
 def measure_in_worker(

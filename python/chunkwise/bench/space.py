@@ -109,7 +109,9 @@ class Space:
 
     def _check_all_used(self, points: Sequence[Point]) -> None:
         """Raise UsageError for what was asked for and would silently not be measured."""
-        for name, texts in self._values():
+        # That a driver does not write explains all else that is then not measured.
+        deciding = ("driver", "operation")
+        for name, texts in sorted(self._values(), key=lambda given: given[0] not in deciding):
             for text in texts:
                 if text != AXES[name].default and all(p[name] != text for p in points):
                     raise UsageError(_unused(name, text))

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def _spec(values: Mapping[str, Any], folder: Path) -> Spec:
         Space(axes, _string("design", design), trials),
         None if file is None else str(folder / _string("file", file)),
         None if "dataset" not in values else _string("dataset", values["dataset"]),
-        None if "repeat" not in values else int(_number("repeat", values["repeat"])),
+        None if "repeat" not in values else _whole("repeat", values["repeat"]),
         None if "budget" not in values else float(_number("budget", values["budget"])),
         None if sample is None else parse_size(_text("sample", sample)),
     )
@@ -127,9 +128,16 @@ def _string(name: str, value: Any) -> str:
 
 
 def _number(name: str, value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(f"{name} is a number above 0")
     return value
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _number(name, value)
+    if number != int(number):
+        raise UsageError(f"{name} is a whole number")
+    return int(number)
 
 
 def _table(name: str, value: Any) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
+# An estimate is made again where it may take so many times as long.
+_FAR_MORE: Final = 2.0
 
 
 class Store:
@@ -60,10 +62,19 @@ class Store:
     def done(self, trial: Trial) -> list[Measurement]:
         """Return what was measured of a trial before, in order.
 
-        Trials that got no time to end are left out: they may have it now.
+        Trials that got no time to end are left out: they may have it now.  So are those that
+        were cut short, if they would have far more time now.
         """
         before = self._done.get(_key(trial.to_json()), ())
-        return [measurement for measurement in before if measurement.status != "timeout"]
+        return [
+            measurement
+            for measurement in before
+            if measurement.status != "timeout"
+            and not (
+                measurement.extrapolated
+                and trial.max_seconds >= _FAR_MORE * measurement.trial.max_seconds
+            )
+        ]
 
     def add(self, measurement: Measurement) -> None:
         """Save a measurement; it is on its way to the disk when this returns."""
@@ -96,6 +107,7 @@ class Store:
         first = _parsed(lines[0])
         if first.get("format") != FORMAT or first.get("version") != VERSION:
             raise UsageError(f"{self._name}: not a file of trials; name another one to save to")
+        first["dataset"] = str(first.get("dataset")).strip("/")
         if first != header:
             changed = [key for key in header if first.get(key) != header[key]]
             raise UsageError(
@@ -117,14 +129,16 @@ def _header(target: Target) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "file": str(Path(target.file).resolve()),
-        "dataset": target.dataset,
+        "dataset": target.dataset.strip("/"),
         "nbytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
     }
 
 
 def _key(trial: dict[str, Any]) -> str:
-    kept = {name: value for name, value in trial.items() if name not in BOUNDS}
+    # That the file has to be warmed first is due to the other trials of a run.
+    kept = {k: value for k, value in trial.items() if k not in BOUNDS and k != "warm_first"}
+    kept["dataset"] = str(kept["dataset"]).strip("/")
     return json.dumps(kept, sort_keys=True)
 
 

@@ -132,8 +132,8 @@ def _written(results: Results, cell: Cell) -> list[str]:
         return _without_figures(cell, len(_WRITE))
     mark = "~" if cell.extrapolated else ""
     return [
-        _seconds(cell.median(lambda m: m.writes_s), mark),
-        _seconds(cell.median(lambda m: (m.flush_s or 0.0) + (m.close_s or 0.0))),
+        _seconds(cell.median(lambda m: m.written_s), mark),
+        _seconds(cell.median(lambda m: m.put_off_s), mark),
         _seconds(cell.median(lambda m: m.sync_s)),
         _seconds(cell.total_s, mark),
         *_compared(results, cell),

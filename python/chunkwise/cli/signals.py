@@ -40,12 +40,13 @@ class Ending:
 
 @contextmanager
 def ending() -> Iterator[Ending]:
-    """End on SIGINT and SIGTERM alike by an exception, so that what was made is removed."""
+    """End on SIGINT, SIGTERM and SIGHUP by an exception, so that what was made is removed."""
     found = Ending()
-    # What a shell starts in the background ignores Ctrl-C, and so shall this.
+    # What a shell starts in the background ignores Ctrl-C, what nohup starts a terminal that
+    # is closed, and so shall this.
     before = {
         number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     for number in before:

@@ -60,5 +60,43 @@ def total_seconds(
     return fresh_s * census.fresh + back_s * census.back + same_s * census.same
 
 
+def put_off_scale(
+    operations: int,
+    total_operations: int,
+    written_nbytes: int,
+    cache_nbytes: int | None,
+    chunk_nbytes: int,
+) -> float:
+    """Say how many times as much the flush has to do when all is written.
+
+    A library puts off what its chunk cache holds, and no more: once that is full, writing
+    goes on while the rest of the flush stays the same.
+
+    Parameters
+    ----------
+    operations, total_operations : int
+        Writes done, and those that there are.
+    written_nbytes : int
+        Bytes of those done.
+    cache_nbytes : int or None
+        The chunk cache; None where nobody knows it.
+    chunk_nbytes : int
+        Bytes of a chunk; 0 for data that is not chunked, of which little is put off.
+
+    Returns
+    -------
+    float
+        At least 1.
+    """
+    whole = total_operations / max(1, operations)
+    if not chunk_nbytes:
+        return 1.0
+    if cache_nbytes is None:
+        return whole
+    # A chunk larger than the cache is written at once, but for what describes it.
+    held = max(cache_nbytes, chunk_nbytes)
+    return max(1.0, min(whole, held / max(1, written_nbytes)))
+
+
 def _mean(values: npt.NDArray[np.float64], otherwise: float) -> float:
     return float(values.mean()) if values.size else otherwise

@@ -231,11 +231,14 @@ class Measurement:
     create_s, flush_s, close_s, sync_s : float or None
         Of writes: seconds to create the file and the dataset; to flush; to close both; and
         until the system had the file on storage.
+    written_s, put_off_s : float or None
+        Of writes: seconds for all writes of the pattern, and for the flush and the close
+        after all of them; estimates where not all were done.
     extrapolated : bool
         True if not all operations were done, so that `total_s` is an estimate.
     total_s : float or None
         Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to; of writes
-        with `flush_s` and `close_s`, in which a library does what it had put off.
+        with `create_s`, in which space may be allocated and filled, and `put_off_s`.
     selected_nbytes : int or None
         Bytes asked for by the operations done.
     mb_per_s : float or None
@@ -280,6 +283,8 @@ class Measurement:
     flush_s: float | None = None
     close_s: float | None = None
     sync_s: float | None = None
+    written_s: float | None = None
+    put_off_s: float | None = None
     extrapolated: bool = False
     total_s: float | None = None
     selected_nbytes: int | None = None
@@ -300,13 +305,6 @@ class Measurement:
     actual_cache_w0: float | None = None
     checksums: dict[int, int] = field(default_factory=dict)
     environment: dict[str, str | int] = field(default_factory=dict)
-
-    @property
-    def writes_s(self) -> float | None:
-        """Seconds for all writes of the pattern, without what was put off until the flush."""
-        if self.elapsed_s is None or not self.operations or not self.total_operations:
-            return None
-        return self.elapsed_s * self.total_operations / self.operations
 
     @property
     def mean_s(self) -> float | None:

@@ -28,7 +28,7 @@ from chunkwise.trials.drivers import (
     library_of,
     netcdf_library,
 )
-from chunkwise.trials.extrapolate import total_seconds
+from chunkwise.trials.extrapolate import put_off_scale, total_seconds
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -124,13 +124,22 @@ def _write(trial: Trial) -> dict[str, Any]:
     finally:
         path.unlink(missing_ok=True)
     figures = _figures(trial, result)
-    # What was put off until the flush belongs to the writes, in their proportion.
-    scale = result["total_operations"] / max(1, result["operations"])
-    figures["total_s"] += result["create_s"] + scale * (result["flush_s"] + result["close_s"])
+    written_s = figures["total_s"]
+    scale = put_off_scale(
+        result["operations"],
+        result["total_operations"],
+        result["selected_nbytes"],
+        cache[1],
+        math.prod(trial.chunks or (0,)) * trial.itemsize,
+    )
+    put_off_s = scale * (result["flush_s"] + result["close_s"])
+    figures["total_s"] = result["create_s"] + written_s + put_off_s
     phases = {name: result[name] for name in ("create_s", "flush_s", "close_s", "sync_s")}
     return {
         **figures,
         **phases,
+        "written_s": written_s,
+        "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
         "cpu_s": cpu_s,
         **_cache(cache),
