@@ -84,6 +84,19 @@ def test_an_absolute_file_stays_so(folder: Path) -> None:
     assert spec.read(written(folder, f"file = {str(path)!r}")).file == str(path)
 
 
+def test_paths_among_the_values_are_relative_to_the_plan(folder: Path) -> None:
+    plan = folder / "plan.toml"
+    plan.write_text(
+        '[axes]\naccess = ["list:sel.txt", "mine=list:/x/sel.txt", "[0:5, ::2]", "row=1x6"]\n'
+        'libhdf5 = ["default", "lib/libhdf5.so", "/usr/bin/python3"]\n'
+    )
+    axes = spec.read(str(plan)).space.axes
+    assert axes["access"] == (
+        f"list:{folder / 'sel.txt'}", "mine=list:/x/sel.txt", "[0:5, ::2]", "row=1x6",
+    )  # fmt: skip
+    assert axes["libhdf5"] == ("default", str(folder / "lib/libhdf5.so"), "/usr/bin/python3")
+
+
 def test_an_empty_plan_asks_for_nothing(folder: Path) -> None:
     found = spec.read(written(folder, ""))
     assert found == spec.Spec(found.space)

@@ -15,6 +15,7 @@ from h5py import h5f
 from chunkwise import bench
 from chunkwise.bench.schedule import measure_in_worker
 from chunkwise.bench.space import Space
+from chunkwise.trials.extrapolate import put_off_scale
 from tests.writing import SHAPE, counted, make, write, writing
 
 WRITERS = ("libhdf5", "h5py")
@@ -259,3 +260,39 @@ def test_a_worker_that_is_ended_leaves_no_file(tmp_path: Path, code: str) -> Non
         found = measure_in_worker(short, (sys.executable, "-c", stand_in))
         assert found.status in ("failed", "timeout")
         assert not list(Path(str(trial.scratch)).glob("written-*"))
+
+
+def test_a_flush_is_scaled_by_what_a_cache_puts_off() -> None:
+    # All was done: nothing is scaled.
+    assert put_off_scale(10, 10, 1000, 1 << 20, 100) == 1.0
+    # All of it stays in the cache until the flush.
+    assert put_off_scale(10, 100, 1000, 1 << 20, 100) == 10.0
+    # The cache was a quarter full, and will be full and no more.
+    assert put_off_scale(10, 1000, 250, 1000, 100) == 4.0
+    assert put_off_scale(10, 1000, 5000, 1000, 100) == 1.0
+    # Chunks larger than the cache are written at once, contiguous data anyway.
+    assert put_off_scale(10, 1000, 5000, 1000, 4000) == 1.0
+    assert put_off_scale(10, 1000, 10, 1000, 0) == 1.0
+    # Nobody knows the cache.
+    assert put_off_scale(10, 1000, 5000, None, 100) == 100.0
+
+
+def test_a_bounded_write_is_an_estimate(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
+    with writing(source, "1x1x1", "libhdf5", max_seconds=1e-9) as trial:
+        found = measure_in_worker(trial)
+    assert found.status == "ok", found.error
+    assert found.extrapolated
+    assert (found.operations or 0) < 20 * 12 * 10 == found.total_operations
+    parts = (found.create_s, found.written_s, found.put_off_s)
+    assert found.total_s == pytest.approx(sum(part or 0.0 for part in parts))
+    assert (found.written_s or 0.0) > (found.elapsed_s or 0.0)
+
+
+def test_what_was_never_written_is_not_said_to_be_decoded(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (40, 40), "i4", chunks=(10, 10), compression=1, fillvalue=3)
+    space = Space.of(access=["all"], driver=["libhdf5"])
+    advice = bench.explain(bench.run(tmp_path / "a.h5", "x", space, repeat=1))
+    assert advice is not None
+    assert advice.why.startswith("No chunk was ever written")

@@ -97,7 +97,7 @@ fn a_few_operations_are_done_even_when_the_first_takes_all_the_time() {
     let walk = Walk::Blocks(Box::new(blocks));
     let ms = Duration::from_millis;
     // The first read decodes, the others find that cached; or all of them take far too long.
-    for (first, max, done) in [(ms(15), ms(10), 3), (ms(50), ms(10), 1)] {
+    for (first, max, done) in [(ms(120), ms(100), 3), (ms(420), ms(100), 1)] {
         let bounds = WalkBounds { max_operations: u64::MAX, max_time: max };
         let mut reads = 0;
         let record = time_walk(&walk, 1, bounds, |_, _| {

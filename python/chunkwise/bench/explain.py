@@ -498,6 +498,8 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
         why = "The dataset is contiguous and not compressed: reading it is copying it."
     elif walk is None:
         why = f"The dataset is {_stored(target)}."
+    elif not target.stored_nbytes:
+        why = "No chunk was ever written: reading is filling memory with the fill value."
     elif not _piecemeal(target, worst) and _goes_through_many(target, worst, walk):
         why = (
             f"One read of '{worst.access.name}' goes through {walk.chunks_per_operation:,} "

@@ -2,7 +2,7 @@
 
 ::
 
-    file = "cris.h5"                 # relative to this file; may be given instead
+    file = "cris.h5"                 # paths are relative to this file
     dataset = "/All_Data/CrIS-SDR_All/ES_ImaginaryLW"
     design = "each"                  # product (the default), each, or list
     repeat = 5
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise.bench.axes import AXES
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
@@ -95,11 +96,13 @@ def _spec(values: Mapping[str, Any], folder: Path) -> Spec:
         raise UsageError(f"unknown key '{unknown[0]}': there are {', '.join(sorted(_KEYS))}")
     file = values.get("file")
     trials = tuple(
-        {name: _text(name, value) for name, value in _table("trial", trial).items()}
+        {name: _text(name, value, folder) for name, value in _table("trial", trial).items()}
         for trial in _list("trial", values.get("trial", []))
     )
     axes = {
-        name: tuple(_text(name, v) for v in (given if isinstance(given, list) else [given]))
+        name: tuple(
+            _text(name, v, folder) for v in (given if isinstance(given, list) else [given])
+        )
         for name, given in _table("axes", values.get("axes", {})).items()
     }
     design = values.get("design", "list" if trials else "product")
@@ -110,15 +113,24 @@ def _spec(values: Mapping[str, Any], folder: Path) -> Spec:
         None if "dataset" not in values else _string("dataset", values["dataset"]),
         None if "repeat" not in values else _whole("repeat", values["repeat"]),
         None if "budget" not in values else float(_number("budget", values["budget"])),
-        None if sample is None else parse_size(_text("sample", sample)),
+        None if sample is None else parse_size(_text("sample", sample, folder)),
     )
 
 
-def _text(name: str, value: Any) -> str:
-    """Write a value as the command line would; numbers need no quotes."""
+def _text(name: str, value: Any, folder: Path) -> str:
+    """Write a value as the command line would; numbers need no quotes.
+
+    Paths are relative to the file that names them.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f'{name}: values are text or numbers, such as "1MiB" or 521')
-    return str(value)
+    text = str(value)
+    if name == "libhdf5" and text != AXES[name].default:
+        return str(folder / text)
+    before, listed, path = text.partition("list:")
+    if name == "access" and listed and before in ("", before.partition("=")[0] + "="):
+        return f"{before}{listed}{folder / path}"
+    return text
 
 
 def _string(name: str, value: Any) -> str:
