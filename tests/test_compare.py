@@ -261,6 +261,8 @@ def test_real_runs(tmp_path: Path) -> None:
     done = run("compare", document, saved, "--fail-on", "different")
     assert done.returncode == 0, done.stderr
     assert "B against A: no difference in 4 trials." in done.stdout
+    # Neither has figures that the other lacks taken for facts of the machine.
+    assert "A and B: the same machine and versions." in done.stdout
     assert max(map(len, done.stdout.splitlines()[2:])) <= 80
     # A kill cuts the last line short.
     saved.write_text(saved.read_text()[:-9])

@@ -31,6 +31,8 @@ _NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first"})
 # is a difference of the data, and stands in the heading.
 _STORAGE: Final = ("chunks", "filters")
 AS_STORED: Final = "as stored"
+# Figures of a record that are no field of its own (`Measurement.to_record`).
+_RESULTS: Final = ("asked_", "time_")
 
 PARAMETERS: Final = tuple(f for f in fields(Trial) if f.name not in _NOT_MEASURED)
 _KNOWN: Final = {f.name for f in (*fields(Trial), *fields(Measurement))}
@@ -197,7 +199,7 @@ def _collect(path: str, target: Values, records: list[Values]) -> Saved:
         sample = samples.setdefault(key, Sample(parameters, str(record["access"]), [], []))
         _add(sample, record)
         for name, value in record.items():
-            if name not in _KNOWN and not name.startswith("asked_") and _is_fact(value):
+            if name not in _KNOWN and not name.startswith(_RESULTS) and _is_fact(value):
                 environment.setdefault(name, {})[str(value)] = None
     joined = {name: ", ".join(values) for name, values in environment.items()}
     return Saved(path, data, joined, samples)
