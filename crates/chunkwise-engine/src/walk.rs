@@ -3,6 +3,7 @@
 //! The timed loops of `chunkwise bench`, without Python inside: the same for the
 //! engine and, in other crates, for `H5Dread`, `H5Dwrite`, `nc_get_vara` and `nc_put_vara`.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::crc32;
@@ -224,11 +225,20 @@ fn time_each<E: From<ReadError>>(
 /// Zeroed bytes whose pages are not touched yet; in huge pages where the system gives them
 /// on request, as NumPy asks for them for arrays of 4 MiB and more.
 fn zeroed(nbytes: usize) -> Result<Vec<u8>, ReadError> {
-    // A reservation that fails says so; `vec!` would end the process.
-    Vec::<u8>::new()
-        .try_reserve_exact(nbytes)
-        .map_err(|_| ReadError::Memory(Some(nbytes as u64)))?;
-    let mut buffer = vec![0u8; nbytes];
+    if nbytes == 0 {
+        return Ok(Vec::new());
+    }
+    let refused = || ReadError::Memory(Some(nbytes as u64));
+    let layout = Layout::array::<u8>(nbytes).map_err(|_| refused())?;
+    // `vec!` would end the process where there is no memory, and to reserve before would move
+    // malloc's threshold for what it maps: libhdf5 would be given other memory than in C.
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return Err(refused());
+    }
+    // SAFETY: the global allocator gave these bytes, for this layout, and they are zeroed.
+    let mut buffer = unsafe { Vec::from_raw_parts(start, nbytes, nbytes) };
     #[cfg(target_os = "linux")]
     if nbytes >= 4 << 20 {
         const PAGE: usize = 4096;
