@@ -4,9 +4,10 @@
 #   make test      every check and every test
 #
 #   make install   .venv with the release build and all that the library needs
-#   make tools     the HDF5 and netCDF command-line tools that tests compare with
+#   make tools     the HDF5 and netCDF tools and headers that tests compare with
 #   make check     formats, lints, types (part of `make test`)
 #   make wheel     an abi3 manylinux wheel in dist/
+#   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill the figures in README.md from runs on this machine
 #   make lock      renew constraints.txt
 #   make clean     remove everything made here
@@ -21,7 +22,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check wheel readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check wheel bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -52,7 +53,7 @@ $(VENV)/.dev: $(VENV)/.installed
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack nccopy ncdump; do \
+	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
@@ -61,7 +62,9 @@ tools:
 	elif sudo -n true 2>/dev/null; then sudo="sudo -n"; \
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq hdf5-tools netcdf-bin >/dev/null
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	    hdf5-tools libhdf5-dev netcdf-bin >/dev/null || \
+	echo "make tools: the packages could not be installed; missing:$$missing"
 
 check: dev
 	cargo fmt --check
@@ -85,6 +88,9 @@ dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -name '*.py*' -
 	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
 	    --compatibility manylinux2014 --out dist
 	touch $@
+
+bench-c: install
+	$(BIN)/python benches/against_c.py
 
 readme: dev
 	$(BIN)/python scripts/readme.py
