@@ -204,23 +204,23 @@ impl Properties {
         })
     }
 
-    /// A transfer property list with what concerns reads and writes.
+    /// A transfer property list with what concerns reads and writes; None where that is the
+    /// default, with which libhdf5 has less to look up in each call.
     ///
     /// # Errors
     /// What libhdf5 refuses.
     ///
     /// # Safety
     /// The lock must be held, and until the list is dropped.
-    pub(crate) unsafe fn transfer(&self, api: &Api) -> Result<Handle, BindError> {
+    pub(crate) unsafe fn transfer(&self, api: &Api) -> Result<Option<Handle>, BindError> {
+        let Some(nbytes) = self.conversion_nbytes else { return Ok(None) };
         // SAFETY: a class of this library, and the live list made of it.
         unsafe {
             let dxpl = list(api, api.H5P_CLS_DATASET_XFER_ID_g)?;
-            if let Some(nbytes) = self.conversion_nbytes {
-                // Null: the library allocates the buffers itself.
-                let null = std::ptr::null_mut();
-                api.checked("H5Pset_buffer", (api.H5Pset_buffer)(dxpl.id, nbytes, null, null))?;
-            }
-            Ok(dxpl)
+            // Null: the library allocates the buffers itself.
+            let null = std::ptr::null_mut();
+            api.checked("H5Pset_buffer", (api.H5Pset_buffer)(dxpl.id, nbytes, null, null))?;
+            Ok(Some(dxpl))
         }
     }
 }

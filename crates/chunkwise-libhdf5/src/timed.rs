@@ -8,7 +8,7 @@ use std::time::Instant;
 use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, WriteRecord, time_walk, time_writes};
 use chunkwise_select::{Selection, Walk};
 
-use crate::api::{Api, hid_t};
+use crate::api::{Api, DEFAULT, hid_t};
 use crate::dataset::{Handle, holds_pointers, shape_of};
 use crate::file::text;
 use crate::properties::{ChunkCacheInForce, chunk_cache_of, list};
@@ -69,7 +69,7 @@ impl OpenDataset {
                 let mut memory = MemorySpace::new(api);
                 time_walk(walk, access.element_size, bounds, |selection, out| {
                     let memory = access.select(selection, &mut memory)?;
-                    let (space, list) = (access.space.id, access.transfer.id);
+                    let (space, list) = (access.space.id, access.list());
                     let status = (api.H5Dread)(
                         self.id(),
                         self.datatype(),
@@ -179,7 +179,7 @@ impl OpenDataset {
                 bounds,
                 |selection, elements| -> Result<(), WalkError> {
                     let memory = access.select(selection, &mut memory)?;
-                    let (space, list) = (access.space.id, access.transfer.id);
+                    let (space, list) = (access.space.id, access.list());
                     let status = (api.H5Dwrite)(
                         made.id,
                         self.datatype(),
@@ -215,7 +215,7 @@ impl OpenDataset {
 /// What each read or write of a dataset needs, found out once.
 struct Access {
     space: Handle,
-    transfer: Handle,
+    transfer: Option<Handle>,
     rank: usize,
     element_size: usize,
 }
@@ -237,6 +237,11 @@ impl Access {
             let element_size = (api.H5Tget_size)(open.datatype());
             Ok(Self { space, transfer: open.properties().transfer(api)?, rank, element_size })
         }
+    }
+
+    /// The transfer property list.
+    fn list(&self) -> hid_t {
+        self.transfer.as_ref().map_or(DEFAULT, |list| list.id)
     }
 
     /// Select in the file's space, and give a memory space of the selection's shape.
