@@ -231,7 +231,7 @@ def test_a_file_that_was_not_in_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("block", "touches"), [((1, *SHAPE[1:]), 36), (SHAPE, 9), ((1, 1, 3), 480)]
 )
-@pytest.mark.parametrize("pipeline", ["deflate", "shuffle+deflate+fletcher32"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_the_engine_measures_itself(
     pipeline: str, block: tuple[int, ...], touches: int, tmp_path: Path
 ) -> None:

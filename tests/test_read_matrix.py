@@ -14,7 +14,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import chunkwise
-from tests.reading import assert_reads_like_h5py, same
+from tests.reading import LEFT_TO_LIBHDF5, assert_reads_like_h5py, same
 
 TYPES: dict[str, Any] = {
     "i1": "i1",
@@ -92,7 +92,7 @@ def test_types_filters_and_shapes(tmp_path: Path, libver: str, user_block: int) 
         for seed, name in enumerate(names):
             assert_reads_like_h5py(f[name], 12, seed)
             native += chunkwise.wrap(f[name]).explain()["path"] != "libhdf5"
-    # Only LZF, and types whose stored form h5py converts, are left to libhdf5.
+    # Types whose stored form h5py converts are left to libhdf5.
     assert native > 0.8 * len(names)
 
 
@@ -251,7 +251,7 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         f.create_dataset("references", data=refs, dtype=h5py.ref_dtype)
         f.create_dataset("scalar", data=3.5)
         f.create_dataset("null", data=h5py.Empty("f4"))
-        f.create_dataset("lzf", data=data, compression="lzf")
+        f.create_dataset("zfp", data=data, **LEFT_TO_LIBHDF5)
         f.create_dataset("source", data=data)
         compact = h5p.create(h5p.DATASET_CREATE)
         compact.set_layout(h5d.COMPACT)
@@ -259,7 +259,7 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         f.create_dataset("external", data=data, external=[(str(other), 0, h5py.h5f.UNLIMITED)])
         layout = h5py.VirtualLayout((2, 6, 10), "i4")
         layout[0] = h5py.VirtualSource(path, "source", (6, 10))
-        layout[1] = h5py.VirtualSource(path, "lzf", (6, 10))
+        layout[1] = h5py.VirtualSource(path, "zfp", (6, 10))
         f.create_virtual_dataset("virtual", layout)
         ending = h5t.C_S1.copy()
         ending.set_size(7)
@@ -272,7 +272,7 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         "references": "references",
         "scalar": "scalar",
         "null": "null",
-        "lzf": "filter 32000",
+        "zfp": "filter 32013",
         "compact": "compact",
         "external": "external",
         "virtual": "virtual",
@@ -284,9 +284,9 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
             assert plan["path"] == "libhdf5", name
             assert reason in plan["reason"], (name, plan)
             assert_reads_like_h5py(f[name], 20)
-        lzf = chunkwise.wrap(f["lzf"]).explain(chunkwise.hyperslab((0, 0), (1, 10)))
-        assert lzf["chunks"] == 1
-        assert lzf["selected_nbytes"] == 40
+        zfp = chunkwise.wrap(f["zfp"]).explain(chunkwise.hyperslab((0, 0), (1, 10)))
+        assert zfp["chunks"] == 1
+        assert zfp["selected_nbytes"] == 40
 
 
 def test_files_that_are_not_plain_or_not_read_only(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from h5py import AttributeManager, h5t
 
 from chunkwise import _native, lowlevel
 from chunkwise._lib import library
-from chunkwise.errors import OversizedChunkError, SelectionError, UsageError
+from chunkwise.errors import SelectionError, UndecodedChunkError, UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.selection import Selection, Union
 
@@ -131,7 +131,7 @@ class Dataset:
         """
         try:
             result = self._bound().getitem(index)
-        except OversizedChunkError as error:
+        except UndecodedChunkError as error:
             self._warn(error)
             result = NotImplemented
         return self._h5[index] if result is NotImplemented else result
@@ -189,7 +189,7 @@ class Dataset:
         if native.reason is None:
             try:
                 return native.read(selection.parts, out)
-            except OversizedChunkError as error:
+            except UndecodedChunkError as error:
                 self._warn(error)
         return self._read_through_libhdf5(selection, out)
 
@@ -322,7 +322,7 @@ class Dataset:
     def _label(self) -> str:
         return f"{self._h5.file.filename}: dataset {self.name}"
 
-    def _warn(self, error: OversizedChunkError) -> None:
+    def _warn(self, error: UndecodedChunkError) -> None:
         warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=3)
 
     def _everything(self) -> Selection:

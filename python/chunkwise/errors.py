@@ -44,8 +44,8 @@ class CorruptDataError(ChunkwiseError, OSError):
     """Stored bytes that do not decode to what the file says they hold."""
 
 
-class OversizedChunkError(CorruptDataError):
-    """A chunk that decodes to far more than it should; libhdf5 reads such chunks."""
+class UndecodedChunkError(CorruptDataError):
+    """A chunk that is left to libhdf5: it holds far more than it should, or an unusual codec."""
 
 
 class CannotWriteError(ChunkwiseError, OSError):

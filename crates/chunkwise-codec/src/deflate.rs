@@ -7,13 +7,13 @@
 
 use libdeflater::{DecompressionError, Decompressor};
 
-use crate::{DecodeError, resize};
+use crate::{DecodeError, Output};
 
 /// A byte of deflate gives at most this many (zlib's documentation: 1032 to 1).
 pub(crate) const MOST_EXPANSION: usize = 1032;
 
 /// Reusable state for inflating; one for each thread.
-pub struct Inflater {
+pub(crate) struct Inflater {
     state: Decompressor,
 }
 
@@ -30,44 +30,23 @@ impl std::fmt::Debug for Inflater {
 }
 
 impl Inflater {
-    /// Inflate `stored` into `out`; gives the number of bytes written, or None when
-    /// there are more than `out` holds.  Bytes after the stream's end are ignored, as
-    /// zlib does in HDF5.
-    pub fn inflate_into(
+    /// Inflate `stored`.  Bytes after the stream's end are ignored, as zlib does in HDF5.
+    pub(crate) fn inflate(
         &mut self,
         stored: &[u8],
-        out: &mut [u8],
-    ) -> Result<Option<usize>, DecodeError> {
-        match self.state.zlib_decompress(stored, out) {
+        output: &mut Output<'_>,
+    ) -> Result<(), DecodeError> {
+        let ceiling = stored.len().saturating_mul(MOST_EXPANSION).saturating_add(64);
+        let damaged = output.damaged();
+        output.growing(ceiling, |out| match self.state.zlib_decompress(stored, out) {
             Ok(written) => Ok(Some(written)),
             Err(DecompressionError::InsufficientSpace) => Ok(None),
-            Err(DecompressionError::BadData) => Err(DecodeError::Deflate),
-        }
+            Err(DecompressionError::BadData) => Err(damaged.clone()),
+        })
     }
 
-    /// Inflate `stored` into `out`, which is resized to what comes out.
-    ///
-    /// # Errors
-    /// When the stream is damaged, or holds more than `most` bytes.
-    pub fn inflate_growing(
-        &mut self,
-        stored: &[u8],
-        out: &mut Vec<u8>,
-        expected: usize,
-        most: usize,
-    ) -> Result<(), DecodeError> {
-        let most = most.min(stored.len().saturating_mul(MOST_EXPANSION).saturating_add(64));
-        let mut room = expected.clamp(64, most.max(64));
-        loop {
-            resize(out, room).map_err(|_| DecodeError::Memory { nbytes: room })?;
-            if let Some(written) = self.inflate_into(stored, out)? {
-                out.truncate(written);
-                return Ok(());
-            }
-            if room >= most {
-                return Err(DecodeError::TooLong { most });
-            }
-            room = room.saturating_mul(2).min(most);
-        }
+    /// Inflate `stored` to exactly `out`; whether that went well.
+    pub(crate) fn inflate_exactly(&mut self, stored: &[u8], out: &mut [u8]) -> bool {
+        self.state.zlib_decompress(stored, out) == Ok(out.len())
     }
 }

@@ -5,24 +5,39 @@
 //! ([`Filter::from_hdf5`] gives None), so that the caller can leave the dataset to
 //! libhdf5.
 
+mod bits;
+mod bitshuffle;
+mod blosc;
+mod blosclz;
+mod bytes;
+mod bzip2;
 mod crc;
 mod deflate;
+mod error;
+mod filter;
 mod fletcher32;
+mod lz4;
+mod lzf;
 mod memory;
+mod nbit;
+mod output;
 mod pipeline;
+mod scaleoffset;
 mod shuffle;
+mod szip;
+#[cfg(test)]
+mod tests;
+mod zstd;
 
+pub use bitshuffle::{Bitshuffle, Inner};
 pub use crc::crc32;
-pub use deflate::Inflater;
+pub use error::DecodeError;
+pub use filter::{Filter, FilterKind};
 pub use memory::resize;
-pub use pipeline::{DecodeError, Filter, Pipeline, Scratch};
+pub use nbit::Nbit;
+pub use pipeline::{Pipeline, Scratch};
+pub use scaleoffset::ScaleOffset;
+pub use szip::Szip;
 
-/// Identifiers of the filters in HDF5's registry (`H5Zpublic.h`).
-pub mod filter_id {
-    /// `H5Z_FILTER_DEFLATE`
-    pub const DEFLATE: i32 = 1;
-    /// `H5Z_FILTER_SHUFFLE`
-    pub const SHUFFLE: i32 = 2;
-    /// `H5Z_FILTER_FLETCHER32`
-    pub const FLETCHER32: i32 = 3;
-}
+use deflate::Inflater;
+use output::Output;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use chunkwise_codec::{DecodeError, Filter, Scratch, resize};
+use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
 use chunkwise_select::Dims;
 
 use crate::cache::Decoded;
@@ -150,7 +150,7 @@ impl Dataset {
         } else {
             let mut laps = Laps::begin();
             let mask = chunk.record.filter_mask;
-            let done = |filter: Filter| laps.end(filter.into());
+            let done = |filter: FilterKind| laps.end(Phase::Decode(filter));
             pipeline.decode_in_steps(stored, mask, scratch, out, done)
         };
         decoded.map_err(|source| ReadError::Decode { place: self.place(chunk), source })

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use chunkwise_codec::Filter;
+use chunkwise_codec::FilterKind;
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,26 +16,24 @@ pub enum Phase {
     Index,
     /// Reading stored bytes.
     Storage,
-    /// Inflating.
-    Deflate,
-    /// Undoing shuffle.
-    Shuffle,
-    /// Checking checksums.
-    Fletcher32,
     /// Copying elements to their places, except a few at a time, and fill values.
     Scatter,
     /// Waiting for other threads.
     Waiting,
+    /// Undoing a filter.
+    Decode(FilterKind),
 }
 
-const PHASES: usize = 7;
+const PHASES: usize = 4 + FilterKind::ALL.len();
 
-impl From<Filter> for Phase {
-    fn from(filter: Filter) -> Self {
-        match filter {
-            Filter::Deflate => Self::Deflate,
-            Filter::Shuffle { .. } => Self::Shuffle,
-            Filter::Fletcher32 => Self::Fletcher32,
+impl Phase {
+    fn position(self) -> usize {
+        match self {
+            Self::Index => 0,
+            Self::Storage => 1,
+            Self::Scatter => 2,
+            Self::Waiting => 3,
+            Self::Decode(filter) => 4 + filter as usize,
         }
     }
 }
@@ -47,7 +45,7 @@ pub struct PhaseTimes([Duration; PHASES]);
 impl PhaseTimes {
     /// The time of one phase.
     pub fn of(&self, phase: Phase) -> Duration {
-        self.0[phase as usize]
+        self.0[phase.position()]
     }
 }
 
@@ -81,7 +79,7 @@ pub fn profile() -> Profile {
 
 fn add(phase: Phase, took: Duration) {
     let sums = if rayon::current_thread_index().is_some() { &POOL } else { &READERS };
-    sums[phase as usize].fetch_add(took.as_nanos() as u64, Relaxed);
+    sums[phase.position()].fetch_add(took.as_nanos() as u64, Relaxed);
 }
 
 /// Do something that belongs to a phase.

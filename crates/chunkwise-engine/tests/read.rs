@@ -329,7 +329,7 @@ fn damage_is_named_and_costs_no_memory() {
     let garbage = one_chunk(vec![7; 100], 10, 20, 4);
     assert!(matches!(
         read(&garbage, 4),
-        ReadError::Decode { place, source: DecodeError::Deflate } if place.address == 10
+        ReadError::Decode { place, source: DecodeError::Damaged { filter: "deflate" } } if place.address == 10
     ));
     // Beyond the end, by a little and by everything there is.
     for (address, stored) in [(95, 20), (i64::MAX as u64, 20), (0, 1 << 60), (1 << 62, 1 << 62)] {

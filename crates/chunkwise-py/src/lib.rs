@@ -16,6 +16,7 @@ mod opened;
 mod table;
 mod walk;
 
+use chunkwise_codec::FilterKind;
 use chunkwise_engine::{Phase, PhaseTimes};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -57,15 +58,14 @@ fn set_profiling(on: bool) {
 fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let found = chunkwise_engine::profile();
     let dict = PyDict::new(py);
-    for (name, phase) in [
+    let filters = FilterKind::ALL.map(|filter| (filter.name(), Phase::Decode(filter)));
+    let others = [
         ("index", Phase::Index),
         ("storage", Phase::Storage),
-        ("deflate", Phase::Deflate),
-        ("shuffle", Phase::Shuffle),
-        ("fletcher32", Phase::Fletcher32),
         ("scatter", Phase::Scatter),
         ("waiting", Phase::Waiting),
-    ] {
+    ];
+    for (name, phase) in others.into_iter().chain(filters) {
         let seconds = |times: &PhaseTimes| times.of(phase).as_secs_f64();
         dict.set_item(name, (seconds(&found.readers), seconds(&found.pool)))?;
     }

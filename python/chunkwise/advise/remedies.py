@@ -32,7 +32,12 @@ _NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
 # Of other names, nccopy reads -F differently unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 # What crates/chunkwise-codec decodes.
-NATIVE_FILTERS: Final = frozenset({"deflate", "shuffle", "fletcher32"})
+NATIVE_FILTERS: Final = frozenset(
+    {
+        *("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"),
+        *("bzip2", "lzf", "blosc", "lz4", "bitshuffle", "zstd"),
+    }
+)
 _WRITER: Final = "in the program that writes it"
 # A question mark may begin a trigraph.
 _C_SPECIAL: Final = '"\\?'
@@ -198,7 +203,10 @@ def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
 
 def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     """Give the line that reads through chunkwise, where it decodes the filters itself."""
-    if not _names(Pipeline.parse(filters)) <= NATIVE_FILTERS:
+    pipeline = Pipeline.parse(filters)
+    if not _names(pipeline) <= NATIVE_FILTERS or any(
+        "snappy" in one.options for one in pipeline.filters
+    ):
         return ()
     return (Fix("chunkwise", f"chunkwise.open({file!r})[{_path(dataset)!r}]"),)
 

@@ -24,7 +24,20 @@ from chunkwise.trials import pagecache
 from chunkwise.words import format_ratio, format_seconds
 
 # HDF5's numbers of what the engine decodes, and its names for them.
-ENGINE_FILTERS: Final = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
+ENGINE_FILTERS: Final = {
+    1: "deflate",
+    2: "shuffle",
+    3: "fletcher32",
+    4: "szip",
+    5: "nbit",
+    6: "scaleoffset",
+    307: "bzip2",
+    32000: "lzf",
+    32001: "blosc",
+    32004: "lz4",
+    32008: "bitshuffle",
+    32015: "zstd",
+}
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000
 MOST_BARE_SECONDS: Final = 0.5

@@ -1,0 +1,239 @@
+//! How are bitshuffled chunks put together again, compressed or not?
+//!
+//! Elements go in blocks.  In each, the first bits of all elements come first, then all
+//! second bits, and so on, from the lowest bit of the first byte to the highest of the
+//! last; a row of bits starts with the lowest bit of its first byte.  Elements left over
+//! when their number is no multiple of eight stay at the end as they are.
+//!
+//! With LZ4 or Zstandard, a header tells the chunk's length (8 bytes, big-endian) and the
+//! block's in bytes (4); each block is then compressed by itself, behind its stored
+//! length (4).
+
+use crate::bytes::Reader;
+use crate::filter::State;
+use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};
+
+/// What compresses the blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inner {
+    /// Nothing.
+    None,
+    /// LZ4 blocks.
+    Lz4,
+    /// Zstandard frames.
+    Zstd,
+}
+
+/// The filter's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bitshuffle {
+    /// Bytes in an element.
+    pub element_size: usize,
+    /// Elements in a block; 0 is the filter's own choice.
+    pub block: usize,
+    /// What compresses the blocks.
+    pub inner: Inner,
+}
+
+/// Elements whose bits make up whole bytes.
+const GROUP: usize = 8;
+
+impl Bitshuffle {
+    /// From `cd_values`: two of version, the element's size, the block, the compressor.
+    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        let &[_, _, element_size, ref rest @ ..] = cd_values else { return None };
+        let block = rest.first().copied().unwrap_or(0) as usize;
+        let inner = match rest.get(1) {
+            None | Some(0) => Inner::None,
+            Some(2) => Inner::Lz4,
+            Some(3) => Inner::Zstd,
+            Some(_) => return None,
+        };
+        (element_size > 0 && block.is_multiple_of(GROUP)).then_some(Self {
+            element_size: element_size as usize,
+            block,
+            inner,
+        })
+    }
+
+    pub(crate) fn most_expansion(&self) -> usize {
+        match self.inner {
+            Inner::None => 1,
+            Inner::Lz4 => lz4::MOST_EXPANSION,
+            Inner::Zstd => zstd::MOST_EXPANSION,
+        }
+    }
+
+    pub(crate) fn decode(
+        &self,
+        stored: &[u8],
+        state: &mut State,
+        output: &mut Output<'_>,
+    ) -> Result<(), DecodeError> {
+        let damaged = output.damaged();
+        let mut stored = Reader::new(stored);
+        let (len, block) = match self.inner {
+            Inner::None => (stored.len(), self.block),
+            _ => {
+                let header = stored.u64_be().zip(stored.u32_be());
+                let (len, block_len) = header.ok_or_else(|| damaged.clone())?;
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                (len, block_len as usize / self.element_size)
+            }
+        };
+        if len % self.element_size != 0 || block % GROUP != 0 {
+            return Err(damaged);
+        }
+        let block = if block == 0 { default_block(self.element_size) } else { block };
+        let out = output.room(len)?;
+        let left_over = len / self.element_size % GROUP * self.element_size;
+        let (body, tail) = out.split_at_mut(len - left_over);
+        for out in body.chunks_mut(block.saturating_mul(self.element_size)) {
+            let State { packed, planes, zstd, .. } = &mut *state;
+            let rows = match self.inner {
+                Inner::None => stored.take(out.len()).ok_or_else(|| damaged.clone())?,
+                inner => {
+                    let bytes = stored.u32_be().and_then(|n| stored.take(n as usize));
+                    let bytes = bytes.ok_or_else(|| damaged.clone())?;
+                    grown(packed, out.len())?;
+                    let sound = match inner {
+                        Inner::Lz4 => lz4::decompress_exactly(bytes, packed),
+                        _ => zstd.decompress_exactly(bytes, packed)?,
+                    };
+                    if !sound {
+                        return Err(damaged);
+                    }
+                    packed
+                }
+            };
+            grown(planes, out.len())?;
+            unshuffle_bits(self.element_size, rows, planes, out);
+        }
+        tail.copy_from_slice(stored.take(left_over).ok_or(damaged)?);
+        Ok(())
+    }
+}
+
+fn grown(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), DecodeError> {
+    resize(buffer, nbytes).map_err(|_| DecodeError::Memory { nbytes })
+}
+
+/// Elements in a block of about 8 KiB (`bshuf_default_block_size`).
+fn default_block(element_size: usize) -> usize {
+    (8192 / element_size / GROUP * GROUP).max(128)
+}
+
+/// Undo the transposition of the bits of one block, a multiple of eight elements;
+/// `planes` is as long as the other two.
+pub(crate) fn unshuffle_bits(element_size: usize, rows: &[u8], planes: &mut [u8], out: &mut [u8]) {
+    debug_assert!(rows.len() == out.len() && planes.len() == out.len());
+    let plane_len = out.len() / element_size;
+    if plane_len == 0 {
+        return;
+    }
+    // Eight rows of bits make up one plane of bytes, as shuffle has it.
+    if element_size == 1 {
+        return transpose(rows, out);
+    }
+    for (rows, plane) in rows.chunks_exact(plane_len).zip(planes.chunks_exact_mut(plane_len)) {
+        transpose(rows, plane);
+    }
+    shuffle::unshuffle(element_size, planes, out);
+}
+
+/// Eight rows of bits become the bytes of which each row has one bit.
+fn transpose(rows: &[u8], plane: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { transpose_avx2(rows, plane) };
+    }
+    transpose_any(rows, plane);
+}
+
+/// The same code, compiled for wider vectors.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn transpose_avx2(rows: &[u8], plane: &mut [u8]) {
+    transpose_any(rows, plane);
+}
+
+#[inline(always)]
+fn transpose_any(rows: &[u8], plane: &mut [u8]) {
+    // Squares of 8 by 8 bits side by side, so that the compiler works on many at once.
+    const SIDE_BY_SIDE: usize = 32;
+    let row_len = rows.len() / GROUP;
+    let mut done = 0;
+    while done < row_len {
+        let count = SIDE_BY_SIDE.min(row_len - done);
+        let mut squares = [0u64; SIDE_BY_SIDE];
+        for (j, row) in rows.chunks_exact(row_len).enumerate() {
+            let row = &row[done..done + count];
+            if let Ok(row) = <&[u8; SIDE_BY_SIDE]>::try_from(row) {
+                for (square, &byte) in squares.iter_mut().zip(row) {
+                    *square |= u64::from(byte) << (8 * j);
+                }
+            } else {
+                for (square, &byte) in squares.iter_mut().zip(row) {
+                    *square |= u64::from(byte) << (8 * j);
+                }
+            }
+        }
+        for square in &mut squares {
+            *square = transposed(*square);
+        }
+        let out = &mut plane[done * GROUP..][..count * GROUP];
+        for (bytes, square) in out.chunks_exact_mut(GROUP).zip(squares) {
+            bytes.copy_from_slice(&square.to_le_bytes());
+        }
+        done += count;
+    }
+}
+
+/// Mirror 8 by 8 bits at the diagonal: bit `i` of byte `j` becomes bit `j` of byte `i`.
+#[inline(always)]
+fn transposed(mut x: u64) -> u64 {
+    let mut swapped = (x ^ (x >> 7)) & 0x00aa_00aa_00aa_00aa;
+    x ^= swapped ^ (swapped << 7);
+    swapped = (x ^ (x >> 14)) & 0x0000_cccc_0000_cccc;
+    x ^= swapped ^ (swapped << 14);
+    swapped = (x ^ (x >> 28)) & 0x0000_0000_f0f0_f0f0;
+    x ^ swapped ^ (swapped << 28)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition, bit by bit.
+    pub(crate) fn shuffle_bits(element_size: usize, raw: &[u8]) -> Vec<u8> {
+        let elements = raw.len() / element_size;
+        let mut out = vec![0; raw.len()];
+        for (e, element) in raw.chunks_exact(element_size).enumerate() {
+            for bit in 0..8 * element_size {
+                let set = element[bit / 8] >> (bit % 8) & 1;
+                out[bit * (elements / 8) + e / 8] |= set << (e % 8);
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn inverts_the_transposition(size in 1usize..18, groups in 0usize..60, seed in any::<u64>()) {
+            let mut state = seed | 1;
+            let raw: Vec<u8> = (0..size * groups * 8).map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 56) as u8
+            }).collect();
+            let mut planes = vec![1; raw.len()];
+            let mut out = vec![2; raw.len()];
+            unshuffle_bits(size, &shuffle_bits(size, &raw), &mut planes, &mut out);
+            prop_assert_eq!(&out, &raw);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! How is a Blosc chunk decoded?
+//!
+//! A header of 16 bytes says what was done: lengths, the compressor, the shuffle.  Blocks
+//! follow, whose places are listed first; each is compressed as one stream, or as one for
+//! each byte of an element, behind its stored length.  A stream that did not shrink is
+//! stored as it is, and so is a chunk.
+
+use crate::bytes::Reader;
+use crate::filter::State;
+use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
+
+/// No compressor inside gives more.
+pub(crate) use crate::zstd::MOST_EXPANSION;
+
+/// The compressor whose decoder is missing here: snappy.
+const SNAPPY: u32 = 3;
+const HEADER_LEN: usize = 16;
+
+/// Whether all that HDF5's filter writes with these `cd_values` can be decoded here.
+pub(crate) fn knows(cd_values: &[u32]) -> bool {
+    cd_values.get(6) != Some(&SNAPPY)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Codec {
+    BloscLz,
+    Lz4,
+    Zlib,
+    Zstd,
+}
+
+/// What the header says of each block.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    codec: Codec,
+    element_size: usize,
+    shuffled: bool,
+    bits_shuffled: bool,
+    /// Whether whole blocks have a stream for each byte of an element.
+    split: bool,
+}
+
+/// Decode what HDF5's Blosc filter stored.
+pub(crate) fn decode(
+    stored: &[u8],
+    state: &mut State,
+    output: &mut Output<'_>,
+) -> Result<(), DecodeError> {
+    const SHUFFLED: u8 = 1;
+    const STORED: u8 = 2;
+    const BITS_SHUFFLED: u8 = 4;
+    const NOT_SPLIT: u8 = 16;
+    let damaged = output.damaged();
+    let Some((&[_, _, flags, element_size, ref lengths @ ..], rest)) =
+        stored.split_first_chunk::<HEADER_LEN>()
+    else {
+        return Err(damaged);
+    };
+    let mut lengths = Reader::new(lengths);
+    let mut length = || lengths.u32_le().unwrap_or(0) as usize;
+    let (len, block_len) = (length(), length());
+    if flags & STORED != 0 {
+        let bytes = rest.get(..len).ok_or(damaged)?;
+        output.room(len)?.copy_from_slice(bytes);
+        return Ok(());
+    }
+    let codec = match flags >> 5 {
+        0 => Codec::BloscLz,
+        1 => Codec::Lz4,
+        2 => return Err(output.unsupported("snappy")),
+        3 => Codec::Zlib,
+        4 => Codec::Zstd,
+        _ => return Err(damaged),
+    };
+    let element_size = usize::from(element_size);
+    if element_size == 0 || (block_len == 0 && len > 0) || block_len > len {
+        return Err(damaged);
+    }
+    // As the compressor decides, which does not write it down.
+    let split = flags & NOT_SPLIT == 0 && element_size <= 16 && block_len / element_size >= 128;
+    let blocks = Blocks {
+        codec,
+        element_size,
+        shuffled: flags & SHUFFLED != 0 && element_size > 1,
+        bits_shuffled: flags & BITS_SHUFFLED != 0 && block_len >= element_size,
+        split,
+    };
+    let out = output.room(len)?;
+    let mut starts = Reader::new(rest);
+    for block in out.chunks_mut(block_len.max(1)) {
+        let start = starts.u32_le().ok_or_else(|| damaged.clone())?;
+        let stored = stored.get(start as usize..).ok_or_else(|| damaged.clone())?;
+        let split = blocks.split && block.len() == block_len;
+        let streams = if split { element_size } else { 1 };
+        if !blocks.decode(Reader::new(stored), streams, state, block)? {
+            return Err(damaged);
+        }
+    }
+    Ok(())
+}
+
+impl Blocks {
+    /// Decode one block; whether that went well.
+    fn decode(
+        &self,
+        stored: Reader<'_>,
+        streams: usize,
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<bool, DecodeError> {
+        if !self.shuffled && !self.bits_shuffled {
+            return self.decompress(stored, streams, state, out);
+        }
+        let nbytes = out.len();
+        let mut packed = std::mem::take(&mut state.packed);
+        let sized = resize(&mut packed, nbytes).map_err(|_| DecodeError::Memory { nbytes });
+        let sound = sized.and_then(|()| self.decompress(stored, streams, state, &mut packed));
+        if let Ok(true) = sound {
+            if self.shuffled {
+                shuffle::unshuffle(self.element_size, &packed, out);
+            } else {
+                let elements = nbytes / self.element_size;
+                let whole =
+                    if elements.is_multiple_of(8) { elements * self.element_size } else { 0 };
+                resize(&mut state.planes, whole).map_err(|_| DecodeError::Memory { nbytes })?;
+                let (body, rest) = out.split_at_mut(whole);
+                let planes = &mut state.planes;
+                bitshuffle::unshuffle_bits(self.element_size, &packed[..whole], planes, body);
+                rest.copy_from_slice(&packed[whole..]);
+            }
+        }
+        state.packed = packed;
+        sound
+    }
+
+    fn decompress(
+        &self,
+        mut stored: Reader<'_>,
+        streams: usize,
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<bool, DecodeError> {
+        let stream_len = out.len() / streams;
+        if stream_len * streams != out.len() {
+            return Ok(false);
+        }
+        for out in out.chunks_exact_mut(stream_len.max(1)) {
+            let Some(bytes) = stored.u32_le().and_then(|len| stored.take(len as usize)) else {
+                return Ok(false);
+            };
+            let sound = if bytes.len() == out.len() {
+                out.copy_from_slice(bytes);
+                true
+            } else {
+                match self.codec {
+                    Codec::BloscLz => blosclz::decompress_exactly(bytes, out).is_some(),
+                    Codec::Lz4 => lz4::decompress_exactly(bytes, out),
+                    Codec::Zlib => state.inflater.inflate_exactly(bytes, out),
+                    Codec::Zstd => state.zstd.decompress_exactly(bytes, out)?,
+                }
+            };
+            if !sound {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

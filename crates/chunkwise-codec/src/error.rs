@@ -1,0 +1,67 @@
+//! Why could a chunk not be decoded?
+
+use thiserror::Error;
+
+/// Why a chunk could not be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// Not what the filter writes, or damaged.
+    #[error("the {filter} stream is damaged")]
+    Damaged {
+        /// The filter's name.
+        filter: &'static str,
+    },
+    /// The output is larger than any chunk it could be.
+    #[error("the {filter} stream holds more than {most} bytes")]
+    TooLong {
+        /// The filter's name.
+        filter: &'static str,
+        /// Bytes after which decoding stopped.
+        most: usize,
+    },
+    /// Something that the dataset's options do not tell, and that only libhdf5's filter
+    /// can decode.
+    #[error("the {filter} stream uses {what}, which is not decoded natively")]
+    Unsupported {
+        /// The filter's name.
+        filter: &'static str,
+        /// What it uses.
+        what: &'static str,
+    },
+    /// No memory for what comes out.
+    #[error("there is no memory for {nbytes} bytes")]
+    Memory {
+        /// Bytes needed.
+        nbytes: usize,
+    },
+    /// Fewer bytes than the checksum itself takes.
+    #[error("{len} bytes are too few to hold a Fletcher-32 checksum")]
+    NoChecksum {
+        /// Bytes there are.
+        len: usize,
+    },
+    /// The data is not what was written.
+    #[error("the Fletcher-32 checksum is {stored:#010x}, the data's is {computed:#010x}")]
+    Checksum {
+        /// As stored with the data.
+        stored: u32,
+        /// As computed now.
+        computed: u32,
+    },
+    /// Far too few bytes for a chunk, seen before decoding.
+    #[error("{stored_len} stored bytes cannot decode to the {raw_len} that a chunk holds")]
+    CannotHold {
+        /// Bytes stored.
+        stored_len: usize,
+        /// Bytes a chunk holds.
+        raw_len: usize,
+    },
+    /// Too few bytes for a chunk.
+    #[error("decoding gave {len} bytes where a chunk holds {expected}")]
+    TooShort {
+        /// Bytes decoded.
+        len: usize,
+        /// Bytes a chunk holds.
+        expected: usize,
+    },
+}

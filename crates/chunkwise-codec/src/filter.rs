@@ -1,0 +1,248 @@
+//! Which filters are decoded here, and what do their options mean?
+
+use crate::{
+    Bitshuffle, DecodeError, Inflater, Nbit, Output, ScaleOffset, Szip, blosc, bzip2, deflate, lz4,
+    lzf, shuffle, zstd,
+};
+
+/// A kind of filter, whatever its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterKind {
+    /// zlib streams.
+    Deflate,
+    /// Bytes of elements stored plane by plane.
+    Shuffle,
+    /// A checksum after the data.
+    Fletcher32,
+    /// The adaptive entropy code of CCSDS 121.
+    Szip,
+    /// The bits of elements that count.
+    Nbit,
+    /// Differences to the smallest element.
+    ScaleOffset,
+    /// bzip2 streams.
+    Bzip2,
+    /// h5py's own compression.
+    Lzf,
+    /// Blosc chunks.
+    Blosc,
+    /// LZ4 blocks.
+    Lz4,
+    /// Bits of elements stored plane by plane, and perhaps compressed.
+    Bitshuffle,
+    /// Zstandard frames.
+    Zstd,
+}
+
+impl FilterKind {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Deflate,
+        Self::Shuffle,
+        Self::Fletcher32,
+        Self::Szip,
+        Self::Nbit,
+        Self::ScaleOffset,
+        Self::Bzip2,
+        Self::Lzf,
+        Self::Blosc,
+        Self::Lz4,
+        Self::Bitshuffle,
+        Self::Zstd,
+    ];
+
+    /// HDF5's number for it: `H5Zpublic.h`, or The HDF Group's registry of plugins.
+    pub const fn id(self) -> i32 {
+        match self {
+            Self::Deflate => 1,
+            Self::Shuffle => 2,
+            Self::Fletcher32 => 3,
+            Self::Szip => 4,
+            Self::Nbit => 5,
+            Self::ScaleOffset => 6,
+            Self::Bzip2 => 307,
+            Self::Lzf => 32000,
+            Self::Blosc => 32001,
+            Self::Lz4 => 32004,
+            Self::Bitshuffle => 32008,
+            Self::Zstd => 32015,
+        }
+    }
+
+    /// Its name in chunkwise's grammar of filters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deflate => "deflate",
+            Self::Shuffle => "shuffle",
+            Self::Fletcher32 => "fletcher32",
+            Self::Szip => "szip",
+            Self::Nbit => "nbit",
+            Self::ScaleOffset => "scaleoffset",
+            Self::Bzip2 => "bzip2",
+            Self::Lzf => "lzf",
+            Self::Blosc => "blosc",
+            Self::Lz4 => "lz4",
+            Self::Bitshuffle => "bitshuffle",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// A filter that is decoded here; its options are those that decoding needs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// zlib streams.
+    Deflate,
+    /// Bytes of elements stored plane by plane.
+    Shuffle {
+        /// Bytes in an element.
+        element_size: usize,
+    },
+    /// A checksum after the data.
+    Fletcher32,
+    /// The adaptive entropy code of CCSDS 121.
+    Szip(Szip),
+    /// The bits of elements that count.
+    Nbit(Nbit),
+    /// Differences to the smallest element.
+    ScaleOffset(ScaleOffset),
+    /// bzip2 streams.
+    Bzip2,
+    /// h5py's own compression.
+    Lzf,
+    /// Blosc chunks.
+    Blosc,
+    /// LZ4 blocks.
+    Lz4,
+    /// Bits of elements stored plane by plane, and perhaps compressed.
+    Bitshuffle(Bitshuffle),
+    /// Zstandard frames.
+    Zstd,
+}
+
+impl Filter {
+    /// The filter with HDF5's identifier `id` and client data `cd_values`
+    /// (`H5Pget_filter2`); None when only libhdf5 can decode it.
+    pub fn from_hdf5(id: i32, cd_values: &[u32]) -> Option<Self> {
+        let kind = FilterKind::ALL.into_iter().find(|kind| kind.id() == id)?;
+        match kind {
+            FilterKind::Deflate => Some(Self::Deflate),
+            FilterKind::Shuffle => {
+                // libhdf5 stores the element's size when the dataset is made, and
+                // refuses to decode with anything else.
+                let &[element_size] = cd_values else { return None };
+                let element_size = usize::try_from(element_size).ok()?;
+                (element_size > 0).then_some(Self::Shuffle { element_size })
+            }
+            FilterKind::Fletcher32 => Some(Self::Fletcher32),
+            FilterKind::Szip => Szip::from_cd_values(cd_values).map(Self::Szip),
+            FilterKind::Nbit => Nbit::from_cd_values(cd_values).map(Self::Nbit),
+            FilterKind::ScaleOffset => {
+                ScaleOffset::from_cd_values(cd_values).map(Self::ScaleOffset)
+            }
+            FilterKind::Bzip2 => Some(Self::Bzip2),
+            FilterKind::Lzf => Some(Self::Lzf),
+            FilterKind::Blosc => blosc::knows(cd_values).then_some(Self::Blosc),
+            FilterKind::Lz4 => Some(Self::Lz4),
+            FilterKind::Bitshuffle => Bitshuffle::from_cd_values(cd_values).map(Self::Bitshuffle),
+            FilterKind::Zstd => Some(Self::Zstd),
+        }
+    }
+
+    /// What kind it is.
+    pub fn kind(&self) -> FilterKind {
+        match self {
+            Self::Deflate => FilterKind::Deflate,
+            Self::Shuffle { .. } => FilterKind::Shuffle,
+            Self::Fletcher32 => FilterKind::Fletcher32,
+            Self::Szip(_) => FilterKind::Szip,
+            Self::Nbit(_) => FilterKind::Nbit,
+            Self::ScaleOffset(_) => FilterKind::ScaleOffset,
+            Self::Bzip2 => FilterKind::Bzip2,
+            Self::Lzf => FilterKind::Lzf,
+            Self::Blosc => FilterKind::Blosc,
+            Self::Lz4 => FilterKind::Lz4,
+            Self::Bitshuffle(_) => FilterKind::Bitshuffle,
+            Self::Zstd => FilterKind::Zstd,
+        }
+    }
+
+    /// The most bytes that `stored_len` bytes can decode to.
+    pub(crate) fn most_decoded(&self, stored_len: usize) -> usize {
+        let times = match self {
+            Self::Shuffle { .. } | Self::Fletcher32 => return stored_len,
+            Self::Deflate => deflate::MOST_EXPANSION,
+            // One bit may be all that an element takes, or none.
+            Self::Szip(_) | Self::Nbit(_) | Self::ScaleOffset(_) => return usize::MAX,
+            Self::Bzip2 => bzip2::MOST_EXPANSION,
+            Self::Lzf => lzf::MOST_EXPANSION,
+            Self::Blosc => blosc::MOST_EXPANSION,
+            Self::Lz4 => lz4::MOST_EXPANSION,
+            Self::Bitshuffle(options) => options.most_expansion(),
+            Self::Zstd => zstd::MOST_EXPANSION,
+        };
+        stored_len.saturating_mul(times).saturating_add(64)
+    }
+
+    /// Decode `source` to `output`; a checksum is not decoded but taken off, by the pipeline.
+    pub(crate) fn decode(
+        &self,
+        source: &[u8],
+        state: &mut State,
+        output: &mut Output<'_>,
+    ) -> Result<(), DecodeError> {
+        match self {
+            Self::Deflate => state.inflater.inflate(source, output),
+            Self::Shuffle { element_size } => {
+                shuffle::unshuffle(*element_size, source, output.room(source.len())?);
+                Ok(())
+            }
+            Self::Fletcher32 => {
+                output.room(source.len())?.copy_from_slice(source);
+                Ok(())
+            }
+            Self::Szip(options) => options.decode(source, state, output),
+            Self::Nbit(options) => options.decode(source, output),
+            Self::ScaleOffset(options) => options.decode(source, output),
+            Self::Bzip2 => bzip2::decode(source, output),
+            Self::Lzf => lzf::decode(source, output),
+            Self::Blosc => blosc::decode(source, state, output),
+            Self::Lz4 => lz4::decode(source, output),
+            Self::Bitshuffle(options) => options.decode(source, state, output),
+            Self::Zstd => state.zstd.decompress(source, output),
+        }
+    }
+}
+
+/// What decoders keep from chunk to chunk.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) inflater: Inflater,
+    pub(crate) zstd: zstd::Decompressor,
+    /// A block that is still shuffled.
+    pub(crate) packed: Vec<u8>,
+    /// A block whose bytes are still apart.
+    pub(crate) planes: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_filters_are_not_claimed() {
+        let shuffle = FilterKind::Shuffle.id();
+        assert_eq!(Filter::from_hdf5(32013, &[3]), None);
+        assert_eq!(Filter::from_hdf5(shuffle, &[]), None);
+        assert_eq!(Filter::from_hdf5(shuffle, &[0]), None);
+        assert_eq!(Filter::from_hdf5(shuffle, &[4, 4]), None);
+        assert_eq!(Filter::from_hdf5(shuffle, &[8]), Some(Filter::Shuffle { element_size: 8 }));
+    }
+
+    #[test]
+    fn each_kind_is_one_of_all() {
+        for (position, kind) in FilterKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, position);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! How is LZF, h5py's own filter, decompressed?
+//!
+//! A control byte below 32 is followed by so many bytes and one more, to be copied;
+//! another stands for bytes that came before: three bits of length (7: a byte follows
+//! that is added), 13 bits of distance.  A chunk that would not shrink is stored without
+//! the filter.
+
+use crate::{DecodeError, Output};
+
+/// Three bytes give at most 264.
+pub(crate) const MOST_EXPANSION: usize = 88;
+
+/// Decompress `stored`, whose length when decompressed is nowhere written.
+pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
+    let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
+    let damaged = output.damaged();
+    output.growing(ceiling, |out| match decompress(stored, out) {
+        Ok(written) => Ok(Some(written)),
+        Err(Stopped::Full) => Ok(None),
+        Err(Stopped::Damaged) => Err(damaged.clone()),
+    })
+}
+
+enum Stopped {
+    /// There is more than `out` holds.
+    Full,
+    Damaged,
+}
+
+fn decompress(mut rest: &[u8], out: &mut [u8]) -> Result<usize, Stopped> {
+    let mut at = 0;
+    while let Some((&control, after)) = rest.split_first() {
+        rest = after;
+        if control < 32 {
+            let len = usize::from(control) + 1;
+            let (literal, after) = rest.split_at_checked(len).ok_or(Stopped::Damaged)?;
+            out.get_mut(at..at + len).ok_or(Stopped::Full)?.copy_from_slice(literal);
+            rest = after;
+            at += len;
+        } else {
+            let mut len = usize::from(control >> 5) + 2;
+            if len == 9 {
+                let (&more, after) = rest.split_first().ok_or(Stopped::Damaged)?;
+                len += usize::from(more);
+                rest = after;
+            }
+            let (&low, after) = rest.split_first().ok_or(Stopped::Damaged)?;
+            rest = after;
+            let distance = (usize::from(control & 31) << 8 | usize::from(low)) + 1;
+            let from = at.checked_sub(distance).ok_or(Stopped::Damaged)?;
+            if out.len() - at < len {
+                return Err(Stopped::Full);
+            }
+            repeat(out, from, at, len);
+            at += len;
+        }
+    }
+    Ok(at)
+}
+
+/// Copy `len` bytes at `from` to `at`, which may be among them: then they repeat.
+pub(crate) fn repeat(out: &mut [u8], from: usize, at: usize, len: usize) {
+    let distance = at - from;
+    if distance >= len {
+        out.copy_within(from..from + len, at);
+    } else if distance == 1 {
+        let byte = out[from];
+        out[at..at + len].fill(byte);
+    } else {
+        // Each copy doubles what may be copied at once.
+        let mut done = 0;
+        while done < len {
+            let step = (distance + done).min(len - done);
+            out.copy_within(from..from + step, at + done);
+            done += step;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn copies_and_repeats() {
+        let mut out = [0; 32];
+        // "ab", then 9 bytes from two before: they repeat; then 5 more of the last.
+        let stored = [1, b'a', b'b', 7 << 5, 0, 1, 3 << 5, 0];
+        assert!(matches!(decompress(&stored, &mut out), Ok(16)));
+        assert_eq!(&out[..16], b"abababababaaaaaa");
+        assert!(matches!(decompress(&stored, &mut out[..15]), Err(Stopped::Full)));
+        assert!(matches!(decompress(&stored[..6], &mut out), Ok(11)));
+        assert!(matches!(decompress(&stored[..5], &mut out), Err(Stopped::Damaged)));
+        assert!(matches!(decompress(&[32, 0], &mut out), Err(Stopped::Damaged)));
+    }
+
+    proptest! {
+        #[test]
+        fn repeats_as_byte_by_byte(at in 1usize..40, distance in 1usize..40, len in 0usize..60) {
+            let from = at.saturating_sub(distance);
+            let mut out: Vec<u8> = (0..100).collect();
+            let mut expected = out.clone();
+            for i in 0..len {
+                expected[at + i] = expected[from + i];
+            }
+            repeat(&mut out, from, at, len);
+            prop_assert_eq!(out, expected);
+        }
+    }
+}

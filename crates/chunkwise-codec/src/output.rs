@@ -1,0 +1,95 @@
+//! Where do a filter's decoded bytes go, and how many may there be?
+//!
+//! The last filter's go straight to the chunk if they fill it exactly; all others go to
+//! a buffer.  How long they become is the stream's word, or found by trying: either way
+//! it is bounded here, so that a damaged or hostile chunk costs no more than twice a
+//! chunk's memory.
+
+use crate::{DecodeError, resize};
+
+/// Room for what one filter decodes.
+#[derive(Debug)]
+pub(crate) struct Output<'a> {
+    filter: &'static str,
+    /// The chunk, when this filter is the last to be undone.
+    chunk: Option<&'a mut [u8]>,
+    buffer: &'a mut Vec<u8>,
+    expected: usize,
+    most: usize,
+    in_chunk: bool,
+}
+
+impl<'a> Output<'a> {
+    /// `expected` bytes are likely, and more than `most` an error; `chunk` is where they
+    /// go if they fill it.
+    pub(crate) fn new(
+        filter: &'static str,
+        chunk: Option<&'a mut [u8]>,
+        buffer: &'a mut Vec<u8>,
+        expected: usize,
+        most: usize,
+    ) -> Self {
+        Self { filter, chunk, buffer, expected: expected.min(most), most, in_chunk: false }
+    }
+
+    /// Whether the chunk has been filled.
+    pub(crate) fn in_chunk(&self) -> bool {
+        self.in_chunk
+    }
+
+    /// The error for a stream that is damaged.
+    pub(crate) fn damaged(&self) -> DecodeError {
+        DecodeError::Damaged { filter: self.filter }
+    }
+
+    /// The error for a stream that only libhdf5's filter can decode.
+    pub(crate) fn unsupported(&self, what: &'static str) -> DecodeError {
+        DecodeError::Unsupported { filter: self.filter, what }
+    }
+
+    /// Room for `nbytes`, all of which the caller overwrites; what is in it is unspecified.
+    /// A stream that names an impossible length is damaged: libhdf5's filters would allocate
+    /// it, and some trust it.
+    pub(crate) fn room(&mut self, nbytes: usize) -> Result<&mut [u8], DecodeError> {
+        if let Some(chunk) = &mut self.chunk
+            && chunk.len() == nbytes
+        {
+            self.in_chunk = true;
+            return Ok(chunk);
+        }
+        if nbytes > self.most {
+            return Err(DecodeError::Damaged { filter: self.filter });
+        }
+        self.in_chunk = false;
+        resize(self.buffer, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
+        Ok(self.buffer)
+    }
+
+    /// Let `attempt` decode into more and more room until it is enough.  It gives the
+    /// number of bytes written, or None where there are more than fit, never more than
+    /// `ceiling`.
+    pub(crate) fn growing(
+        &mut self,
+        ceiling: usize,
+        mut attempt: impl FnMut(&mut [u8]) -> Result<Option<usize>, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let most = self.most.min(ceiling).max(64);
+        let mut nbytes = self.expected.clamp(64.min(self.expected), most);
+        loop {
+            match attempt(self.room(nbytes)?)? {
+                Some(written) if written == nbytes => return Ok(()),
+                Some(len) if self.in_chunk => {
+                    return Err(DecodeError::TooShort { len, expected: nbytes });
+                }
+                Some(written) => {
+                    self.buffer.truncate(written);
+                    return Ok(());
+                }
+                None if nbytes >= most => {
+                    return Err(DecodeError::TooLong { filter: self.filter, most });
+                }
+                None => nbytes = nbytes.saturating_mul(2).clamp(64, most),
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Any filters in any order: do they give back what went in, and survive what is damaged?
+
+use std::io::Write;
+
+use libdeflater::{CompressionLvl, Compressor};
+use proptest::prelude::*;
+
+use crate::{DecodeError, Filter, FilterKind, Pipeline, Scratch, fletcher32};
+
+fn encode(filters: &[Filter], mask: u32, raw: &[u8]) -> Vec<u8> {
+    let mut data = raw.to_vec();
+    for (i, filter) in filters.iter().enumerate() {
+        if mask >> i & 1 == 1 {
+            continue;
+        }
+        data = match filter {
+            Filter::Deflate => {
+                let mut c = Compressor::new(CompressionLvl::new(4).unwrap());
+                let mut out = vec![0; c.zlib_compress_bound(data.len())];
+                let n = c.zlib_compress(&data, &mut out).unwrap();
+                out.truncate(n);
+                out
+            }
+            &Filter::Shuffle { element_size } => {
+                let elements = data.len() / element_size;
+                let mut out: Vec<u8> = (0..element_size)
+                    .flat_map(|j| (0..elements).map(move |i| (i, j)))
+                    .map(|(i, j)| data[i * element_size + j])
+                    .collect();
+                out.extend(&data[elements * element_size..]);
+                out
+            }
+            Filter::Fletcher32 => {
+                let sum = fletcher32::checksum(&data);
+                data.extend(sum.to_le_bytes());
+                data
+            }
+            Filter::Zstd => zstd_frame(&data),
+            Filter::Lz4 => lz4_container(&data),
+            Filter::Bzip2 => bzip2_stream(&data),
+            other => unreachable!("{other:?} is compared with libhdf5's, in Python"),
+        };
+    }
+    data
+}
+
+fn zstd_frame(raw: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; zstd_safe::compress_bound(raw.len())];
+    let n = zstd_safe::compress(&mut out[..], raw, 3).unwrap();
+    out.truncate(n);
+    out
+}
+
+fn lz4_container(raw: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 300;
+    let mut out = (raw.len() as u64).to_be_bytes().to_vec();
+    out.extend((BLOCK as u32).to_be_bytes());
+    for block in raw.chunks(BLOCK) {
+        let mut packed = vec![0u8; 2 * BLOCK];
+        // SAFETY: the lengths are those of the slices.
+        let len = unsafe {
+            lz4_sys::LZ4_compress_default(
+                block.as_ptr().cast(),
+                packed.as_mut_ptr().cast(),
+                block.len() as i32,
+                packed.len() as i32,
+            )
+        };
+        let stored = if len as usize >= block.len() { block } else { &packed[..len as usize] };
+        out.extend((stored.len() as u32).to_be_bytes());
+        out.extend(stored);
+    }
+    out
+}
+
+fn bzip2_stream(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = bzip2::write::BzEncoder::new(&mut out, bzip2::Compression::new(1));
+    encoder.write_all(raw).unwrap();
+    encoder.finish().unwrap();
+    out
+}
+
+/// Any filters that are decoded here, with options that may make no sense for the data.
+fn any_filters() -> impl Strategy<Value = Vec<Filter>> {
+    let number = prop_oneof![0u32..9, Just(20), any::<u32>()];
+    let ids = FilterKind::ALL.map(FilterKind::id).to_vec();
+    let options = prop::collection::vec(number, 0..22);
+    let one = (prop::sample::select(ids), options, any::<bool>()).prop_filter_map(
+        "options that the filter has",
+        |(id, mut options, counted)| {
+            if counted && !options.is_empty() {
+                options[0] = options.len() as u32;
+            }
+            Filter::from_hdf5(id, &options).or_else(|| {
+                let plausible: &[u32] = match id {
+                    2 => &[4],
+                    5 => &[8, 0, 50, 1, 2, 0, 9, 3],
+                    6 => &[2, 0, 50, 0, 4, 1, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                    4 => &[32, 8, 8, 64],
+                    32008 => &[0, 4, 3, 16, 2],
+                    _ => return None,
+                };
+                Filter::from_hdf5(id, plausible)
+            })
+        },
+    );
+    prop::collection::vec(one, 1..4)
+}
+
+fn filters() -> impl Strategy<Value = Vec<Filter>> {
+    let one = prop_oneof![
+        Just(Filter::Deflate),
+        (1usize..9).prop_map(|element_size| Filter::Shuffle { element_size }),
+        Just(Filter::Fletcher32),
+        Just(Filter::Zstd),
+        Just(Filter::Lz4),
+        Just(Filter::Bzip2),
+    ];
+    prop::collection::vec(one, 0..5)
+}
+
+proptest! {
+    /// Any order and repetition of filters, with any of them masked.
+    #[test]
+    fn decodes_what_was_encoded(
+        filters in filters(),
+        mask in 0u32..32,
+        raw in prop::collection::vec(0u8..4, 0..2000),
+    ) {
+        let stored = encode(&filters, mask, &raw);
+        let mut out = vec![9; raw.len()];
+        let mut scratch = Scratch::default();
+        let mut done = Vec::new();
+        let applied = filters.iter().enumerate().filter(|&(i, _)| mask >> i & 1 == 0);
+        let applied: Vec<FilterKind> = applied.map(|(_, filter)| filter.kind()).rev().collect();
+        Pipeline::new(filters.clone())
+            .decode_in_steps(&stored, mask, &mut scratch, &mut out, |filter| done.push(filter))
+            .unwrap();
+        prop_assert_eq!(out, raw);
+        prop_assert_eq!(done, applied);
+    }
+
+    /// Bytes from anywhere give an error or a result, never a panic.
+    #[test]
+    fn survives_any_bytes(
+        filters in any_filters(),
+        mask in any::<u32>(),
+        stored in prop::collection::vec(any::<u8>(), 0..300),
+        len in 0usize..400,
+    ) {
+        let mut scratch = Scratch::default();
+        let _ = Pipeline::new(filters).decode(&stored, mask, &mut scratch, &mut vec![0; len]);
+    }
+
+    /// A real stream with bytes changed, cut off or appended.
+    #[test]
+    fn survives_damage(
+        filters in filters(),
+        raw in prop::collection::vec(0u8..4, 1..500),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut stored = encode(&filters, 0, &raw);
+        let at = at.index(stored.len());
+        stored[at] = byte;
+        stored.truncate(cut.index(stored.len() + 1));
+        let mut scratch = Scratch::default();
+        let _ = Pipeline::new(filters).decode(&stored, 0, &mut scratch, &mut vec![0; raw.len()]);
+    }
+}
+
+#[test]
+fn a_short_chunk_is_an_error_and_a_long_one_is_cut() {
+    let deflate = Pipeline::new(vec![Filter::Deflate]);
+    let stored = encode(&[Filter::Deflate], 0, b"abcdefgh");
+    let mut scratch = Scratch::default();
+    let mut longer = [0; 9];
+    assert_eq!(
+        deflate.decode(&stored, 0, &mut scratch, &mut longer),
+        Err(DecodeError::TooShort { len: 8, expected: 9 })
+    );
+    let mut shorter = [0; 3];
+    deflate.decode(&stored, 0, &mut scratch, &mut shorter).unwrap();
+    assert_eq!(&shorter, b"abc");
+}
+
+#[test]
+fn what_cannot_be_a_chunk_is_seen_before_decoding() {
+    let pipeline = Pipeline::new(vec![Filter::Shuffle { element_size: 4 }, Filter::Deflate]);
+    assert!(pipeline.check_len(17, 0, 17 * 1032 + 64).is_ok());
+    assert!(pipeline.check_len(17, 0, 17 * 1032 + 65).is_err());
+    assert!(pipeline.check_len(17, 0b10, 18).is_err());
+    let zeros = vec![0; 10_000_000];
+    let stored = encode(&[Filter::Deflate], 0, &zeros);
+    assert!(Pipeline::new(vec![Filter::Deflate]).check_len(stored.len(), 0, zeros.len()).is_ok());
+}
+
+#[test]
+fn bytes_after_the_stream_are_ignored() {
+    let mut stored = encode(&[Filter::Deflate], 0, b"abcdefgh");
+    stored.extend(b"trailing");
+    let mut out = [0; 8];
+    Pipeline::new(vec![Filter::Deflate])
+        .decode(&stored, 0, &mut Scratch::default(), &mut out)
+        .unwrap();
+    assert_eq!(&out, b"abcdefgh");
+}
+
+#[test]
+fn a_bomb_is_given_up() {
+    let stored = encode(&[Filter::Deflate], 0, &vec![0; 10_000_000]);
+    let error = Pipeline::new(vec![Filter::Deflate])
+        .decode(&stored, 0, &mut Scratch::default(), &mut [0; 100])
+        .unwrap_err();
+    assert!(matches!(error, DecodeError::TooLong { .. }));
+}
