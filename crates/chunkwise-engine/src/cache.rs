@@ -1,7 +1,10 @@
 //! Which decoded chunks are kept?
 //!
-//! One budget of bytes for the whole process.  The least recently used chunk goes
-//! first, with two exceptions that keep sequential patterns from decoding twice: the
+//! One budget of bytes for the whole process.  A chunk that a second read has used is
+//! worth more than one that was met once: such chunks are apart (a segmented LRU), and may
+//! take up to four fifths of the budget, so that one pass over a large dataset does not
+//! drive out what a program keeps coming back to.  Among equals the least recently used
+//! goes first, with two exceptions that keep sequential patterns from decoding twice: the
 //! newest chunk stays even when it is larger than the budget, and a read never drops
 //! chunks that it has itself used or brought (a walk whose steps are each larger than
 //! the budget would otherwise find nothing of what the step before left).
@@ -51,7 +54,11 @@ impl Entry {
 
 /// Decoded chunks, least recently used last.
 pub struct ChunkCache {
-    entries: LruCache<ChunkKey, Entry>,
+    /// Those that one read has used, or none yet.
+    met: LruCache<ChunkKey, Entry>,
+    /// Those that were used again, and their bytes.
+    proven: LruCache<ChunkKey, Entry>,
+    proven_nbytes: usize,
     /// Entries of each dataset that has any, so that most are forgotten for nothing.
     counts: HashMap<u64, usize>,
     /// Of the chunks that were decoded ahead, those that were wanted, and those that had to
@@ -66,7 +73,9 @@ impl ChunkCache {
     pub fn new(budget_nbytes: usize) -> Self {
         let stats = CacheStats { budget_nbytes, ..CacheStats::default() };
         Self {
-            entries: LruCache::unbounded(),
+            met: LruCache::unbounded(),
+            proven: LruCache::unbounded(),
+            proven_nbytes: 0,
             counts: HashMap::new(),
             ahead_used: 0,
             ahead_wasted: 0,
@@ -76,19 +85,29 @@ impl ChunkCache {
 
     /// The chunk, if it is held; marks it as used by read number `read`.
     pub fn get(&mut self, key: ChunkKey, read: u64) -> Option<Decoded> {
-        let Some(entry) = self.entries.get_mut(&key) else {
+        if let Some(entry) = self.proven.get_mut(&key) {
+            self.stats.hits += 1;
+            entry.read = read;
+            return Some(Arc::clone(&entry.chunk));
+        }
+        let Some(entry) = self.met.get_mut(&key) else {
             self.stats.misses += 1;
             return None;
         };
         self.stats.hits += 1;
+        let again = !entry.ahead && entry.read != read;
         entry.read = read;
         self.ahead_used += usize::from(std::mem::take(&mut entry.ahead));
-        Some(Arc::clone(&entry.chunk))
+        let chunk = Arc::clone(&entry.chunk);
+        if again {
+            self.promote(key);
+        }
+        Some(chunk)
     }
 
     /// Whether the chunk is held, without using it.
     pub fn holds(&self, key: ChunkKey) -> bool {
-        self.entries.contains(&key)
+        self.met.contains(&key) || self.proven.contains(&key)
     }
 
     /// Offer a chunk that read number `read` has decoded.
@@ -113,11 +132,27 @@ impl ChunkCache {
         }
     }
 
+    /// A chunk was used again: it moves to those that were, and the oldest of them make
+    /// room.
+    fn promote(&mut self, key: ChunkKey) {
+        let Some(entry) = self.met.pop(&key) else { return };
+        self.proven_nbytes += entry.nbytes();
+        self.proven.push(key, entry);
+        let most = self.stats.budget_nbytes / 5 * 4;
+        while self.proven_nbytes > most && self.proven.len() > 1 {
+            let Some((key, entry)) = self.proven.pop_lru() else { break };
+            self.proven_nbytes -= entry.nbytes();
+            self.met.push(key, entry);
+        }
+    }
+
     fn keep(&mut self, key: ChunkKey, entry: Entry) {
         let read = entry.read;
         let nbytes = entry.nbytes();
+        self.remove(key);
         while self.stats.held_nbytes + nbytes > self.stats.budget_nbytes {
-            match self.entries.peek_lru() {
+            let oldest = self.met.peek_lru().or_else(|| self.proven.peek_lru());
+            match oldest {
                 None => break,
                 // Larger than the budget: keep it alone, as the last decoded chunk.
                 Some(_) if nbytes > self.stats.budget_nbytes => self.drop_oldest(),
@@ -127,19 +162,22 @@ impl ChunkCache {
         }
         self.stats.held_nbytes += nbytes;
         *self.counts.entry(key.0).or_default() += 1;
-        if let Some((key, replaced)) = self.entries.push(key, entry) {
-            self.account_for_loss(key, &replaced);
-        }
+        self.met.push(key, entry);
     }
 
     fn drop_oldest(&mut self) {
-        if let Some((key, entry)) = self.entries.pop_lru() {
+        let oldest = self.met.peek_lru().or_else(|| self.proven.peek_lru());
+        if let Some(key) = oldest.map(|(key, _)| *key)
+            && let Some(entry) = self.remove(key)
+        {
             self.ahead_wasted += usize::from(entry.ahead);
-            self.account_for_loss(key, &entry);
         }
     }
 
-    fn account_for_loss(&mut self, key: ChunkKey, entry: &Entry) {
+    fn remove(&mut self, key: ChunkKey) -> Option<Entry> {
+        let proven = self.proven.pop(&key);
+        self.proven_nbytes -= proven.as_ref().map_or(0, Entry::nbytes);
+        let entry = proven.or_else(|| self.met.pop(&key))?;
         self.stats.held_nbytes -= entry.nbytes();
         if let Some(count) = self.counts.get_mut(&key.0) {
             *count -= 1;
@@ -147,6 +185,7 @@ impl ChunkCache {
                 self.counts.remove(&key.0);
             }
         }
+        Some(entry)
     }
 
     /// Drop every chunk of dataset number `dataset`.
@@ -154,12 +193,10 @@ impl ChunkCache {
         if !self.counts.contains_key(&dataset) {
             return;
         }
-        let keys: Vec<ChunkKey> =
-            self.entries.iter().map(|(key, _)| *key).filter(|key| key.0 == dataset).collect();
+        let all = self.met.iter().chain(self.proven.iter());
+        let keys: Vec<ChunkKey> = all.map(|(key, _)| *key).filter(|key| key.0 == dataset).collect();
         for key in keys {
-            if let Some(entry) = self.entries.pop(&key) {
-                self.account_for_loss(key, &entry);
-            }
+            self.remove(key);
         }
     }
 
@@ -231,6 +268,50 @@ mod tests {
             cache.put_ahead((1, position), chunk(10), position);
         }
         assert_eq!(cache.worth_ahead(8), 0);
+    }
+
+    /// What a program keeps coming back to survives one pass over something larger.
+    #[test]
+    fn a_scan_does_not_drive_out_what_is_used_again() {
+        let mut cache = ChunkCache::new(100_000);
+        for read in 0..3 {
+            for position in 0..5 {
+                if cache.get((1, position), read).is_none() {
+                    cache.put((1, position), chunk(10), read);
+                }
+            }
+        }
+        // One read of a chunk after the other, and one that touches them all.
+        for position in 0..20 {
+            cache.put((2, position), chunk(10), 10 + position);
+        }
+        for position in 0..20 {
+            cache.put((3, position), chunk(10), 50);
+        }
+        assert!((0..5).all(|position| cache.get((1, position), 60).is_some()));
+        assert!(cache.stats().held_nbytes <= 100_000);
+        // Until something else is used again and again.
+        for read in 100..103 {
+            for position in 0..8 {
+                if cache.get((4, position), read).is_none() {
+                    cache.put((4, position), chunk(10), read);
+                }
+            }
+        }
+        assert!((0..8).all(|position| cache.get((4, position), 200).is_some()));
+        assert!(cache.stats().held_nbytes <= 100_000);
+    }
+
+    #[test]
+    fn a_chunk_that_comes_twice_counts_once() {
+        let mut cache = ChunkCache::new(100_000);
+        for read in 0..4 {
+            cache.put((1, 0), chunk(10), read);
+            assert!(cache.get((1, 0), read + 10).is_some());
+            assert_eq!(cache.stats().held_nbytes, 10_000);
+        }
+        cache.forget(1);
+        assert_eq!((cache.stats().held_nbytes, cache.proven_nbytes), (0, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use chunkwise_codec::Pipeline;
 use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 
+use crate::ahead::Pattern;
 use crate::process::ProcessState;
 use crate::{ChunkIndex, ChunkRecord, ReadError, Storage};
 
@@ -54,8 +55,7 @@ pub struct Dataset {
     /// are read by one path.
     pub(crate) grid: ChunkGrid,
     pub(crate) chunk_nbytes: u64,
-    /// The chunk of which a read last wanted a part; see `ahead.rs`.
-    pub(crate) last_wanted: AtomicU64,
+    pub(crate) pattern: Pattern,
     /// For work that outlives a call.
     pub(crate) itself: Weak<Dataset>,
 }
@@ -111,11 +111,10 @@ impl Dataset {
             return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // No chunk comes after this one.
-        let last_wanted = AtomicU64::new(u64::MAX);
+        let pattern = Pattern::new();
         Ok(Arc::new_cyclic(|itself| {
             let itself = Weak::clone(itself);
-            Self { number, storage, info, grid, chunk_nbytes, last_wanted, itself }
+            Self { number, storage, info, grid, chunk_nbytes, pattern, itself }
         }))
     }
 

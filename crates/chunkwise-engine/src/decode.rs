@@ -16,8 +16,8 @@ use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub stored: Vec<u8>,
-    raw: Vec<u8>,
-    scratch: Scratch,
+    pub raw: Vec<u8>,
+    pub scratch: Scratch,
 }
 
 impl Buffers {
@@ -60,38 +60,31 @@ pub(crate) struct StoredChunk {
 }
 
 impl Dataset {
-    /// Decode a chunk into `out`, which is of a chunk's length.
-    pub(crate) fn decode_into(&self, chunk: &StoredChunk, out: &mut [u8]) -> Result<(), ReadError> {
-        with_buffers(|Buffers { stored, scratch, .. }| {
-            self.fetch(chunk, stored)?;
-            self.decode(chunk, stored, scratch, out)
-        })
-    }
-
     /// Decode a chunk into a buffer that the thread reuses, and look at it there.
     pub(crate) fn decode_and(
         &self,
         chunk: &StoredChunk,
+        stored: &[u8],
+        (raw, scratch): (&mut Vec<u8>, &mut Scratch),
         look: impl FnOnce(&[u8]),
     ) -> Result<(), ReadError> {
-        with_buffers(|Buffers { stored, raw, scratch }| {
-            self.fetch(chunk, stored)?;
-            resize(raw, self.chunk_len()?)?;
-            self.decode(chunk, stored, scratch, raw)?;
-            look(raw);
-            Ok(())
-        })
+        resize(raw, self.chunk_len()?)?;
+        self.decode_into(chunk, stored, scratch, raw)?;
+        look(raw);
+        Ok(())
     }
 
     /// Decode a chunk into memory of its own, to be kept.
-    pub(crate) fn decode_new(&self, chunk: &StoredChunk) -> Result<Decoded, ReadError> {
-        with_buffers(|Buffers { stored, scratch, .. }| {
-            self.fetch(chunk, stored)?;
-            let mut raw = Vec::new();
-            resize(&mut raw, self.chunk_len()?)?;
-            self.decode(chunk, stored, scratch, &mut raw)?;
-            Ok(Arc::new(raw))
-        })
+    pub(crate) fn decode_new(
+        &self,
+        chunk: &StoredChunk,
+        stored: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Decoded, ReadError> {
+        let mut raw = Vec::new();
+        resize(&mut raw, self.chunk_len()?)?;
+        self.decode_into(chunk, stored, scratch, &mut raw)?;
+        Ok(Arc::new(raw))
     }
 
     /// Bytes of a decoded chunk.
@@ -99,9 +92,8 @@ impl Dataset {
         usize::try_from(self.chunk_nbytes).map_err(|_| ReadError::Memory(Some(self.chunk_nbytes)))
     }
 
-    /// Fill `stored` with the chunk's bytes as they are in the file, unless they could not
-    /// hold a chunk at all.
-    fn fetch(&self, chunk: &StoredChunk, stored: &mut Vec<u8>) -> Result<(), ReadError> {
+    /// How many bytes the chunk takes in the file, unless they could not hold a chunk at all.
+    pub(crate) fn stored_len(&self, chunk: &StoredChunk) -> Result<usize, ReadError> {
         let ChunkRecord { address, stored_nbytes: len, filter_mask } = chunk.record;
         // Filters add little to a chunk that does not shrink.  A claim far beyond that
         // is checked against the file before memory is spent on it.
@@ -117,8 +109,13 @@ impl Dataset {
                 .check_len(nbytes, filter_mask, self.chunk_len()?)
                 .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
         }
-        resize(stored, nbytes)?;
-        let read = timed(Phase::Storage, || self.storage.read_at(address, stored));
+        Ok(nbytes)
+    }
+
+    /// Fill `stored` with the chunk's bytes as they are in the file.
+    pub(crate) fn fetch(&self, chunk: &StoredChunk, stored: &mut Vec<u8>) -> Result<(), ReadError> {
+        resize(stored, self.stored_len(chunk)?)?;
+        let read = timed(Phase::Storage, || self.storage.read_at(chunk.record.address, stored));
         read.map_err(|error| self.name_chunk(error, chunk))
     }
 
@@ -132,7 +129,8 @@ impl Dataset {
         }
     }
 
-    fn decode(
+    /// Decode a chunk into `out`, which is of a chunk's length.
+    pub(crate) fn decode_into(
         &self,
         chunk: &StoredChunk,
         stored: &[u8],

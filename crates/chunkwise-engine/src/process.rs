@@ -5,29 +5,42 @@
 //! therefore begins with none and makes its own; the parent's copy is left alone (its
 //! memory is shared until written, and never freed).
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 // Not parking_lot's, whose queues of waiting threads a forked child would inherit.
-use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::ahead::Jobs;
-use crate::cache::{CacheStats, ChunkCache, ChunkKey, Decoded};
+use crate::cache::{CacheStats, ChunkCache};
+use crate::jobs::Jobs;
 use crate::limits::{default_cache_nbytes, thread_limit};
 
 /// What the reads of one process share.
 pub struct ProcessState {
     /// Decoded chunks of all datasets.
     cache: Mutex<ChunkCache>,
-    /// None where one thread is all there is, or the system gives no more.
-    pool: OnceLock<Option<ThreadPool>>,
-    /// Chunks that are being decoded ahead.
+    pool: Mutex<Pool>,
+    /// Chunks that are being decoded.
     pub jobs: Jobs,
     /// Chunks decoded.
     decoded: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
     reads: AtomicU64,
 }
+
+/// The threads that decode.
+enum Pool {
+    /// Not needed so far.
+    Unmade,
+    /// One thread is all there is, or the system gives no more.
+    None,
+    /// So many.
+    Made(Arc<ThreadPool>),
+}
+
+/// What [`set_threads`] was told, here and in children; 0 for nothing.
+static WANTED_THREADS: AtomicUsize = AtomicUsize::new(0);
 
 static STATE: AtomicPtr<ProcessState> = AtomicPtr::new(std::ptr::null_mut());
 static AT_FORK: Once = Once::new();
@@ -41,7 +54,7 @@ impl ProcessState {
     fn new() -> Self {
         Self {
             cache: Mutex::new(ChunkCache::new(default_cache_nbytes())),
-            pool: OnceLock::new(),
+            pool: Mutex::new(Pool::Unmade),
             jobs: Jobs::default(),
             decoded: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -85,39 +98,25 @@ impl ProcessState {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The chunk, from the cache or from a thread that is decoding it ahead.
-    pub fn cached(&self, key: ChunkKey, read: u64) -> Option<Decoded> {
-        let found = self.cache().get(key, read);
-        // A job that ends between the two looks has left its chunk in the cache.
-        found.or_else(|| self.jobs.wait_for(key)).or_else(|| {
-            let mut cache = self.cache();
-            if cache.holds(key) { cache.get(key, read) } else { None }
-        })
-    }
-
     /// Note that a chunk is decoded.
     pub fn count_decoded(&self) {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The pool, made when first needed; None means: work on the calling thread.
-    pub fn pool(&self) -> Option<&ThreadPool> {
-        self.pool
-            .get_or_init(|| {
-                let threads = thread_limit();
-                if threads < 2 {
-                    return None;
-                }
-                let named = |i| format!("chunkwise-{i}");
-                ThreadPoolBuilder::new()
-                    .num_threads(threads)
-                    .thread_name(named)
-                    // Work done ahead that panics is lost, and done again by the reader.
-                    .panic_handler(|_| {})
-                    .build()
-                    .ok()
-            })
-            .as_ref()
+    pub fn pool(&self) -> Option<Arc<ThreadPool>> {
+        let mut pool = self.locked_pool();
+        if matches!(*pool, Pool::Unmade) {
+            *pool = make_pool();
+        }
+        match &*pool {
+            Pool::Made(pool) => Some(Arc::clone(pool)),
+            Pool::Unmade | Pool::None => None,
+        }
+    }
+
+    fn locked_pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A number for a read that begins now.
@@ -133,7 +132,32 @@ pub fn cache_stats() -> CacheStats {
     CacheStats { decoded, ..state.cache().stats() }
 }
 
-/// Threads that reading uses in this process.
+fn make_pool() -> Pool {
+    let threads = match WANTED_THREADS.load(Ordering::Relaxed) {
+        0 => thread_limit(),
+        wanted => wanted,
+    };
+    if threads < 2 {
+        return Pool::None;
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("chunkwise-{i}"))
+        // Work done ahead that panics is lost, and done again by the reader.
+        .panic_handler(|_| {})
+        .build();
+    pool.map_or(Pool::None, |pool| Pool::Made(Arc::new(pool)))
+}
+
+/// Threads that one read uses in this process.
 pub fn thread_count() -> usize {
-    ProcessState::of_this_process().pool().map_or(1, ThreadPool::current_num_threads)
+    ProcessState::of_this_process().pool().map_or(1, |pool| pool.current_num_threads())
+}
+
+/// From now on let each read use so many threads; None: as many as [`thread_limit`] says.
+///
+/// Reads that have begun keep those they have.
+pub fn set_threads(threads: Option<NonZero<usize>>) {
+    WANTED_THREADS.store(threads.map_or(0, NonZero::get), Ordering::Relaxed);
+    *ProcessState::of_this_process().locked_pool() = Pool::Unmade;
 }

@@ -1,15 +1,19 @@
 //! How are runs of stored elements read without a system call for each?
 //!
 //! Bytes that are stored as they are (contiguous datasets, unfiltered chunks) are read
-//! by positioned reads.  A long run goes straight into the result; short ones that lie
-//! near each other are read in one call, gaps included, and copied out.
+//! by positioned reads.  A long run goes straight into the result, in pieces on several
+//! threads if they have nothing else to do.  Many short ones are copied out of a memory map
+//! where there is one; otherwise those that lie near each other are read in one call, gaps
+//! included, and copied out.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_select::{ChunkTask, Strip};
-use rayon::prelude::*;
 
-use crate::process::ProcessState;
+use crate::crew::share;
 use crate::profile::{Phase, timed};
 use crate::scatter::{SharedResult, copy_strip};
+use crate::storage::Map;
 use crate::{ReadError, Storage};
 
 /// A run of at least this many bytes is read straight into the result.
@@ -23,55 +27,97 @@ const GROUP_NBYTES: u64 = 256 << 10;
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
 
-/// Read the elements of `task` from bytes stored row-major at `address`.
-///
-/// # Safety
-/// No other thread may touch the task's elements of `result` meanwhile.
-pub unsafe fn read_raw(
-    storage: &dyn Storage,
-    address: u64,
-    task: &ChunkTask<'_>,
-    size: usize,
-    result: &SharedResult<'_>,
-    buffer: &mut Vec<u8>,
-) -> Result<(), ReadError> {
-    let mut group =
-        Group { storage, address, size: size as u64, result, buffer, strips: Vec::new() };
-    let mut outcome = Ok(());
-    task.for_each_strip_in_order(|strip| {
-        if outcome.is_ok() {
-            // SAFETY: the caller's contract; strips of one task are disjoint.
-            outcome = unsafe { group.add(strip) };
+/// Bytes stored row-major at an address, and where they go.
+pub struct RawRead<'a> {
+    pub storage: &'a dyn Storage,
+    pub address: u64,
+    /// Bytes of an element.
+    pub size: u64,
+    pub result: &'a SharedResult<'a>,
+    /// Threads that may share a long run.
+    pub helpers: usize,
+}
+
+impl RawRead<'_> {
+    /// Read the elements of `task`.
+    ///
+    /// # Safety
+    /// No other thread may touch the task's elements of the result meanwhile.
+    pub unsafe fn read(&self, task: &ChunkTask<'_>, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        // SAFETY: the caller's contract, and one after the other.
+        unsafe {
+            if self.read_by(task, buffer, true)? {
+                return Ok(());
+            }
+            // The file has shrunk: positioned reads tell what is missing.
+            self.read_by(task, buffer, false).map(|_| ())
         }
-    });
-    outcome?;
-    // SAFETY: as above.
-    unsafe { group.flush() }
+    }
+
+    /// Whether everything was there.
+    unsafe fn read_by(
+        &self,
+        task: &ChunkTask<'_>,
+        buffer: &mut Vec<u8>,
+        by_map: bool,
+    ) -> Result<bool, ReadError> {
+        let (strips, mapped) = (Vec::new(), if by_map { Mapped::Untried } else { Mapped::Not });
+        let mut group = Group { of: self, buffer, strips, mapped, end: 0 };
+        let mut outcome = Ok(());
+        task.for_each_strip_in_order(|strip| {
+            if outcome.is_ok() {
+                // SAFETY: the caller's contract; strips of one task are disjoint.
+                outcome = unsafe { group.add(strip) };
+            }
+        });
+        outcome?;
+        // SAFETY: as above.
+        unsafe { group.flush()? };
+        Ok(match &group.mapped {
+            // The file's last page may have lost its end without anybody noticing.
+            Mapped::By(map) => map.is_intact() && self.storage.end() >= group.end,
+            Mapped::Untried | Mapped::Not => true,
+        })
+    }
+}
+
+/// Whether short runs are copied out of a map.
+enum Mapped {
+    /// None has come yet.
+    Untried,
+    By(Arc<Map>),
+    Not,
 }
 
 /// Strips that one call will read.
-struct Group<'a, 'r> {
-    storage: &'a dyn Storage,
-    address: u64,
-    size: u64,
-    result: &'a SharedResult<'r>,
+struct Group<'a> {
+    of: &'a RawRead<'a>,
     buffer: &'a mut Vec<u8>,
     strips: Vec<Strip>,
+    mapped: Mapped,
+    /// One past the last byte taken from the map.
+    end: u64,
 }
 
-impl Group<'_, '_> {
+impl Group<'_> {
     /// Read the strip now, or with those that follow.
     ///
     /// # Safety
     /// No other thread may touch the strip's elements of the result meanwhile.
     unsafe fn add(&mut self, strip: Strip) -> Result<(), ReadError> {
-        let run = strip.len * self.size;
-        let step = strip.src_step * self.size;
+        let run = strip.len * self.of.size;
+        let several = strip.count > 1 || !self.strips.is_empty() || self.end > 0;
+        // SAFETY: the caller's contract.
+        if run < DIRECT_NBYTES && several && unsafe { self.copy_mapped(&strip) } {
+            return Ok(());
+        }
+        let step = strip.src_step * self.of.size;
         // How many runs may be read together: one where they are long or far apart.
-        let together = if strip.count == 1 || run >= DIRECT_NBYTES || step - run > GAP_NBYTES {
+        let far = step.saturating_sub(run) > GAP_NBYTES;
+        let together = if strip.count == 1 || run >= DIRECT_NBYTES || far {
             1
         } else {
-            (GROUP_NBYTES / step).max(1)
+            (GROUP_NBYTES / step.max(1)).max(1)
         };
         let mut done = 0;
         while done < strip.count {
@@ -89,18 +135,39 @@ impl Group<'_, '_> {
         Ok(())
     }
 
+    /// Copy a strip out of the map; false when there is none, or it does not reach so far.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    unsafe fn copy_mapped(&mut self, strip: &Strip) -> bool {
+        if matches!(self.mapped, Mapped::Untried) {
+            self.mapped = self.of.storage.map().map_or(Mapped::Not, Mapped::By);
+        }
+        let Mapped::By(map) = &self.mapped else { return false };
+        let begin = usize::try_from(self.of.address).ok();
+        let Some(bytes) = begin.and_then(|begin| map.bytes().get(begin..)) else { return false };
+        // SAFETY: the caller's contract.
+        let copied = unsafe { copy_strip(bytes, self.of.result, strip, self.of.size as usize) };
+        if copied.is_some() {
+            self.end = self.end.max(self.of.address + end_of(strip) * self.of.size);
+        }
+        copied.is_some()
+    }
+
     unsafe fn add_piece(&mut self, piece: Strip) -> Result<(), ReadError> {
-        if piece.count == 1 && piece.len * self.size >= DIRECT_NBYTES {
-            let (begin, len) = (piece.dst * self.size, piece.len * self.size);
+        let size = self.of.size;
+        if piece.count == 1 && piece.len * size >= DIRECT_NBYTES {
+            let (begin, len) = (piece.dst * size, piece.len * size);
             // SAFETY: the caller's contract.
-            let out = unsafe { self.result.part(begin, len) };
-            let address = self.address.saturating_add(piece.src * self.size);
-            return read_run(self.storage, address, out.unwrap_or_default());
+            let out = unsafe { self.of.result.part(begin, len) };
+            let address = self.of.address.saturating_add(piece.src * size);
+            return read_run(self.of, address, out.unwrap_or_default());
         }
         if let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) {
-            let gap = (piece.src - end_of(last)) * self.size;
-            let span = (end_of(&piece) - first.src) * self.size;
-            if gap > GAP_NBYTES || span > GROUP_NBYTES {
+            // None where a strip does not come after the one before: read apart.
+            let gap = piece.src.checked_sub(end_of(last)).map(|gap| gap * size);
+            let span = end_of(&piece).saturating_sub(first.src) * size;
+            if gap.is_none_or(|gap| gap > GAP_NBYTES) || span > GROUP_NBYTES {
                 // SAFETY: the caller's contract.
                 unsafe { self.flush()? };
             }
@@ -113,17 +180,18 @@ impl Group<'_, '_> {
         let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) else {
             return Ok(());
         };
+        let size = self.of.size;
         let begin = first.src;
-        let nbytes = (end_of(last) - begin) * self.size;
+        let nbytes = (end_of(last) - begin) * size;
         self.buffer.resize(nbytes as usize, 0);
-        let address = self.address.saturating_add(begin * self.size);
-        timed(Phase::Storage, || self.storage.read_at(address, self.buffer))?;
+        let address = self.of.address.saturating_add(begin * size);
+        timed(Phase::Storage, || self.of.storage.read_at(address, self.buffer))?;
         timed(Phase::Scatter, || {
             for strip in self.strips.drain(..) {
                 let moved = Strip { src: strip.src - begin, ..strip };
                 // SAFETY: the caller's contract.
                 let copied =
-                    unsafe { copy_strip(self.buffer, self.result, &moved, self.size as usize) };
+                    unsafe { copy_strip(self.buffer, self.of.result, &moved, size as usize) };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             }
         });
@@ -133,23 +201,25 @@ impl Group<'_, '_> {
 
 /// Read one long run: copying it out of the page cache is worth sharing among threads,
 /// unless this is one of several that each read a run of their own.
-fn read_run(storage: &dyn Storage, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
-    let on_pool = rayon::current_thread_index().is_some();
-    let pool = if on_pool || out.len() < 2 * PIECE_NBYTES {
-        None
-    } else {
-        ProcessState::of_this_process().pool()
-    };
-    let Some(pool) = pool else {
+fn read_run(of: &RawRead<'_>, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+    let storage = of.storage;
+    if of.helpers == 0 || out.len() < 2 * PIECE_NBYTES {
         return timed(Phase::Storage, || storage.read_at(address, out));
-    };
-    let read_piece = |(number, piece): (usize, &mut [u8])| {
-        let offset = (number * PIECE_NBYTES) as u64;
-        timed(Phase::Storage, || storage.read_at(address.saturating_add(offset), piece))
-    };
-    timed(Phase::Waiting, || {
-        pool.install(|| out.par_chunks_mut(PIECE_NBYTES).enumerate().try_for_each(read_piece))
-    })
+    }
+    let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
+    let failure = Mutex::new(None);
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    share(of.helpers, &|| {
+        while let Some((number, piece)) = next() {
+            let address = address.saturating_add((number * PIECE_NBYTES) as u64);
+            if let Err(error) = timed(Phase::Storage, || storage.read_at(address, piece)) {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                return;
+            }
+        }
+    });
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
 }
 
 /// One past the last element of a strip, in the chunk.

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::fs::File;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Weak};
 use std::{fmt, io};
@@ -147,20 +148,21 @@ impl Library {
         self.conventions
     }
 
-    /// Storage for the file behind `descriptor`, shared with its other datasets.
-    ///
-    /// # Errors
-    /// When the system gives no more descriptors.
+    /// Storage of the file that libhdf5 has opened as `descriptor`, shared by its datasets.
     pub(crate) fn storage_of(&self, descriptor: BorrowedFd<'_>) -> io::Result<Arc<FileStorage>> {
-        let own = own_descriptor(descriptor)?;
-        let metadata = own.metadata()?;
+        let theirs = ManuallyDrop::new(borrowed_file(descriptor));
+        let metadata = theirs.metadata()?;
         let mut files = self.files.lock();
-        files.retain(|_, storage| storage.strong_count() > 0);
         let key = (metadata.dev(), metadata.ino());
-        if let Some(storage) = files.get(&key).and_then(Weak::upgrade) {
+        let known = files.get(&key).and_then(Weak::upgrade);
+        if let Some(storage) = known.filter(|storage| storage.is_of(descriptor.as_raw_fd())) {
             return Ok(storage);
         }
-        let storage = Arc::new(FileStorage::new(own.into()));
+        // Those of closed files go before the table grows.
+        if files.len() == files.capacity() {
+            files.retain(|_, storage| storage.strong_count() > 0);
+        }
+        let storage = FileStorage::reopening(&theirs)?;
         files.insert(key, Arc::downgrade(&storage));
         Ok(storage)
     }
@@ -183,19 +185,10 @@ impl Library {
     }
 }
 
-/// A descriptor of our own for the same open file.
-///
-/// libhdf5 locks files with `flock`, and a lock belongs to what `dup` shares: a mere
-/// duplicate would keep the file locked after libhdf5 has closed it.  Opening it anew
-/// through the kernel's name for the descriptor leads to the very same file, even one
-/// that was renamed or removed, and shares nothing.
-fn own_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<File> {
-    let name = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let duplicate = File::from(descriptor.try_clone_to_owned()?);
-    let Ok(file) = File::open(name) else { return Ok(duplicate) };
-    let (ours, theirs) = (file.metadata()?, duplicate.metadata()?);
-    let same = ours.dev() == theirs.dev() && ours.ino() == theirs.ino();
-    Ok(if same { file } else { duplicate })
+/// A file that must not be closed, as its descriptor is somebody else's.
+fn borrowed_file(descriptor: BorrowedFd<'_>) -> File {
+    // SAFETY: open while it is borrowed; the caller keeps the result from being dropped.
+    unsafe { File::from_raw_fd(descriptor.as_raw_fd()) }
 }
 
 /// libhdf5 prints its error stack unless told otherwise, a setting that belongs to

@@ -1,0 +1,260 @@
+//! How do stored bytes arrive before a thread comes to decode them?
+//!
+//! Bytes that are in memory already (the page cache) are best read by the thread that
+//! decodes them.  The first time that a read would have to wait for its storage, a few
+//! threads begin to read ahead of the decoding ones, in the same order, as much as
+//! [`AHEAD_NBYTES`] holds.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+
+use chunkwise_codec::resize;
+
+use crate::schedule::{Batch, Batches};
+use crate::{ReadError, Storage};
+
+/// Threads that read ahead: as many requests a storage is given at a time.
+const FETCHERS: u64 = 4;
+/// Stored bytes that are there before they are wanted, at which no more are read.
+const AHEAD_NBYTES: u64 = 64 << 20;
+
+/// Stored bytes, from an address on.
+pub struct Fetched {
+    address: u64,
+    bytes: Vec<u8>,
+}
+
+impl Fetched {
+    /// Its bytes, if they are those of that batch.
+    pub fn of(&self, batch: &Batch) -> Option<&[u8]> {
+        let (address, nbytes) = (batch.address, batch.nbytes);
+        let begin = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        self.bytes.get(begin..begin.checked_add(usize::try_from(nbytes).ok()?)?)
+    }
+}
+
+enum Segment {
+    /// A thread is reading it.
+    Coming,
+    /// Its bytes; those that could not be read are left out, for the decoding thread to find
+    /// out why.
+    Here(Vec<Fetched>),
+}
+
+pub struct State {
+    /// The segment that is fetched next.
+    next: u64,
+    segments: HashMap<u64, Segment>,
+    /// Bytes that are there.
+    nbytes: u64,
+    begun: bool,
+    over: bool,
+}
+
+/// The segments of one read, fetched ahead.
+pub struct FetchAhead<'a> {
+    storage: &'a dyn Storage,
+    /// Segments there are.
+    len: u64,
+    /// What has to be read for a segment.
+    batches: &'a (dyn Fn(u64) -> Batches + Sync),
+    /// Threads that may read ahead.
+    fetchers: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl<'a> FetchAhead<'a> {
+    /// `len` segments of about `nbytes` each.
+    pub fn new(
+        storage: &'a dyn Storage,
+        (len, nbytes): (u64, u64),
+        batches: &'a (dyn Fn(u64) -> Batches + Sync),
+    ) -> Self {
+        let state =
+            State { next: 0, segments: HashMap::new(), nbytes: 0, begun: false, over: false };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let fetchers = (AHEAD_NBYTES / nbytes.max(1)).clamp(1, FETCHERS) as usize;
+        Self { storage, len, batches, fetchers, state, changed }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while holding it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was fetched of a segment; waits for it while it is coming.  Empty when nobody
+    /// has begun it.
+    pub fn take(&self, segment: u64) -> Vec<Fetched> {
+        let mut state = self.state();
+        if !state.begun {
+            return Vec::new();
+        }
+        state.next = state.next.max(segment + 1);
+        let coming = |state: &mut State| {
+            !state.over && matches!(state.segments.get(&segment), Some(Segment::Coming))
+        };
+        let waited = self.changed.wait_while(state, coming);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let Some(Segment::Here(fetched)) = state.segments.remove(&segment) else {
+            return Vec::new();
+        };
+        state.nbytes -= fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
+        self.changed.notify_all();
+        fetched
+    }
+
+    /// Fill `stored` with the bytes of a batch of `segment`.  When they have to be waited for,
+    /// those of later segments are fetched from now on, by threads of `scope`.
+    ///
+    /// # Errors
+    /// What the storage says, or when there is no memory.
+    pub fn read<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        segment: u64,
+        batch: &Batch,
+        stored: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let too_large = |_| ReadError::Memory(Some(batch.nbytes));
+        resize(stored, usize::try_from(batch.nbytes).map_err(too_large)?)?;
+        if self.storage.read_at_once(batch.address, stored) {
+            return Ok(());
+        }
+        self.begin(scope, segment + 1);
+        self.storage.read_at(batch.address, stored)
+    }
+
+    fn begin<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, next: u64) {
+        {
+            let mut state = self.state();
+            state.next = state.next.max(next);
+            if state.over || std::mem::replace(&mut state.begun, true) {
+                return;
+            }
+        }
+        for number in 0..self.fetchers {
+            let named = Builder::new().name(format!("chunkwise-fetch-{number}"));
+            // Without them, decoding threads read for themselves.
+            if named.spawn_scoped(scope, || self.fetch()).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Read segment after segment, as the budget allows.
+    fn fetch(&self) {
+        loop {
+            let segment = {
+                // Before a segment is taken: a decoding thread may wait for it then.
+                let full = |state: &mut State| !state.over && state.nbytes >= AHEAD_NBYTES;
+                let waited = self.changed.wait_while(self.state(), full);
+                let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+                let segment = state.next;
+                if state.over || segment >= self.len {
+                    return;
+                }
+                state.next += 1;
+                state.segments.insert(segment, Segment::Coming);
+                segment
+            };
+            let fetched: Vec<Fetched> = (self.batches)(segment)
+                .iter()
+                .filter_map(|batch| self.fetch_batch(batch))
+                .collect();
+            let mut state = self.state();
+            state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
+            state.segments.insert(segment, Segment::Here(fetched));
+            self.changed.notify_all();
+        }
+    }
+
+    /// The bytes of a batch; None when they cannot be read, or make no sense to keep.
+    fn fetch_batch(&self, batch: &Batch) -> Option<Fetched> {
+        let nbytes = usize::try_from(batch.nbytes).ok()?;
+        let mut bytes = Vec::new();
+        // A size that the file does not have is the decoding thread's to report.
+        let end = batch.address.checked_add(batch.nbytes)?;
+        if end > self.storage.end() {
+            return None;
+        }
+        resize(&mut bytes, nbytes).ok()?;
+        self.storage.read_at(batch.address, &mut bytes).ok()?;
+        Some(Fetched { address: batch.address, bytes })
+    }
+
+    /// No more is wanted once the result is dropped.
+    pub fn ends(&self) -> End<'_> {
+        End { state: &self.state, changed: &self.changed }
+    }
+}
+
+/// Ends the threads that read ahead, also when the read panics.
+pub struct End<'a> {
+    state: &'a Mutex<State>,
+    changed: &'a Condvar,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).over = true;
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{MemoryStorage, ThrottledStorage};
+
+    /// Take all segments, one after the other, and give their bytes.
+    fn all(storage: &dyn Storage, segments: u64) -> Vec<u8> {
+        let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * 10, nbytes: 10 };
+        let batches = |segment: u64| [batch(segment)].into_iter().collect();
+        let ahead = FetchAhead::new(storage, (segments, 10), &batches);
+        let (mut found, mut stored) = (Vec::new(), Vec::new());
+        std::thread::scope(|scope| {
+            let _end = ahead.ends();
+            for segment in 0..segments {
+                let batch = batch(segment);
+                let fetched = ahead.take(segment);
+                match fetched.iter().find_map(|one| one.of(&batch)) {
+                    Some(bytes) => found.extend(bytes),
+                    None => {
+                        ahead.read(scope, segment, &batch, &mut stored).unwrap();
+                        found.extend(&stored);
+                    }
+                }
+            }
+        });
+        found
+    }
+
+    #[test]
+    fn what_is_slow_to_come_is_fetched_ahead_and_once() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let memory = Arc::new(MemoryStorage(bytes.clone()));
+        assert_eq!(all(&*memory, 20), bytes);
+        let slow = ThrottledStorage::new(memory, Duration::from_millis(1), None);
+        assert_eq!(all(&slow, 20), bytes);
+        assert_eq!((slow.requests(), slow.nbytes()), (20, 200));
+    }
+
+    #[test]
+    fn threads_that_read_ahead_end_with_the_read() {
+        let memory = Arc::new(MemoryStorage(vec![7; 1000]));
+        let slow = ThrottledStorage::new(memory, Duration::from_millis(1), None);
+        let batch = Batch { first: 0, count: 1, address: 0, nbytes: 10 };
+        let batches = |_| [batch].into_iter().collect();
+        let ahead = FetchAhead::new(&slow, (100, 10), &batches);
+        std::thread::scope(|scope| {
+            let _end = ahead.ends();
+            ahead.read(scope, 0, &batch, &mut Vec::new()).unwrap();
+        });
+        assert!(slow.requests() < 100);
+    }
+}

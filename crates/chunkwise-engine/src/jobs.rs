@@ -1,0 +1,211 @@
+//! How is a chunk decoded once, when several threads want it at the same time?
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::cache::{ChunkKey, Decoded};
+use crate::profile::{Phase, timed};
+
+/// Where the decoding of a chunk stands.
+enum Progress {
+    /// No thread has begun.
+    Queued,
+    /// A thread is at it.
+    Running,
+    /// It is over; None when it failed.
+    Over(Option<Decoded>),
+}
+
+/// A chunk that is being decoded, or is going to be.
+pub struct Job {
+    progress: Mutex<Progress>,
+    over: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while holding these, and a chunk that is lost is decoded again.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The chunks that are being decoded in this process, each by one thread, for all who want
+/// it.
+#[derive(Default)]
+pub struct Jobs(Mutex<HashMap<ChunkKey, Arc<Job>>>);
+
+impl Jobs {
+    /// Enter a new job; None when the chunk has one already.
+    pub fn begin(&self, key: ChunkKey) -> Option<Arc<Job>> {
+        match lock(&self.0).entry(key) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => Some(Arc::clone(place.insert(Job::new(Progress::Queued)))),
+        }
+    }
+
+    /// Whether somebody decodes the chunk, or is going to.
+    pub fn has(&self, key: ChunkKey) -> bool {
+        lock(&self.0).contains_key(&key)
+    }
+
+    /// The chunk, decoded by `work` unless another thread is at it already: its outcome is
+    /// waited for.  A job that no thread has begun is taken over, as it might wait for this
+    /// very thread.
+    ///
+    /// # Errors
+    /// What `work` gives.
+    pub fn decoded<E>(
+        &self,
+        key: ChunkKey,
+        work: impl FnOnce() -> Result<Decoded, E>,
+    ) -> Result<Decoded, E> {
+        let job = loop {
+            let job = {
+                let mut jobs = lock(&self.0);
+                match jobs.entry(key) {
+                    Entry::Vacant(place) => {
+                        break Arc::clone(place.insert(Job::new(Progress::Running)));
+                    }
+                    Entry::Occupied(place) => Arc::clone(place.get()),
+                }
+            };
+            let mut progress = lock(&job.progress);
+            if matches!(*progress, Progress::Queued) {
+                *progress = Progress::Running;
+                drop(progress);
+                break job;
+            }
+            while matches!(*progress, Progress::Running) {
+                progress = timed(Phase::Waiting, || job.over.wait(progress))
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            // Who failed was told so; this thread finds out for itself.
+            if let Progress::Over(Some(decoded)) = &*progress {
+                return Ok(Arc::clone(decoded));
+            }
+        };
+        let mut end = End { jobs: self, key, job: &job, decoded: None };
+        let decoded = work()?;
+        end.decoded = Some(Arc::clone(&decoded));
+        Ok(decoded)
+    }
+
+    /// Carry a queued job out, unless a reader has taken it over.
+    pub fn run(&self, key: ChunkKey, job: &Job, work: impl FnOnce() -> Option<Decoded>) {
+        {
+            let mut progress = lock(&job.progress);
+            if !matches!(*progress, Progress::Queued) {
+                return;
+            }
+            *progress = Progress::Running;
+        }
+        // Ends the job also when the work panics: readers must not wait for ever.
+        let mut end = End { jobs: self, key, job, decoded: None };
+        end.decoded = work();
+    }
+}
+
+impl Job {
+    fn new(progress: Progress) -> Arc<Self> {
+        Arc::new(Self { progress: Mutex::new(progress), over: Condvar::new() })
+    }
+}
+
+struct End<'a> {
+    jobs: &'a Jobs,
+    key: ChunkKey,
+    job: &'a Job,
+    decoded: Option<Decoded>,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        *lock(&self.job.progress) = Progress::Over(self.decoded.take());
+        self.job.over.notify_all();
+        lock(&self.jobs.0).remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    fn chunk(byte: u8) -> Result<Decoded, ()> {
+        Ok(Arc::new(vec![byte]))
+    }
+
+    #[test]
+    fn readers_of_one_chunk_decode_it_once() {
+        let (jobs, times) = (Jobs::default(), AtomicU64::new(0));
+        let together = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    let got = jobs.decoded((1, 2), || {
+                        times.fetch_add(1, Ordering::Relaxed);
+                        std::thread::sleep(Duration::from_millis(50));
+                        chunk(7)
+                    });
+                    assert_eq!(got, chunk(7));
+                });
+            }
+        });
+        // Twice if a thread came so late that the first had ended.
+        assert!(times.into_inner() <= 2);
+        assert!(lock(&jobs.0).is_empty());
+    }
+
+    #[test]
+    fn each_reader_hears_of_a_failure() {
+        let jobs = Jobs::default();
+        assert_eq!(jobs.decoded((1, 2), || Err("damaged")), Err("damaged"));
+        assert_eq!(jobs.decoded((1, 2), || Err("damaged")), Err("damaged"));
+        assert!(lock(&jobs.0).is_empty());
+    }
+
+    #[test]
+    fn a_job_that_nobody_began_is_taken_over() {
+        let jobs = Jobs::default();
+        let job = jobs.begin((1, 2)).unwrap();
+        assert!(jobs.begin((1, 2)).is_none());
+        assert_eq!(jobs.decoded((1, 2), || chunk(7)), chunk(7));
+        jobs.run((1, 2), &job, || panic!("taken over, and carried out all the same"));
+        assert!(jobs.begin((1, 2)).is_some());
+    }
+
+    #[test]
+    fn a_reader_waits_for_a_running_job_and_gets_its_chunk() {
+        let jobs = Jobs::default();
+        let job = jobs.begin((1, 2)).unwrap();
+        std::thread::scope(|scope| {
+            let (begun, wait) = std::sync::mpsc::channel();
+            let (jobs, job) = (&jobs, &job);
+            scope.spawn(move || {
+                jobs.run((1, 2), job, || {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(20));
+                    Some(Arc::new(vec![7]))
+                });
+            });
+            wait.recv().unwrap();
+            // The job may be over before this thread looks: then it is done anew.
+            assert_eq!(jobs.decoded((1, 2), || chunk(7)), chunk(7));
+        });
+        assert!(lock(&jobs.0).is_empty());
+    }
+
+    #[test]
+    fn a_job_that_panics_ends() {
+        let jobs = Jobs::default();
+        let job = jobs.begin((1, 2)).unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            jobs.run((1, 2), &job, || panic!("on purpose"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(jobs.decoded((1, 2), || chunk(7)), chunk(7));
+        assert!(lock(&jobs.0).is_empty());
+    }
+}

@@ -1,0 +1,381 @@
+//! How are a plan's tasks carried out, by one thread or by several?
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
+
+use chunkwise_codec::Scratch;
+use chunkwise_select::{ChunkTask, Plan};
+use smallvec::SmallVec;
+
+use crate::cache::ChunkKey;
+use crate::crew::share;
+use crate::dataset::Placement;
+use crate::decode::{Buffers, StoredChunk, with_buffers};
+use crate::fetch::{FetchAhead, Fetched};
+use crate::process::{ProcessState, thread_count};
+use crate::profile::{Phase, timed};
+use crate::runs::RawRead;
+use crate::scatter::{SharedResult, copy_strip, fill_strip};
+use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
+use crate::{ChunkRecord, Dataset, ReadError, Storage};
+
+/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
+const TIMED_NBYTES: u64 = 4 << 10;
+
+/// Tasks of a plan, by number.
+pub(crate) enum Numbers<'a> {
+    /// So many, from the first on.
+    All(u64),
+    /// These, in ascending order.
+    These(&'a [u64]),
+}
+
+impl Numbers<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Self::All(len) => *len,
+            Self::These(numbers) => numbers.len() as u64,
+        }
+    }
+
+    /// Those of a segment.
+    fn segment(&self, segment: u64, len: u64) -> impl Iterator<Item = u64> {
+        let end = (segment + 1).saturating_mul(len).min(self.len());
+        (segment * len..end).map(|i| match self {
+            Self::All(_) => i,
+            Self::These(numbers) => numbers[i as usize],
+        })
+    }
+}
+
+/// Where the stored bytes of a segment come from.
+enum Source<'s, 'scope> {
+    /// The storage, when they are needed.
+    Storage(&'s dyn Storage),
+    /// What was fetched ahead, or else the storage.
+    Ahead {
+        ahead: &'scope FetchAhead<'scope>,
+        scope: &'scope Scope<'scope, 's>,
+        segment: u64,
+        fetched: Vec<Fetched>,
+    },
+}
+
+impl Source<'_, '_> {
+    /// The bytes of a batch.
+    fn read<'b>(&'b self, batch: &Batch, stored: &'b mut Vec<u8>) -> Result<&'b [u8], ReadError> {
+        match self {
+            Self::Storage(storage) => {
+                let nbytes = usize::try_from(batch.nbytes);
+                let nbytes = nbytes.map_err(|_| ReadError::Memory(Some(batch.nbytes)))?;
+                chunkwise_codec::resize(stored, nbytes)?;
+                storage.read_at(batch.address, stored)?;
+                Ok(stored)
+            }
+            Self::Ahead { ahead, scope, segment, fetched } => {
+                if let Some(bytes) = fetched.iter().find_map(|one| one.of(batch)) {
+                    return Ok(bytes);
+                }
+                ahead.read(scope, *segment, batch, stored)?;
+                Ok(stored)
+            }
+        }
+    }
+}
+
+/// One read.
+pub(crate) struct Reading<'a> {
+    pub dataset: &'a Dataset,
+    pub plan: &'a Plan<'a>,
+    /// Its number.
+    pub read: u64,
+    pub result: SharedResult<'a>,
+    pub cancelled: &'a AtomicBool,
+}
+
+impl<'a> Reading<'a> {
+    /// Carry these tasks out on the calling thread.
+    ///
+    /// # Safety
+    /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
+    pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
+        let source = Source::Storage(&*self.dataset.storage);
+        let helpers = if numbers.len() == 1 { usize::MAX } else { 0 };
+        with_buffers(|buffers| {
+            // In segments, as what waits to be fetched takes memory.
+            let len = segment_len(numbers.len(), self.dataset.chunk_nbytes, 1);
+            for segment in 0..numbers.len().div_ceil(len) {
+                // SAFETY: the caller's contract.
+                unsafe { self.segment(numbers.segment(segment, len), &source, buffers, helpers)? };
+            }
+            Ok(())
+        })
+    }
+
+    /// Carry these tasks out on as many threads as are free.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
+        let dataset = self.dataset;
+        let threads = most_threads(dataset.chunk_nbytes, thread_count());
+        let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
+        let segments = numbers.len().div_ceil(len);
+        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
+        let nbytes = len.saturating_mul(dataset.chunk_nbytes);
+        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), &to_fetch);
+        let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
+        std::thread::scope(|scope| {
+            // However this ends: the scope waits for those who fetch.
+            let _end = ahead.ends();
+            share(threads - 1, &|| {
+                with_buffers(|buffers| {
+                    loop {
+                        let segment = next.fetch_add(1, Relaxed);
+                        if segment >= segments {
+                            return;
+                        }
+                        let fetched = ahead.take(segment);
+                        let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
+                        let numbers = numbers.segment(segment, len);
+                        // SAFETY: the caller's contract; each segment is taken once.
+                        let done = unsafe { self.segment(numbers, &source, buffers, 0) };
+                        if let Err(error) = done {
+                            // Nobody takes another.
+                            next.store(segments, Relaxed);
+                            failure
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .get_or_insert(error);
+                            return;
+                        }
+                    }
+                });
+            });
+        });
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Copy whatever needs neither storage nor decoding; gives the tasks that are left.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    pub unsafe fn cached(&self) -> Vec<u64> {
+        let left = |number: &u64| {
+            let task = self.plan.task(*number);
+            match self.dataset.placement(task.linear_index(), &task.chunk_index()) {
+                // SAFETY: the caller's contract.
+                Placement::Missing => unsafe { self.fill(&task) },
+                Placement::Raw { .. } => return true,
+                Placement::Filtered(_) => {
+                    let key = (self.dataset.number, task.linear_index());
+                    let mut cache = ProcessState::of_this_process().cache();
+                    // Those that are not there are looked for again, and count as missed then.
+                    let found = if cache.holds(key) { cache.get(key, self.read) } else { None };
+                    drop(cache);
+                    let Some(chunk) = found else { return true };
+                    // SAFETY: the caller's contract.
+                    unsafe { self.copy(&task, &chunk) };
+                }
+            }
+            false
+        };
+        (0..self.plan.len()).filter(left).collect()
+    }
+
+    /// What a segment has to read from storage.
+    fn to_fetch(&self, numbers: impl Iterator<Item = u64>) -> Batches {
+        let dataset = self.dataset;
+        let records = numbers.filter_map(|number| {
+            let task = self.plan.task(number);
+            let (position, chunk_index) = (task.linear_index(), task.chunk_index());
+            let Placement::Filtered(record) = dataset.placement(position, &chunk_index) else {
+                return None;
+            };
+            let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
+            let sound = || dataset.stored_len(&StoredChunk { chunk_index, record }).is_ok();
+            (!cached && sound()).then_some(record)
+        });
+        batches(&records.collect::<SmallVec<[ChunkRecord; 8]>>())
+    }
+
+    /// Carry neighbouring tasks out, reading what lies together at once.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn segment(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        source: &Source<'_, '_>,
+        buffers: &mut Buffers,
+        helpers: usize,
+    ) -> Result<(), ReadError> {
+        let mut waiting: SmallVec<[(ChunkTask<'_>, StoredChunk); 1]> = SmallVec::new();
+        for number in numbers {
+            self.check_cancelled()?;
+            let task = self.plan.task(number);
+            // SAFETY: the caller's contract.
+            if let Some(chunk) = unsafe { self.begin(&task, &mut buffers.stored, helpers)? } {
+                self.dataset.stored_len(&chunk)?;
+                waiting.push((task, chunk));
+            }
+        }
+        let records: SmallVec<[ChunkRecord; 4]> =
+            waiting.iter().map(|(_, chunk)| chunk.record).collect();
+        let Buffers { stored, raw, scratch } = buffers;
+        for batch in batches(&records) {
+            let members = &waiting[batch.first..][..batch.count];
+            match timed(Phase::Storage, || source.read(&batch, stored)) {
+                Ok(bytes) => {
+                    for (task, chunk) in members {
+                        self.check_cancelled()?;
+                        let begin = (chunk.record.address - batch.address) as usize;
+                        let bytes = &bytes[begin..][..chunk.record.stored_nbytes as usize];
+                        // SAFETY: the caller's contract.
+                        unsafe { self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))? };
+                    }
+                }
+                // One by one, to find out which of them it is.
+                Err(_) => {
+                    for (task, chunk) in members {
+                        self.dataset.fetch(chunk, stored)?;
+                        // SAFETY: the caller's contract.
+                        unsafe { self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))? };
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cancelled(&self) -> Result<(), ReadError> {
+        if self.cancelled.load(Relaxed) { Err(ReadError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Carry a task out, unless its chunk has to be decoded: gives that chunk.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn begin(
+        &self,
+        task: &ChunkTask<'_>,
+        buffer: &mut Vec<u8>,
+        helpers: usize,
+    ) -> Result<Option<StoredChunk>, ReadError> {
+        let dataset = self.dataset;
+        let (position, chunk_index) = (task.linear_index(), task.chunk_index());
+        match dataset.placement(position, &chunk_index) {
+            Placement::Missing => {
+                // SAFETY: the caller's contract.
+                unsafe { self.fill(task) };
+                Ok(None)
+            }
+            Placement::Raw { address } => {
+                let (storage, size) = (&*dataset.storage, dataset.info.element_size as u64);
+                let raw = RawRead { storage, address, size, result: &self.result, helpers };
+                // SAFETY: the caller's contract.
+                let read = unsafe { raw.read(task, buffer) };
+                read.map(|()| None).map_err(|error| {
+                    let stored_nbytes = dataset.chunk_nbytes;
+                    let record = ChunkRecord { address, stored_nbytes, filter_mask: 0 };
+                    dataset.name_chunk(error, &StoredChunk { chunk_index, record })
+                })
+            }
+            Placement::Filtered(record) => {
+                let key = (dataset.number, position);
+                let found = ProcessState::of_this_process().cache().get(key, self.read);
+                let Some(chunk) = found else {
+                    return Ok(Some(StoredChunk { chunk_index, record }));
+                };
+                // SAFETY: the caller's contract.
+                unsafe { self.copy(task, &chunk) };
+                Ok(None)
+            }
+        }
+    }
+
+    /// Decode a chunk, unless another thread is at it, and copy what is wanted.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn finish(
+        &self,
+        task: &ChunkTask<'_>,
+        chunk: &StoredChunk,
+        stored: &[u8],
+        (raw, scratch): (&mut Vec<u8>, &mut Scratch),
+    ) -> Result<(), ReadError> {
+        let dataset = self.dataset;
+        let state = ProcessState::of_this_process();
+        let key: ChunkKey = (dataset.number, task.linear_index());
+        // A chunk that is wanted whole is not wanted again by the same walk: it is
+        // decoded in place, or through a buffer that is reused, and not kept.
+        if task.takes_all() && !state.jobs.has(key) {
+            let whole = task.lands_whole_at().and_then(|begin| {
+                let begin = begin * dataset.info.element_size as u64;
+                // SAFETY: the caller's contract; the task is this one run.
+                unsafe { self.result.part(begin, dataset.chunk_nbytes) }
+            });
+            return match whole {
+                Some(out) => dataset.decode_into(chunk, stored, scratch, out),
+                // SAFETY: the caller's contract.
+                None => dataset.decode_and(chunk, stored, (raw, scratch), |raw| unsafe {
+                    self.copy(task, raw)
+                }),
+            };
+        }
+        let decoded = state.jobs.decoded(key, || {
+            // It may have been decoded since it was looked for.
+            let mut cache = state.cache();
+            if cache.holds(key)
+                && let Some(found) = cache.get(key, self.read)
+            {
+                return Ok(found);
+            }
+            drop(cache);
+            let decoded = dataset.decode_new(chunk, stored, scratch)?;
+            state.cache().put(key, Arc::clone(&decoded), self.read);
+            Ok::<_, ReadError>(decoded)
+        })?;
+        // SAFETY: the caller's contract.
+        unsafe { self.copy(task, &decoded) };
+        Ok(())
+    }
+
+    /// Set the task's elements to the fill value, if there is one.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn fill(&self, task: &ChunkTask<'_>) {
+        let Some(fill) = &self.dataset.info.fill else { return };
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let filled = unsafe { fill_strip(&self.result, &strip, fill) };
+                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+            });
+        });
+    }
+
+    /// Copy the task's elements out of its decoded chunk.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8]) {
+        let size = self.dataset.info.element_size;
+        let copy_strips = || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let copied = unsafe { copy_strip(chunk, &self.result, &strip, size) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            });
+        };
+        if task.selected_elements() * (size as u64) < TIMED_NBYTES {
+            copy_strips();
+        } else {
+            timed(Phase::Scatter, copy_strips);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Which chunks does a thread take at a time, and which stored bytes are read together?
+//!
+//! Arithmetic only: given the same plan, index and threads it says the same.
+
+use smallvec::SmallVec;
+
+use crate::ChunkRecord;
+
+/// A thread takes about so many bytes of (decoded) chunks at a time...
+const SEGMENT_NBYTES: u64 = 512 << 10;
+/// ... and at most so many chunks.
+const SEGMENT_CHUNKS: u64 = 256;
+/// There are at least so many pieces for each thread, so that all end at about the same time.
+const SEGMENTS_A_THREAD: u64 = 8;
+
+/// Bytes between two stored chunks that are rather read than skipped: about what a system
+/// call costs in copying.
+const GAP_NBYTES: u64 = 16 << 10;
+/// The most that chunks which lie next to each other are read together.
+const BATCH_NBYTES: u64 = 1 << 20;
+
+/// Memory that decoding may take beside the result and the cache, as long as a chunk, stored
+/// and decoded, fits into it.
+const WORK_NBYTES: u64 = 512 << 20;
+
+/// How many neighbouring tasks of `tasks` a thread takes at a time.
+pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
+    let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;
+    let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(1, SEGMENT_CHUNKS);
+    large.min((tasks / pieces).max(1))
+}
+
+/// How many of `threads` may decode chunks of that size at the same time: a stored chunk, a
+/// decoded one, and one between two filters each.
+pub fn most_threads(chunk_nbytes: u64, threads: usize) -> usize {
+    let chunks = WORK_NBYTES / chunk_nbytes.saturating_mul(3).max(1);
+    usize::try_from(chunks).map_or(threads, |most| threads.min(most)).max(1)
+}
+
+/// Stored chunks that are read in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    /// Which of the chunks it begins with, and how many follow each other in it.
+    pub first: usize,
+    pub count: usize,
+    /// Where its bytes begin, and how many there are, gaps included.
+    pub address: u64,
+    pub nbytes: u64,
+}
+
+/// The batches of one segment.
+pub type Batches = SmallVec<[Batch; 4]>;
+
+/// Put chunks together that lie next to each other, in the order in which they are wanted.
+pub fn batches(chunks: &[ChunkRecord]) -> Batches {
+    let mut found = Batches::new();
+    for (number, chunk) in chunks.iter().enumerate() {
+        if let Some(batch) = found.last_mut()
+            && let Some(end) = joined(batch, chunk)
+        {
+            batch.count += 1;
+            batch.nbytes = end - batch.address;
+            continue;
+        }
+        let (address, nbytes) = (chunk.address, chunk.stored_nbytes);
+        found.push(Batch { first: number, count: 1, address, nbytes });
+    }
+    found
+}
+
+/// Where a batch would end with this chunk; None when the chunk does not belong to it.
+fn joined(batch: &Batch, chunk: &ChunkRecord) -> Option<u64> {
+    let end = batch.address.checked_add(batch.nbytes)?;
+    let gap = chunk.address.checked_sub(end)?;
+    let together = chunk.address.checked_add(chunk.stored_nbytes)?;
+    (gap <= GAP_NBYTES && together - batch.address <= BATCH_NBYTES).then_some(together)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(address: u64, stored_nbytes: u64) -> ChunkRecord {
+        ChunkRecord { address, stored_nbytes, filter_mask: 0 }
+    }
+
+    #[test]
+    fn neighbours_are_read_together_up_to_a_bound() {
+        let near: Vec<_> = (0..300).map(|i| record(1000 + i * 5000, 4900)).collect();
+        let found = batches(&near);
+        assert_eq!(found.iter().map(|batch| batch.count).sum::<usize>(), 300);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|batch| batch.nbytes <= BATCH_NBYTES));
+        // Far apart, backwards, overlapping, and beyond what can be: each alone.
+        let odd = [record(5, 10), record(1 << 20, 10), record(9, 10), record(12, 90)];
+        assert_eq!(batches(&odd).len(), 4);
+        let end = [record(u64::MAX - 3, 9), record(u64::MAX, u64::MAX)];
+        assert_eq!(batches(&end).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn every_chunk_is_in_one_batch_that_holds_it(
+            chunks in prop::collection::vec((0u64..1 << 22, 0u64..1 << 19), 0..60),
+        ) {
+            let chunks: Vec<_> = chunks.into_iter().map(|(a, n)| record(a, n)).collect();
+            let mut next = 0;
+            for batch in batches(&chunks) {
+                prop_assert_eq!(batch.first, next);
+                prop_assert!(batch.count == 1 || batch.nbytes <= BATCH_NBYTES);
+                for chunk in &chunks[batch.first..][..batch.count] {
+                    prop_assert!(chunk.address >= batch.address);
+                    let end = chunk.address + chunk.stored_nbytes;
+                    prop_assert!(end <= batch.address + batch.nbytes);
+                }
+                next += batch.count;
+            }
+            prop_assert_eq!(next, chunks.len());
+        }
+    }
+
+    #[test]
+    fn large_chunks_are_taken_one_by_one_and_by_few_threads() {
+        assert_eq!(segment_len(1000, 10 << 20, 2), 1);
+        assert_eq!(segment_len(12_000, 10_000, 2), 52);
+        assert_eq!(segment_len(20, 10_000, 2), 1);
+        assert_eq!(segment_len(1 << 40, 1, 64), SEGMENT_CHUNKS);
+        assert_eq!(most_threads(1 << 20, 64), 64);
+        assert_eq!(most_threads(40 << 20, 64), 4);
+        assert_eq!(most_threads(1 << 33, 64), 1);
+        assert_eq!(most_threads(u64::MAX, 64), 1);
+    }
+}

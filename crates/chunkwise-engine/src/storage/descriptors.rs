@@ -1,0 +1,149 @@
+//! Which of many open files keep a descriptor?
+//!
+//! A program may have thousands of files open; libhdf5 has a descriptor for each, and ours
+//! come on top.  So there are at most [`most_descriptors`] of ours: beyond that, those go
+//! that were not used since the last time some had to go, and are made again when needed.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+
+/// The most descriptors kept where the system's limit allows.
+const MOST: usize = 256;
+/// No more than this fraction of the limit.
+const FRACTION: usize = 8;
+
+/// Where a storage keeps its descriptor while it has one.
+///
+/// Locks are only tried, never waited for: a forked child may find one locked for ever.
+#[derive(Debug)]
+pub struct Slot {
+    file: RwLock<Option<Arc<File>>>,
+    used: AtomicBool,
+}
+
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
+
+fn most_descriptors() -> usize {
+    static FOUND: OnceLock<usize> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: fills the struct it is given.
+        let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
+        if status == 0 { (soft / FRACTION).clamp(1, MOST) } else { MOST }
+    })
+}
+
+impl Slot {
+    pub fn new(file: File) -> Self {
+        KEPT.fetch_add(1, Relaxed);
+        Self { file: RwLock::new(Some(Arc::new(file))), used: AtomicBool::new(true) }
+    }
+
+    /// The descriptor, if it is kept.
+    pub fn get(&self) -> Option<Arc<File>> {
+        // Looked at first: a store would take the line from other threads' caches.
+        if !self.used.load(Relaxed) {
+            self.used.store(true, Relaxed);
+        }
+        self.file.try_read().ok()?.clone()
+    }
+
+    /// Keep a descriptor that was made again.
+    pub fn put(&self, file: &Arc<File>) {
+        let Ok(mut place) = self.file.try_write() else { return };
+        if place.replace(Arc::clone(file)).is_none() {
+            KEPT.fetch_add(1, Relaxed);
+        }
+        drop(place);
+        make_room();
+    }
+
+    /// Close the descriptor, or let the last reader close it.
+    fn clear(&self) {
+        if let Ok(mut place) = self.file.try_write()
+            && place.take().is_some()
+        {
+            KEPT.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.file.get_mut().is_ok_and(|file| file.is_some()) {
+            KEPT.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// A slot whose descriptor may be closed when too many are kept.
+pub fn register(slot: &Arc<Slot>) {
+    if let Ok(mut slots) = SLOTS.try_lock() {
+        // Those of closed files go before the list grows.
+        if slots.len() == slots.capacity() {
+            slots.retain(|slot| slot.strong_count() > 0);
+        }
+        slots.push(Arc::downgrade(slot));
+    }
+    make_room();
+}
+
+/// Close descriptors that were not used lately, until a quarter of the room is free.
+fn make_room() {
+    let most = most_descriptors();
+    if KEPT.load(Relaxed) <= most {
+        return;
+    }
+    let Ok(slots) = SLOTS.try_lock() else { return };
+    // Twice: the first time round those are spared that were used since the last time.
+    for slot in slots.iter().chain(slots.iter()).filter_map(Weak::upgrade) {
+        if KEPT.load(Relaxed) <= most - most / 4 {
+            return;
+        }
+        if !slot.used.swap(false, Relaxed) {
+            slot.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FileStorage;
+    use super::*;
+    use crate::Storage;
+
+    #[test]
+    fn thousands_of_files_share_a_few_descriptors() {
+        let path = std::env::temp_dir().join(format!("chunkwise-fds-{}", std::process::id()));
+        std::fs::write(&path, [7; 16]).unwrap();
+        let theirs = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let storages: Vec<_> =
+            (0..1000).map(|_| FileStorage::reopening(&theirs).unwrap()).collect();
+        let mut out = [0; 4];
+        for storage in storages.iter().chain(&storages) {
+            storage.read_at(5, &mut out).unwrap();
+            assert_eq!(out, [7; 4]);
+            // Other tests have a few of their own.
+            assert!(KEPT.load(Relaxed) <= MOST + 50);
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_another_files_by_now_is_noticed() {
+        let path = std::env::temp_dir().join(format!("chunkwise-gone-{}", std::process::id()));
+        std::fs::write(&path, [7; 16]).unwrap();
+        let theirs = File::open(&path).unwrap();
+        let storage = FileStorage::reopening(&theirs).unwrap();
+        storage.slot_for_tests().clear();
+        drop(theirs);
+        // Whatever takes the number now, it is not that file.
+        let other = File::open("/dev/null").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(storage.read_at(0, &mut [0; 4]).is_err());
+        drop(other);
+    }
+}
