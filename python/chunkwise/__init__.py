@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chunkwise._lazy import attach
-from chunkwise._native import __version__, cache_stats, thread_count
+from chunkwise._native import __version__, cache_stats, set_threads, thread_count
 from chunkwise.errors import ChunkwiseError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "cache_stats",
     "hyperslab",
     "open",
+    "set_threads",
     "thread_count",
     "union",
     "wrap",

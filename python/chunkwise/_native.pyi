@@ -282,7 +282,22 @@ class Dataset:
     def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult: ...
 
 def thread_count() -> int:
-    """Threads that reading uses in this process."""
+    """Threads that one read uses in this process."""
+
+def set_threads(threads: int | None) -> None:
+    """Let each read that begins from now on use so many threads, in this process.
+
+    Parameters
+    ----------
+    threads : int or None
+        At least 1; 1 keeps all work on the thread that reads.  None: what the machine, its
+        control group, ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        For less than 1, or more than 4096 (a ValueError).
+    """
 
 def cache_stats() -> dict[str, int]:
     """The cache of decoded chunks of this process.

@@ -244,6 +244,37 @@ mod tests {
         assert_eq!((slow.requests(), slow.nbytes()), (20, 200));
     }
 
+    /// Zeros without end.
+    struct Endless;
+
+    impl Storage for Endless {
+        fn read_at(&self, _: u64, out: &mut [u8]) -> Result<(), ReadError> {
+            out.fill(0);
+            Ok(())
+        }
+
+        fn end(&self) -> u64 {
+            u64::MAX
+        }
+    }
+
+    #[test]
+    fn no_more_is_fetched_ahead_than_the_budget_allows() {
+        let nbytes = 10 << 20;
+        let slow = ThrottledStorage::new(Arc::new(Endless), Duration::ZERO, None);
+        let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * nbytes, nbytes };
+        let batches = |segment: u64| [batch(segment)].into_iter().collect();
+        let ahead = FetchAhead::new(&slow, (1000, nbytes), &batches);
+        std::thread::scope(|scope| {
+            let _end = ahead.ends();
+            ahead.read(scope, 0, &batch(0), &mut Vec::new()).unwrap();
+            // Nobody takes anything: whatever has come by now, and more, stays in bounds.
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(ahead.state().nbytes <= AHEAD_NBYTES + FETCHERS * nbytes);
+            assert!(slow.nbytes() <= nbytes + AHEAD_NBYTES + FETCHERS * nbytes);
+        });
+    }
+
     #[test]
     fn threads_that_read_ahead_end_with_the_read() {
         let memory = Arc::new(MemoryStorage(vec![7; 1000]));

@@ -182,6 +182,14 @@ impl Group<'_> {
         };
         let size = self.of.size;
         let begin = first.src;
+        if self.strips.len() == 1 && first.count == 1 {
+            // A run that is alone needs no buffer.
+            // SAFETY: the caller's contract.
+            let out = unsafe { self.of.result.part(first.dst * size, first.len * size) };
+            let address = self.of.address.saturating_add(begin * size);
+            self.strips.clear();
+            return read_run(self.of, address, out.unwrap_or_default());
+        }
         let nbytes = (end_of(last) - begin) * size;
         self.buffer.resize(nbytes as usize, 0);
         let address = self.of.address.saturating_add(begin * size);

@@ -34,6 +34,26 @@ fn thread_count() -> usize {
     chunkwise_engine::thread_count()
 }
 
+/// Threads that a process may ask for; more would not be given by most systems.
+const MOST_THREADS: i64 = 4096;
+
+/// Let each read use so many threads from now on.
+#[pyfunction]
+#[pyo3(signature = (threads))]
+fn set_threads(py: Python<'_>, threads: Option<i64>) -> PyResult<()> {
+    let wanted = threads.map(|n| usize::try_from(n).ok().and_then(std::num::NonZero::new));
+    match (threads, wanted.flatten()) {
+        (Some(n), wanted) if wanted.is_none() || n > MOST_THREADS => {
+            let message = format!("set_threads: from 1 to {MOST_THREADS} threads, not {n}");
+            Err(errors::raise(py, "UsageError", message))
+        }
+        (_, wanted) => {
+            chunkwise_engine::set_threads(wanted);
+            Ok(())
+        }
+    }
+}
+
 /// What the cache of decoded chunks holds and has done.
 #[pyfunction]
 fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -86,6 +106,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(index::combined, m)?)?;
     m.add_function(wrap_pyfunction!(index::union_len, m)?)?;
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
+    m.add_function(wrap_pyfunction!(set_threads, m)?)?;
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
