@@ -155,7 +155,7 @@ impl Library {
         let mut files = self.files.lock();
         let key = (metadata.dev(), metadata.ino());
         let known = files.get(&key).and_then(Weak::upgrade);
-        if let Some(storage) = known.filter(|storage| storage.is_of(descriptor.as_raw_fd())) {
+        if let Some(storage) = known.filter(|storage| storage.is_of(&theirs)) {
             return Ok(storage);
         }
         // Those of closed files go before the table grows.

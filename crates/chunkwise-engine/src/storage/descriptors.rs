@@ -133,17 +133,23 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_another_files_by_now_is_noticed() {
+    fn a_file_is_found_again_unless_it_was_replaced() {
         let path = std::env::temp_dir().join(format!("chunkwise-gone-{}", std::process::id()));
         std::fs::write(&path, [7; 16]).unwrap();
         let theirs = File::open(&path).unwrap();
         let storage = FileStorage::reopening(&theirs).unwrap();
-        storage.slot_for_tests().clear();
         drop(theirs);
+        let mut out = [0; 4];
         // Whatever takes the number now, it is not that file.
-        let other = File::open("/dev/null").unwrap();
+        let other = File::open("/dev/zero").unwrap();
+        storage.slot_for_tests().clear();
+        storage.read_at(0, &mut out).unwrap();
+        assert_eq!(out, [7; 4]);
+        storage.slot_for_tests().clear();
+        std::fs::write(&path, [8; 17]).unwrap();
+        assert!(storage.read_at(0, &mut out).is_err());
         std::fs::remove_file(&path).unwrap();
-        assert!(storage.read_at(0, &mut [0; 4]).is_err());
+        assert!(storage.read_at(0, &mut out).is_err());
         drop(other);
     }
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 use super::descriptors::{self, Slot};
@@ -15,11 +17,77 @@ use crate::{ReadError, Storage};
 /// is shared, and a file that shrinks meanwhile gives an error, never a signal.
 #[derive(Debug)]
 pub struct FileStorage {
-    /// The descriptor of somebody else from which ours can be made again, and the device and
-    /// inode that it must lead to; None where ours has to be kept.
-    source: Option<(RawFd, (u64, u64))>,
+    /// From what the descriptor can be made again; None where it has to be kept.
+    source: Option<Source>,
     slot: Arc<Slot>,
     map: RwLock<Option<Arc<Map>>>,
+}
+
+/// Where to find a file again, and how to know that it is the same.
+#[derive(Debug)]
+struct Source {
+    /// A descriptor of somebody else, who may have closed it by now.
+    descriptor: AtomicI32,
+    /// The path behind it.
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// Which file it is, and whether it was changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    len: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+impl Source {
+    /// What there is to know of a file that is open.
+    fn of(file: &File) -> io::Result<Self> {
+        let (descriptor, identity) = (AtomicI32::new(file.as_raw_fd()), Identity::of(file)?);
+        let path = std::fs::read_link(name_of(file.as_raw_fd()))?;
+        Ok(Self { descriptor, path, identity })
+    }
+
+    /// Open the file anew.
+    fn reopen(&self) -> io::Result<File> {
+        let file = File::open(name_of(self.descriptor.load(Relaxed)));
+        // The descriptor's number may be another file's by now.
+        if let Ok(file) = file
+            && self.identity.is_same_file(&Identity::of(&file)?)
+        {
+            return Ok(file);
+        }
+        // A path leads anywhere: what is there must be that file, as it was.
+        let file = File::open(&self.path)?;
+        if Identity::of(&file)? == self.identity {
+            return Ok(file);
+        }
+        Err(io::Error::other("the file was changed or replaced after it was opened"))
+    }
+}
+
+/// The kernel's name for what a descriptor of this process has open.
+fn name_of(descriptor: RawFd) -> String {
+    format!("/proc/self/fd/{descriptor}")
 }
 
 impl FileStorage {
@@ -40,12 +108,10 @@ impl FileStorage {
     /// # Errors
     /// When neither can be had.
     pub fn reopening(file: &File) -> io::Result<Arc<Self>> {
-        let identity = identity_of(file)?;
-        let source = file.as_raw_fd();
-        match reopen(source, identity) {
-            Ok(own) => {
-                let slot = Slot::new(own);
-                let storage = Self::with(slot, Some((source, identity)));
+        let opened = Source::of(file).and_then(|source| Ok((source.reopen()?, source)));
+        match opened {
+            Ok((own, source)) => {
+                let storage = Self::with(Slot::new(own), Some(source));
                 descriptors::register(&storage.slot);
                 Ok(Arc::new(storage))
             }
@@ -53,13 +119,19 @@ impl FileStorage {
         }
     }
 
-    fn with(slot: Slot, source: Option<(RawFd, (u64, u64))>) -> Self {
+    fn with(slot: Slot, source: Option<Source>) -> Self {
         Self { source, slot: Arc::new(slot), map: RwLock::new(None) }
     }
 
-    /// Whether this storage is made from that descriptor, or keeps one of its own anyway.
-    pub fn is_of(&self, descriptor: RawFd) -> bool {
-        self.source.is_none_or(|(source, _)| source == descriptor)
+    /// Whether `file` is this storage's file, unchanged; if so, it is what a descriptor is
+    /// made from next.
+    pub fn is_of(&self, file: &File) -> bool {
+        let Some(source) = &self.source else { return true };
+        let same = Identity::of(file).is_ok_and(|identity| identity == source.identity);
+        if same {
+            source.descriptor.store(file.as_raw_fd(), Relaxed);
+        }
+        same
     }
 
     #[cfg(test)]
@@ -71,28 +143,12 @@ impl FileStorage {
         if let Some(file) = self.slot.get() {
             return Ok(file);
         }
-        let (source, identity) =
-            self.source.ok_or_else(|| io::Error::other("its descriptor was lost"))?;
-        let file = Arc::new(reopen(source, identity)?);
+        let source = self.source.as_ref();
+        let source = source.ok_or_else(|| io::Error::other("its descriptor was lost"))?;
+        let file = Arc::new(source.reopen()?);
         self.slot.put(&file);
         Ok(file)
     }
-}
-
-/// Device and inode.
-fn identity_of(file: &File) -> io::Result<(u64, u64)> {
-    let metadata = file.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
-}
-
-/// Open the file behind a descriptor anew.
-fn reopen(source: RawFd, identity: (u64, u64)) -> io::Result<File> {
-    let file = File::open(format!("/proc/self/fd/{source}"))?;
-    // The descriptor's number may be another file's by now.
-    if identity_of(&file)? != identity {
-        return Err(io::Error::other("the file was closed by the library that opened it"));
-    }
-    Ok(file)
 }
 
 impl Storage for FileStorage {
