@@ -17,8 +17,9 @@ use chunkwise_select::{ChunkGrid, Hyperslab};
 /// `gap` bytes between them.
 fn stored(rows: u64, columns: u64, chunk: &[u64; 2], gap: usize) -> (Vec<u8>, Vec<u8>, Layout) {
     let shape = [rows, columns];
-    let array: Vec<u8> =
-        (0..rows * columns).flat_map(|n| ((n * 2_654_435_761 >> 7) as u16).to_le_bytes()).collect();
+    let array: Vec<u8> = (0..rows * columns)
+        .flat_map(|n| (((n * 2_654_435_761) >> 7) as u16).to_le_bytes())
+        .collect();
     let grid = ChunkGrid::new(&shape, chunk).unwrap();
     let mut builder = ChunkIndexBuilder::default();
     let mut bytes = vec![0xAA; 100];
