@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))
 
 from against_peers import __main__ as program  # noqa: E402
-from against_peers import results, schedule, table  # noqa: E402
+from against_peers import busy, results, schedule, table  # noqa: E402
 from against_peers.boxes import random_boxes, runs  # noqa: E402
 from against_peers.comparisons import GROUPS  # noqa: E402
 from against_peers.files import Data, Store  # noqa: E402
@@ -123,7 +123,10 @@ def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert [c["name"] for c in saved["comparisons"]] == ["rows-contiguous", "rows-one-chunk"]
     for comparison in saved["comparisons"]:
         assert comparison["compared"] == 3
-        assert all(len(reader["values"]) == 1 for reader in comparison["readers"])
+        for reader in comparison["readers"]:
+            assert len(reader["values"]) == 1
+            assert reader["median"] == reader["lowest"] == reader["highest"]
+            assert {"others_share", "told", "skipped", "failed", "limit"} <= reader.keys()
         (target,) = comparison["targets"]
         assert (target["at_least"], target["against"]) == (1, "libhdf5, one read")
         assert target["word"] in ("reached", "not reached")
@@ -164,6 +167,22 @@ def test_what_came_of_a_target(
 ) -> None:
     values = {"h5py": theirs, "chunkwise": ours, "bare": limit}
     assert judged(values, Target(wanted, "h5py"), "bare").word == word
+
+
+def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Busy seconds of the machine, and of the reader.
+    looks = iter([(100.0, 5.0), (103.0, 6.0), None, (0.0, 0.0)])
+    clock = iter([0.0, 2.0, 2.0, 3.0])
+    monkeypatch.setattr(busy, "_look", lambda _: next(looks))
+    monkeypatch.setattr(busy, "usable_cpus", lambda: 2)
+    monkeypatch.setattr("against_peers.busy.time.perf_counter", lambda: next(clock))
+    share = busy.Share()
+    assert share.of_others is None
+    for _ in range(2):
+        with share.watched(1):
+            pass
+    # Of four processor seconds others had two; what nobody tells does not count.
+    assert share.of_others == 0.5
 
 
 def test_a_figure_of_its_own_has_a_most() -> None:

@@ -180,6 +180,7 @@ def _reader(samples: Samples) -> dict[str, Any]:
         "lowest": total and total.lowest,
         "highest": total and total.highest,
         "told": samples.told,
+        "others_share": samples.busy.of_others,
         "skipped": samples.skipped,
         "failed": samples.failed,
     }

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from against_peers.busy import Share
 from against_peers.spec import SUBJECT, Comparison, Reader
 
 HERE = Path(__file__).resolve().parent
@@ -45,6 +46,8 @@ class Samples:
         is wrong.
     told : list of dict
         What it said besides.
+    busy : Share
+        What other programs did meanwhile.
     skipped, failed : str or None
         Why there are no values.
     """
@@ -53,6 +56,7 @@ class Samples:
     values: list[float] = field(default_factory=list)
     checksums: dict[str, set[int]] = field(default_factory=dict)
     told: list[dict[str, Any]] = field(default_factory=list)
+    busy: Share = field(default_factory=Share)
     skipped: str | None = None
     failed: str | None = None
 
@@ -102,10 +106,12 @@ class Worker:
         """Ask for one sample, and wait for it."""
         assert self.process is not None
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write("\n")
-            self.process.stdin.flush()
-        self.samples.take(self._answer())
+        with self.samples.busy.watched(self.process.pid):
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write("\n")
+                self.process.stdin.flush()
+            answer = self._answer()
+        self.samples.take(answer)
 
     def end(self) -> None:
         """End the process, whatever it does."""

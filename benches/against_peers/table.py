@@ -15,7 +15,19 @@ from rich.table import Table
 from against_peers.spec import SUBJECT
 from chunkwise.words import format_seconds, format_speed, three_digits
 
-HEAD: Final = ("other", "its time", "spread", "chunkwise", "spread", "ratio", "target", "")
+HEAD: Final = (
+    "other",
+    "its time",
+    "spread",
+    "chunkwise",
+    "spread",
+    "ratio",
+    "of best",
+    "target",
+    "",
+)
+# As in `chunkwise compare`.
+BUSY: Final = 0.1
 Saved = dict[str, Any]
 
 
@@ -25,18 +37,21 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
     by_name = {reader["name"]: reader for reader in comparison["readers"]}
     ours = by_name[SUBJECT]
     targets = {target["against"]: target for target in comparison["targets"]}
-    mine = (_figure(ours["median"], unit), _spread(ours))
+    mine = (_figure(ours["median"], unit) + _mark(ours), _spread(ours))
     if None in targets:
         target = targets[None]
         wanted = f"at most {_figure(target['at_most'], unit)}"
-        yield ("", "", "", *mine, "", wanted, target["word"])
+        yield ("", "", "", *mine, "", "", wanted, target["word"])
     for name, reader in by_name.items():
         if name == SUBJECT or reader["median"] is None:
             continue
         label = f"{name} (limit)" if reader["limit"] else name
-        told = (_figure(reader["median"], unit), _spread(reader))
+        told = (_figure(reader["median"], unit) + _mark(reader), _spread(reader))
         target = targets.get(name)
-        ratio = format_speed(reader["median"] / ours["median"]) if ours["median"] else ""
+        ratio = best = ""
+        if ours["median"]:
+            ratio = format_speed(reader["median"] / ours["median"])
+            best = format_speed(reader["lowest"] / ours["lowest"])
         wanted, word = "", ""
         if target is not None:
             wanted, word = format_speed(target["at_least"]), target["word"]
@@ -44,9 +59,7 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
                 wanted += f" (limit {format_speed(target['limit'])})"
         if name in comparison["differing"]:
             word = f"{word}, OTHER BYTES".lstrip(", ")
-        yield (label, *told, *mine, ratio, wanted, word)
-    if len(by_name) == 1 and not targets:
-        yield ("", "", "", *mine, "", "", "")
+        yield (label, *told, *mine, ratio, best, wanted, word)
 
 
 def remarks(saved: Saved) -> Iterator[str]:
@@ -59,6 +72,11 @@ def remarks(saved: Saved) -> Iterator[str]:
                 found.setdefault((reader["name"], str(why)), []).append(comparison["name"])
     for (name, why), where in found.items():
         yield f"{name}: {why} ({', '.join(where)})"
+    if any(_mark(reader) for one in saved["comparisons"] for reader in one["readers"]):
+        yield (
+            "* other programs had a tenth of the processors or more meanwhile: readers with "
+            "several threads lose most by that; measure again when the machine is quiet"
+        )
     for comparison in saved["comparisons"]:
         if comparison["note"]:
             yield f"{comparison['name']}: {comparison['note']}"
@@ -110,7 +128,7 @@ def markdown(saved: Saved) -> str:
     """Return the same as Markdown."""
     lines = [*_paragraph(heading(saved)), ""]
     lines.append("| work | " + " | ".join((*HEAD[:-1], "came of it")) + " |")
-    lines.append("| --- | --- |" + " ---: |" * 6 + " --- |")
+    lines.append("| --- | --- |" + " ---: |" * 7 + " --- |")
     for comparison in saved["comparisons"]:
         title = comparison["title"]
         for row in rows(comparison):
@@ -135,6 +153,11 @@ def _figure(value: float | None, unit: str) -> str:
     if unit == "seconds":
         return format_seconds(value)
     return f"{three_digits(value / 1e6)} MB"
+
+
+def _mark(reader: Saved) -> str:
+    """Return a star for what was measured while the machine was busy with something else."""
+    return "*" if (reader["others_share"] or 0) >= BUSY else ""
 
 
 def _spread(reader: Saved) -> str:
