@@ -22,7 +22,7 @@ def memory(store: Store) -> Iterator[Comparison]:
         unit="bytes",
         repeat=1,
     )
-    data = store.sampled("cube", (2, 512, 512), (1, 512, 512), "shuffle+deflate:4")
+    data = store.sampled("cube", (2, 256, 256), (1, 256, 256), "shuffle+deflate:4")
     files = 20 if store.small else FILES
     folder = store.copies(data, files)
     asked = {"folder": str(folder), "dataset": data.name}
