@@ -95,7 +95,11 @@ class Worker:
             text=True,
             env=environment,
         )
-        self.samples.take(self._answer())
+
+    def prepare(self) -> None:
+        """Wait until it can be asked."""
+        if self.process is not None:
+            self.samples.take(self._answer())
 
     @property
     def wants_more(self) -> bool:
@@ -187,6 +191,7 @@ def _workers(comparison: Comparison, progress: Callable[[str], None]) -> Iterato
             for reader in comparison.readers:
                 progress(f"starting {reader.name}")
                 started.append(Worker(Samples(reader), log))
+                started[-1].prepare()
             yield started
         finally:
             for worker in started:

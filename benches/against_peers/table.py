@@ -37,7 +37,7 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
     by_name = {reader["name"]: reader for reader in comparison["readers"]}
     ours = by_name[SUBJECT]
     targets = {target["against"]: target for target in comparison["targets"]}
-    mine = (_figure(ours["median"], unit) + _mark(ours), _spread(ours))
+    mine = (_figure(ours["median"], unit) + _mark(ours, unit), _spread(ours))
     if None in targets:
         target = targets[None]
         wanted = f"at most {_figure(target['at_most'], unit)}"
@@ -46,7 +46,7 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
         if name == SUBJECT or reader["median"] is None:
             continue
         label = f"{name} (limit)" if reader["limit"] else name
-        told = (_figure(reader["median"], unit) + _mark(reader), _spread(reader))
+        told = (_figure(reader["median"], unit) + _mark(reader, unit), _spread(reader))
         target = targets.get(name)
         ratio = best = ""
         if ours["median"]:
@@ -72,9 +72,10 @@ def remarks(saved: Saved) -> Iterator[str]:
                 found.setdefault((reader["name"], str(why)), []).append(comparison["name"])
     for (name, why), where in found.items():
         yield f"{name}: {why} ({', '.join(where)})"
-    if any(_mark(reader) for one in saved["comparisons"] for reader in one["readers"]):
+    marked = ((one["unit"], reader) for one in saved["comparisons"] for reader in one["readers"])
+    if any(_mark(reader, unit) for unit, reader in marked):
         yield (
-            "* other programs had a tenth of the processors or more meanwhile: readers with "
+            "`*`: other programs had a tenth of the processors or more meanwhile: readers with "
             "several threads lose most by that; measure again when the machine is quiet"
         )
     for comparison in saved["comparisons"]:
@@ -155,9 +156,10 @@ def _figure(value: float | None, unit: str) -> str:
     return f"{three_digits(value / 1e6)} MB"
 
 
-def _mark(reader: Saved) -> str:
-    """Return a star for what was measured while the machine was busy with something else."""
-    return "*" if (reader["others_share"] or 0) >= BUSY else ""
+def _mark(reader: Saved, unit: str) -> str:
+    """Return a star for a time during which the machine was busy with something else."""
+    busy = unit == "seconds" and reader["median"] is not None
+    return "*" if busy and (reader["others_share"] or 0) >= BUSY else ""
 
 
 def _spread(reader: Saved) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import h5py
@@ -30,7 +30,7 @@ def unions(store: Store) -> Iterator[Comparison]:
         yield _comparison(f"{side}x{side}", plain, copied, wanted)
     for side in (50, 500):
         deflated = store.sampled("counting", shape, (side, side), "deflate:5")
-        limit = bare(store.chunks(deflated, _touches(deflated, side)))
+        limit = bare(store.chunks(deflated, _touched(deflated, side)))
         wanted = (Target(5, "libhdf5"),)
         yield _comparison(f"{side}x{side}-deflate", deflated, limit, wanted)
 
@@ -68,18 +68,17 @@ def _copy(store: Store, data: Data) -> Reader:
     )
 
 
-class _touches:  # noqa: N801
-    """Whether a chunk holds some of the boxes' elements."""
+def _touched(data: Data, side: int) -> Callable[[tuple[int, ...]], bool]:
+    """Return what tells whether the chunk that begins at an element holds some of the boxes'."""
+    boxes = random_boxes(data.shape, min(CUTS, data.shape[0] // 4), SEED)
 
-    def __init__(self, data: Data, side: int) -> None:
-        self.side = side
-        self.boxes = random_boxes(data.shape, min(CUTS, data.shape[0] // 4), SEED)
-
-    def __call__(self, origin: tuple[int, ...]) -> bool:
+    def touched(origin: tuple[int, ...]) -> bool:
         return any(
             all(
-                at < first + self.side and first < at + count
+                at < first + side and first < at + count
                 for first, at, count in zip(origin, start, counts, strict=True)
             )
-            for start, counts in self.boxes
+            for start, counts in boxes
         )
+
+    return touched

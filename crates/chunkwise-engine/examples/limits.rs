@@ -31,7 +31,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if let Err(wrong) = run(&arguments) {
-        println!("{{\"failed\": \"{}\"}}", wrong.to_string().escape_default());
+        println!("{{\"failed\": {:?}}}", wrong.to_string());
         std::process::exit(1);
     }
 }
@@ -47,7 +47,9 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
         ["copy", file, list, threads] => {
             let map = Map::of(&File::open(file)?)?;
             let runs: Vec<[usize; 2]> = numbers(list)?;
-            if runs.iter().any(|&[at, nbytes]| at.checked_add(nbytes) > Some(map.bytes().len())) {
+            let len = map.bytes().len();
+            let beyond = |&[at, nbytes]: &[usize; 2]| at > len || nbytes > len - at;
+            if runs.iter().any(beyond) {
                 return Err("a run lies beyond the end of the file".into());
             }
             let threads: usize = threads.parse()?;
