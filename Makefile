@@ -7,6 +7,9 @@
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with
 #   make check     formats, lints, types (part of `make test`)
 #   make wheel     an abi3 manylinux wheel in dist/
+#   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
+#                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
+#   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill the figures in README.md from runs on this machine
 #   make lock      renew constraints.txt
@@ -22,7 +25,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check wheel bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check wheel bench benchmarks bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -88,6 +91,24 @@ dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -name '*.py*' -
 	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
 	    --compatibility manylinux2014 --out dist
 	touch $@
+
+# Other readers are of no use but here; where one cannot be installed, bench says so.
+PEERS := b2h5py hdf5plugin hidefix netCDF4 pyfive
+BENCH = PYTHONPATH=benches $(BIN)/python -m against_peers $(if $(ONLY),--only "$(ONLY)") \
+    $(if $(REPEAT),--repeat $(REPEAT)) $(if $(FOLDER),--folder "$(FOLDER)")
+
+$(VENV)/.peers: $(VENV)/.installed
+	@for peer in $(PEERS); do \
+	    $(PIP) $$peer || echo "make bench: $$peer could not be installed"; done
+	touch $@
+
+bench: $(VENV)/.peers
+	cargo build --locked --quiet --release -p chunkwise-engine --example limits
+	$(BENCH)
+
+benchmarks: $(VENV)/.peers
+	cargo build --locked --quiet --release -p chunkwise-engine --example limits
+	$(BENCH) --docs docs/benchmarks.md
 
 bench-c: install
 	$(BIN)/python benches/against_c.py

@@ -150,8 +150,9 @@ impl PyOpenDataset {
         let bounds = bounds(max_operations, max_seconds);
         let mut record = py
             .detach(|| {
-                time_walk(&walk.walk, engine.element_size(), bounds, |slab, out| {
-                    engine.read(slab, out)
+                time_walk(&walk.walk, engine.element_size(), bounds, |selection, out| {
+                    // As for libhdf5, putting a union together is a part of reading it.
+                    engine.read(&selection.anew()?, out)
                 })
             })
             .map_err(|error| read_error(py, &self.label, &error))?;

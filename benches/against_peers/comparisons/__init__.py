@@ -1,0 +1,36 @@
+"""What is compared: a group of comparisons a module.
+
+Each gives its comparisons one after another, and makes the files of one before it gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from against_peers.comparisons import (
+    columns,
+    filters,
+    memory,
+    selections,
+    small,
+    unions,
+    whole,
+)
+from against_peers.files import Store
+from against_peers.spec import Comparison
+
+Group = Callable[[Store], Iterator[Comparison]]
+
+GROUPS: Final[dict[str, Group]] = {
+    "cube": whole.cube,
+    "cris": whole.cris,
+    "unions": unions.unions,
+    "columns": columns.columns,
+    "rows": columns.rows,
+    "selections": selections.selections,
+    "points": selections.single_points,
+    "filters": filters.filters,
+    "small": small.small,
+    "memory": memory.memory,
+}

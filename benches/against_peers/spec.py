@@ -1,0 +1,99 @@
+"""What is compared with what, and what has to come of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Unit = Literal["seconds", "bytes"]
+
+# Whom the targets are about.
+SUBJECT: Final = "chunkwise"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One of those that are compared: a process of its own.
+
+    Attributes
+    ----------
+    name : str
+        As in the table.
+    task : str
+        ``module:function`` below `against_peers`, which prepares it (see `worker`); or
+        ``limits``, the compiled program.
+    arguments : dict
+        Plain JSON values for that function; for ``limits`` the key ``argv``.
+    limit : bool
+        Whether it is no reader, but what the machine allows.
+    compared : bool
+        Whether its bytes have to be those of the others.
+    """
+
+    name: str
+    task: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    limit: bool = False
+    compared: bool = True
+
+
+@dataclass(frozen=True)
+class Target:
+    """What chunkwise's figure has to be.
+
+    Attributes
+    ----------
+    value : float
+        How many times as fast as `against` at least; without it, the most that the
+        figure may be (seconds or bytes).
+    against : str or None
+        The reader that is compared with.
+    by : str
+        The reader that has to be so fast.
+    """
+
+    value: float
+    against: str | None = None
+    by: str = SUBJECT
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row of work, done by several readers in turns.
+
+    Attributes
+    ----------
+    name : str
+        Short, unique; ``make bench ONLY=...`` takes a group, or ``group/name``.
+    group : str
+        What it belongs to.
+    title : str
+        The work, in words.
+    readers : tuple of Reader
+        In the order of the table.
+    targets : tuple of Target
+        There may be none.
+    unit : str
+        Of the figures.
+    repeat : int
+        Samples of each reader.
+    note : str
+        What a reader of the table should know.
+    """
+
+    name: str
+    group: str
+    title: str
+    readers: tuple[Reader, ...]
+    targets: tuple[Target, ...] = ()
+    unit: Unit = "seconds"
+    repeat: int = 5
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        names = {reader.name for reader in self.readers}
+        for target in self.targets:
+            missing = {target.by, target.against or target.by} - names
+            if missing:
+                raise ValueError(f"{self.name}: no reader is called {missing}")
