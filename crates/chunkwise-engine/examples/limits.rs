@@ -45,15 +45,15 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
             answer(|| chunks.decode(threads, &mut out))
         }
         ["copy", file, list, threads] => {
-            let map = Map::of(&File::open(file)?)?;
+            let file = File::open(file)?;
             let runs: Vec<[usize; 2]> = numbers(list)?;
-            let len = map.bytes().len();
+            let len = Map::of(&file)?.bytes().len();
             let beyond = |&[at, nbytes]: &[usize; 2]| at > len || nbytes > len - at;
             if runs.iter().any(beyond) {
                 return Err("a run lies beyond the end of the file".into());
             }
             let threads: usize = threads.parse()?;
-            answer(|| copy(map.bytes(), &runs, threads))
+            answer(|| copy(&file, &runs, threads))
         }
         ["index", chunks] => {
             let chunks: u64 = chunks.parse()?;
@@ -145,11 +145,13 @@ fn filter(text: &str) -> Result<Filter, Failure> {
     Filter::from_hdf5(id, &values).ok_or_else(|| format!("no decoder for filter {id}").into())
 }
 
-/// Copy runs of a mapped file one behind the other into fresh memory, as a reader's result
+/// Map a file and copy runs of it one behind the other into fresh memory, as a reader's result
 /// is fresh; each thread about as many bytes.
-fn copy(map: &[u8], runs: &[[usize; 2]], threads: usize) -> Result<Measured, Failure> {
+fn copy(file: &File, runs: &[[usize; 2]], threads: usize) -> Result<Measured, Failure> {
     let total: usize = runs.iter().map(|run| run[1]).sum();
     let begun = Instant::now();
+    let map = Map::of(file)?;
+    let map = map.bytes();
     let mut out = fresh(total)?;
     std::thread::scope(|scope| {
         let (mut runs, mut rest) = (runs, out.bytes());
