@@ -16,6 +16,7 @@ mod deflate;
 mod error;
 mod filter;
 mod fletcher32;
+mod lanes;
 mod lz4;
 mod lzf;
 mod memory;
