@@ -4,7 +4,7 @@
 //! second bytes, and so on.  Bytes left over when the length is no multiple of the
 //! element's size stay at the end as they are.
 
-use crate::lanes::{LANES, Lanes, interleave};
+use crate::lanes::{LANES, interleave, load_rows};
 
 /// Elements put together from some of their planes before the next planes' turn: as many
 /// as stay in the first-level cache with their planes.
@@ -34,22 +34,12 @@ pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Sixteen bytes of each of `W` planes of `elements` bytes, from byte `at` on.
-#[inline(always)]
-fn planes<const W: usize>(body: &[u8], elements: usize, at: usize) -> Option<[Lanes; W]> {
-    let mut lanes = [Lanes::load(&[0; LANES]); W];
-    for (j, lanes) in lanes.iter_mut().enumerate() {
-        *lanes = Lanes::load(body.get(j * elements + at..)?.first_chunk()?);
-    }
-    Some(lanes)
-}
-
 /// Elements of `W` bytes, which vectors fill without a gap.
 fn adjacent<const W: usize>(body: &[u8], out: &mut [u8]) {
     let elements = body.len() / W;
     let mut done = 0;
     for to in out.chunks_exact_mut(W * LANES) {
-        let Some(planes) = planes::<W>(body, elements, done) else { break };
+        let Some(planes) = load_rows::<W>(body, elements, done) else { break };
         for (to, lanes) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(interleave(planes)) {
             lanes.store(to);
         }
@@ -69,7 +59,7 @@ fn in_parts<const W: usize>(element_size: usize, body: &[u8], out: &mut [u8]) {
             let first = first.min(element_size - W);
             for vector in begin..(begin + tile).min(vectors) {
                 let at = vector * LANES;
-                let Some(planes) = planes::<W>(&body[first * elements..], elements, at) else {
+                let Some(planes) = load_rows::<W>(&body[first * elements..], elements, at) else {
                     break;
                 };
                 let mut records = [[0; LANES]; W];
