@@ -124,6 +124,22 @@ fn default_block(element_size: usize) -> usize {
     (8192 / element_size / GROUP * GROUP).max(128)
 }
 
+/// Undo it for the first `elements` elements, a multiple of eight; what follows is copied.
+pub(crate) fn unshuffle_some(
+    element_size: usize,
+    elements: usize,
+    rows: &[u8],
+    state: &mut State,
+    out: &mut [u8],
+) -> Result<(), DecodeError> {
+    let whole = (elements * element_size).min(out.len());
+    let (body, rest) = out.split_at_mut(whole);
+    grown(&mut state.planes, whole)?;
+    unshuffle_bits(element_size, &rows[..whole], &mut state.planes, body);
+    rest.copy_from_slice(&rows[whole..]);
+    Ok(())
+}
+
 /// Undo the transposition of the bits of one block, a multiple of eight elements;
 /// `planes` is as long as the other two.
 pub(crate) fn unshuffle_bits(element_size: usize, rows: &[u8], planes: &mut [u8], out: &mut [u8]) {

@@ -8,6 +8,7 @@
 mod bits;
 mod bitshuffle;
 mod blosc;
+mod blosc2;
 mod blosclz;
 mod bytes;
 mod bzip2;
