@@ -137,12 +137,14 @@ impl<'a> Chunk<'a> {
         special: u8,
         element_size: usize,
         len: usize,
+        block_len: usize,
     ) -> Result<Self, DecodeError> {
         let value = special_value(special, element_size).ok_or(DAMAGED)?;
         if !len.is_multiple_of(value.len()) {
             return Err(DAMAGED);
         }
-        Ok(Self { len, block_len: len.max(1), content: Content::Value(value) })
+        let block_len = block_len.clamp(1, len.max(1));
+        Ok(Self { len, block_len, content: Content::Value(value) })
     }
 
     /// Decode block `number` to `out`, which is of its length; `first` is kept from the

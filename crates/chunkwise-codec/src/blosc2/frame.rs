@@ -22,8 +22,9 @@ pub(super) struct Frame<'a> {
     bytes: &'a [u8],
     header_len: usize,
     element_size: usize,
-    /// Bytes that the chunk decodes to.
+    /// Bytes that the chunk decodes to, and a block of it.
     chunk_len: usize,
+    block_len: usize,
     /// Bytes of all chunks, as stored.
     stored_len: usize,
 }
@@ -47,6 +48,7 @@ impl<'a> Frame<'a> {
                 header_len: u32_at(0x0b)?,
                 element_size: u32_at(0x30)?,
                 chunk_len: u64_at(0x1e)?,
+                block_len: u32_at(0x35)?,
                 stored_len: u64_at(0x27)?,
             })
         };
@@ -69,7 +71,12 @@ impl<'a> Frame<'a> {
         let [.., kind] = offset;
         if kind & 0x80 != 0 {
             // Nothing is stored but what all elements are.
-            return Chunk::of_one_value(kind & 7, self.element_size, self.chunk_len);
+            return Chunk::of_one_value(
+                kind & 7,
+                self.element_size,
+                self.chunk_len,
+                self.block_len,
+            );
         }
         let offset = usize::try_from(u64::from_le_bytes(offset)).map_err(|_| DAMAGED)?;
         Chunk::parse(rest.get(offset..).ok_or(DAMAGED)?)
