@@ -333,43 +333,6 @@ pub(crate) unsafe fn chunk_options(
     }
 }
 
-/// A filter's `cd_values` are at most so many: their number has 16 bits in the file.
-const MOST_CD_VALUES: usize = u16::MAX as usize;
-
-/// A filter's number, its name, and how many `cd_values` it has, of which as many are
-/// filled in as there is room for.
-///
-/// # Safety
-/// `dcpl` is a property list of `api`'s library, which is locked.
-unsafe fn filter_options(
-    api: &Api,
-    dcpl: hid_t,
-    number: c_uint,
-    cd_values: &mut [c_uint],
-) -> Result<(c_int, String, usize), Unsuited> {
-    let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
-    let mut count = cd_values.len();
-    let mut name = [0 as std::ffi::c_char; 64];
-    // SAFETY: pointers to what the function fills, with the sizes that it is told.
-    let id = unsafe {
-        (api.H5Pget_filter2)(
-            dcpl,
-            number,
-            &raw mut flags,
-            &raw mut count,
-            cd_values.as_mut_ptr(),
-            name.len(),
-            name.as_mut_ptr(),
-            &raw mut config,
-        )
-    };
-    let id = api.checked("H5Pget_filter2", id)?;
-    name[name.len() - 1] = 0;
-    // SAFETY: ends with zero, at the latest with the byte just set.
-    let name = unsafe { std::ffi::CStr::from_ptr(name.as_ptr()) };
-    Ok((id, name.to_string_lossy().into_owned(), count))
-}
-
 /// Chunk shape, pipeline, and whether partial chunks go unfiltered.
 unsafe fn chunking(
     api: &Api,
@@ -381,19 +344,34 @@ unsafe fn chunking(
         unsafe { chunk_options(api, dcpl, rank)? };
     let mut decoders = Vec::new();
     for number in 0..filters {
-        let mut cd_values = vec![0; 64];
-        // SAFETY: the caller's contract.
-        let (mut id, mut name, count) =
-            unsafe { filter_options(api, dcpl, number, &mut cd_values)? };
-        if count > cd_values.len() {
-            cd_values.resize(count.min(MOST_CD_VALUES), 0);
-            // SAFETY: the caller's contract.
-            (id, name, _) = unsafe { filter_options(api, dcpl, number, &mut cd_values)? };
-        }
-        cd_values.truncate(count);
-        match Filter::from_hdf5(id, &cd_values) {
+        let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
+        // libhdf5 gives no more to anyone; nbit has five for each member of a compound.
+        let mut cd_values = [0 as c_uint; 256];
+        let mut cd_count = cd_values.len();
+        let mut name = [0 as std::ffi::c_char; 64];
+        // SAFETY: pointers to what the function fills, with the sizes that it is told.
+        let id = unsafe {
+            (api.H5Pget_filter2)(
+                dcpl,
+                number,
+                &raw mut flags,
+                &raw mut cd_count,
+                cd_values.as_mut_ptr(),
+                name.len(),
+                name.as_mut_ptr(),
+                &raw mut config,
+            )
+        };
+        let id = api.checked("H5Pget_filter2", id)?;
+        match Filter::from_hdf5(id, &cd_values[..cd_count.min(cd_values.len())]) {
             Some(filter) => decoders.push(filter),
             None => {
+                // SAFETY: libhdf5 ends the name with zero within the given length; the
+                // last byte is set here in case it did not.
+                let name = unsafe {
+                    name[name.len() - 1] = 0;
+                    std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+                };
                 let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
                 return because(format!("filter {id}{named} is not decoded natively yet"));
             }
