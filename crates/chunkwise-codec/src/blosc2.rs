@@ -7,6 +7,8 @@
 mod chunk;
 mod frame;
 mod grid;
+#[cfg(test)]
+mod tests;
 
 use crate::filter::State;
 use crate::{DecodeError, Output};

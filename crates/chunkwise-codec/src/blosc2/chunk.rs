@@ -202,7 +202,7 @@ fn steps(
         let or_whole = if meta == 0 { element_size } else { usize::from(meta) };
         steps.push(match filter {
             // None, and what dropped bits for good.
-            0 | 4 => continue,
+            0 | 4 | 36 => continue,
             1 => Step::Unshuffle(or_whole),
             2 if version <= 2 => Step::UnshuffleBitsOfOld,
             2 => Step::UnshuffleBits,
