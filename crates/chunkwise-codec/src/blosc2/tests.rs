@@ -194,7 +194,7 @@ fn bytes_of(options: &Options, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let next = |_| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        if seed % 3 == 0 { 7 } else { (state >> 60) as u8 }
+        if seed.is_multiple_of(3) { 7 } else { (state >> 60) as u8 }
     };
     (0..options.len()).map(next).collect()
 }
