@@ -3,14 +3,14 @@
 Writes one dataset for each filter (float32, random walks in steps of 1/16, chunks of 1 MiB),
 reads each whole, through h5py with hdf5plugin, and through
 chunkwise with one thread and with two, in turns, each in a process of its own with the file
-in memory, and prints the medians as a Markdown table.
+in memory, and prints the best of each as a Markdown table.  What runs on one thread is measured
+in processor time, which other programs on the machine disturb little; two threads by the clock.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,6 +38,10 @@ FILTERS: dict[str, dict[str, Any]] = {
     "blosc:lz4:5:bitshuffle": hdf5plugin.Blosc("lz4", 5, 2),
     "blosc:zlib:5": hdf5plugin.Blosc("zlib", 5),
     "blosc:zstd:5": hdf5plugin.Blosc("zstd", 5),
+    "blosc2:blosclz:5": hdf5plugin.Blosc2("blosclz", 5),
+    "blosc2:lz4:5": hdf5plugin.Blosc2("lz4", 5),
+    "blosc2:lz4:5:bitshuffle": hdf5plugin.Blosc2("lz4", 5, 2),
+    "blosc2:zstd:5": hdf5plugin.Blosc2("zstd", 5),
     "shuffle+lz4": {"shuffle": True, **hdf5plugin.LZ4()},
     "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
     "bitshuffle:lz4": hdf5plugin.Bitshuffle(cname="lz4"),
@@ -59,19 +63,20 @@ def write(path: Path, options: dict[str, Any], nbytes: int) -> float:
 
 
 def read_once(path: str, reader: str) -> float:
-    """MB/s of one reading of everything."""
+    """MB/s of one reading of everything; of two threads by the clock."""
+    clock = time.perf_counter if reader == "chunkwise, 2 threads" else time.process_time
     with h5py.File(path) as f:
         out = np.ones(f["x"].shape, "f4")
         if reader == "h5py":
-            begun = time.perf_counter()
+            begun = clock()
             f["x"].read_direct(out)
         else:
             ours = chunkwise.wrap(f["x"])
             if ours.explain()["path"] != "chunked":
                 return float("nan")
-            begun = time.perf_counter()
+            begun = clock()
             ours.read(out=out)
-        return float(out.nbytes / 1e6 / (time.perf_counter() - begun))
+        return float(out.nbytes / 1e6 / (clock() - begun))
 
 
 def measured(path: Path, reader: str, threads: str | None) -> float:
@@ -105,8 +110,8 @@ def main() -> None:
             for _ in range(options.rounds):
                 for reader, threads in READERS.items():
                     speeds[reader].append(measured(path, reader, threads))
-            medians = [f"{statistics.median(each):,.0f}" for each in speeds.values()]
-            print(f"| {name} | {ratio:.1f} | " + " | ".join(medians) + " |", flush=True)
+            best = [f"{max(each):,.0f}" for each in speeds.values()]
+            print(f"| {name} | {ratio:.1f} | " + " | ".join(best) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 
 use crate::bytes::Reader;
 use crate::filter::State;
+use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
 use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};
 
 /// What compresses the blocks.
@@ -123,6 +124,22 @@ fn default_block(element_size: usize) -> usize {
     (8192 / element_size / GROUP * GROUP).max(128)
 }
 
+/// Undo it for the first `elements` elements, a multiple of eight; what follows is copied.
+pub(crate) fn unshuffle_some(
+    element_size: usize,
+    elements: usize,
+    rows: &[u8],
+    state: &mut State,
+    out: &mut [u8],
+) -> Result<(), DecodeError> {
+    let whole = (elements * element_size).min(out.len());
+    let (body, rest) = out.split_at_mut(whole);
+    grown(&mut state.planes, whole)?;
+    unshuffle_bits(element_size, &rows[..whole], &mut state.planes, body);
+    rest.copy_from_slice(&rows[whole..]);
+    Ok(())
+}
+
 /// Undo the transposition of the bits of one block, a multiple of eight elements;
 /// `planes` is as long as the other two.
 pub(crate) fn unshuffle_bits(element_size: usize, rows: &[u8], planes: &mut [u8], out: &mut [u8]) {
@@ -143,53 +160,19 @@ pub(crate) fn unshuffle_bits(element_size: usize, rows: &[u8], planes: &mut [u8]
 
 /// Eight rows of bits become the bytes of which each row has one bit.
 fn transpose(rows: &[u8], plane: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
-        return unsafe { transpose_avx2(rows, plane) };
-    }
-    transpose_any(rows, plane);
-}
-
-/// The same code, compiled for wider vectors.
-///
-/// # Safety
-/// The processor must have AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn transpose_avx2(rows: &[u8], plane: &mut [u8]) {
-    transpose_any(rows, plane);
-}
-
-#[inline(always)]
-fn transpose_any(rows: &[u8], plane: &mut [u8]) {
-    // Squares of 8 by 8 bits side by side, so that the compiler works on many at once.
-    const SIDE_BY_SIDE: usize = 32;
     let row_len = rows.len() / GROUP;
     let mut done = 0;
-    while done < row_len {
-        let count = SIDE_BY_SIDE.min(row_len - done);
-        let mut squares = [0u64; SIDE_BY_SIDE];
-        for (j, row) in rows.chunks_exact(row_len).enumerate() {
-            let row = &row[done..done + count];
-            if let Ok(row) = <&[u8; SIDE_BY_SIDE]>::try_from(row) {
-                for (square, &byte) in squares.iter_mut().zip(row) {
-                    *square |= u64::from(byte) << (8 * j);
-                }
-            } else {
-                for (square, &byte) in squares.iter_mut().zip(row) {
-                    *square |= u64::from(byte) << (8 * j);
-                }
-            }
+    for to in plane.chunks_exact_mut(GROUP * LANES) {
+        let Some(lanes) = load_rows(rows, row_len, done) else { break };
+        let bytes = interleave(transpose_bits(lanes));
+        for (to, lanes) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(bytes) {
+            lanes.store(to);
         }
-        for square in &mut squares {
-            *square = transposed(*square);
-        }
-        let out = &mut plane[done * GROUP..][..count * GROUP];
-        for (bytes, square) in out.chunks_exact_mut(GROUP).zip(squares) {
-            bytes.copy_from_slice(&square.to_le_bytes());
-        }
-        done += count;
+        done += LANES;
+    }
+    for (column, to) in plane.as_chunks_mut::<GROUP>().0.iter_mut().enumerate().skip(done) {
+        let square = std::array::from_fn(|j| rows[j * row_len + column]);
+        *to = transposed(u64::from_le_bytes(square)).to_le_bytes();
     }
 }
 

@@ -21,12 +21,30 @@ pub(crate) fn knows(cd_values: &[u32]) -> bool {
     cd_values.get(6) != Some(&SNAPPY)
 }
 
+/// What compresses the streams.
 #[derive(Debug, Clone, Copy)]
-enum Codec {
+pub(crate) enum Codec {
     BloscLz,
     Lz4,
     Zlib,
     Zstd,
+}
+
+impl Codec {
+    /// Decompress one stream to exactly `out`; whether that went well.
+    pub(crate) fn decompress_exactly(
+        self,
+        stored: &[u8],
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<bool, DecodeError> {
+        Ok(match self {
+            Self::BloscLz => blosclz::decompress_exactly(stored, out).is_some(),
+            Self::Lz4 => lz4::decompress_exactly(stored, out),
+            Self::Zlib => state.inflater.inflate_exactly(stored, out),
+            Self::Zstd => state.zstd.decompress_exactly(stored, out)?,
+        })
+    }
 }
 
 /// What the header says of each block.
@@ -119,14 +137,10 @@ impl Blocks {
             if self.shuffled {
                 shuffle::unshuffle(self.element_size, &packed, out);
             } else {
+                // A block whose elements do not come in eights is left as it was.
                 let elements = nbytes / self.element_size;
-                let whole =
-                    if elements.is_multiple_of(8) { elements * self.element_size } else { 0 };
-                resize(&mut state.planes, whole).map_err(|_| DecodeError::Memory { nbytes })?;
-                let (body, rest) = out.split_at_mut(whole);
-                let planes = &mut state.planes;
-                bitshuffle::unshuffle_bits(self.element_size, &packed[..whole], planes, body);
-                rest.copy_from_slice(&packed[whole..]);
+                let whole = if elements.is_multiple_of(8) { elements } else { 0 };
+                bitshuffle::unshuffle_some(self.element_size, whole, &packed, state, out)?;
             }
         }
         state.packed = packed;
@@ -152,12 +166,7 @@ impl Blocks {
                 out.copy_from_slice(bytes);
                 true
             } else {
-                match self.codec {
-                    Codec::BloscLz => blosclz::decompress_exactly(bytes, out).is_some(),
-                    Codec::Lz4 => lz4::decompress_exactly(bytes, out),
-                    Codec::Zlib => state.inflater.inflate_exactly(bytes, out),
-                    Codec::Zstd => state.zstd.decompress_exactly(bytes, out)?,
-                }
+                self.codec.decompress_exactly(bytes, state, out)?
             };
             if !sound {
                 return Ok(false);

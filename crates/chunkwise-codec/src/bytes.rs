@@ -27,6 +27,14 @@ impl<'a> Reader<'a> {
         Some(*taken)
     }
 
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16_be(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
     pub(crate) fn u32_be(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }

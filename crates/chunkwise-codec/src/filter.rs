@@ -1,8 +1,8 @@
 //! Which filters are decoded here, and what do their options mean?
 
 use crate::{
-    Bitshuffle, DecodeError, Inflater, Nbit, Output, ScaleOffset, Szip, blosc, bzip2, deflate, lz4,
-    lzf, shuffle, zstd,
+    Bitshuffle, DecodeError, Inflater, Nbit, Output, ScaleOffset, Szip, blosc, blosc2, bzip2,
+    deflate, lz4, lzf, shuffle, zstd,
 };
 
 /// A kind of filter, whatever its options.
@@ -32,11 +32,13 @@ pub enum FilterKind {
     Bitshuffle,
     /// Zstandard frames.
     Zstd,
+    /// Blosc2 frames.
+    Blosc2,
 }
 
 impl FilterKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Deflate,
         Self::Shuffle,
         Self::Fletcher32,
@@ -49,6 +51,7 @@ impl FilterKind {
         Self::Lz4,
         Self::Bitshuffle,
         Self::Zstd,
+        Self::Blosc2,
     ];
 
     /// HDF5's number for it: `H5Zpublic.h`, or The HDF Group's registry of plugins.
@@ -66,6 +69,7 @@ impl FilterKind {
             Self::Lz4 => 32004,
             Self::Bitshuffle => 32008,
             Self::Zstd => 32015,
+            Self::Blosc2 => 32026,
         }
     }
 
@@ -84,6 +88,7 @@ impl FilterKind {
             Self::Lz4 => "lz4",
             Self::Bitshuffle => "bitshuffle",
             Self::Zstd => "zstd",
+            Self::Blosc2 => "blosc2",
         }
     }
 }
@@ -118,6 +123,8 @@ pub enum Filter {
     Bitshuffle(Bitshuffle),
     /// Zstandard frames.
     Zstd,
+    /// Blosc2 frames.
+    Blosc2,
 }
 
 impl Filter {
@@ -146,6 +153,7 @@ impl Filter {
             FilterKind::Lz4 => Some(Self::Lz4),
             FilterKind::Bitshuffle => Bitshuffle::from_cd_values(cd_values).map(Self::Bitshuffle),
             FilterKind::Zstd => Some(Self::Zstd),
+            FilterKind::Blosc2 => blosc2::knows(cd_values).then_some(Self::Blosc2),
         }
     }
 
@@ -164,6 +172,7 @@ impl Filter {
             Self::Lz4 => FilterKind::Lz4,
             Self::Bitshuffle(_) => FilterKind::Bitshuffle,
             Self::Zstd => FilterKind::Zstd,
+            Self::Blosc2 => FilterKind::Blosc2,
         }
     }
 
@@ -174,6 +183,8 @@ impl Filter {
             Self::Deflate => deflate::MOST_EXPANSION,
             // One bit may be all that an element takes, or none.
             Self::Szip(_) | Self::Nbit(_) | Self::ScaleOffset(_) => return usize::MAX,
+            // Nor need zeros be stored.
+            Self::Blosc2 => return usize::MAX,
             Self::Bzip2 => bzip2::MOST_EXPANSION,
             Self::Lzf => lzf::MOST_EXPANSION,
             Self::Blosc => blosc::MOST_EXPANSION,
@@ -210,6 +221,7 @@ impl Filter {
             Self::Lz4 => lz4::decode(source, output),
             Self::Bitshuffle(options) => options.decode(source, state, output),
             Self::Zstd => state.zstd.decompress(source, output),
+            Self::Blosc2 => blosc2::decode(source, state, output),
         }
     }
 }
@@ -223,6 +235,8 @@ pub(crate) struct State {
     pub(crate) packed: Vec<u8>,
     /// A block whose bytes are still apart.
     pub(crate) planes: Vec<u8>,
+    /// A block that is a box of an array.
+    pub(crate) block: Vec<u8>,
 }
 
 #[cfg(test)]

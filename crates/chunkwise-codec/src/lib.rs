@@ -8,6 +8,7 @@
 mod bits;
 mod bitshuffle;
 mod blosc;
+mod blosc2;
 mod blosclz;
 mod bytes;
 mod bzip2;
@@ -16,6 +17,7 @@ mod deflate;
 mod error;
 mod filter;
 mod fletcher32;
+mod lanes;
 mod lz4;
 mod lzf;
 mod memory;

@@ -36,7 +36,7 @@ impl Nbit {
         if as_it_is != 0 {
             return Some(Self { elements, kind: None });
         }
-        let kind = Kind::parse(&mut kind.iter().map(|&value| value as usize))?;
+        let kind = Kind::parse(&mut kind.iter().map(|&value| value as usize), MOST_NESTED)?;
         Some(Self { elements, kind: Some(kind) })
     }
 
@@ -61,10 +61,14 @@ impl Nbit {
     }
 }
 
+/// Types within types, beyond which a description is no one's.
+const MOST_NESTED: usize = 100;
+
 impl Kind {
     /// The next type that `values` describe; no type has a size of zero, and all parts lie
-    /// within their type.
-    fn parse(values: &mut impl Iterator<Item = usize>) -> Option<Self> {
+    /// within their type, at most `nested` deep.
+    fn parse(values: &mut impl Iterator<Item = usize>, nested: usize) -> Option<Self> {
+        let nested = nested.checked_sub(1)?;
         let (class, size) = (values.next()?, values.next()?);
         if size == 0 {
             return None;
@@ -82,7 +86,7 @@ impl Kind {
                 })
             }
             2 => {
-                let base = Box::new(Self::parse(values)?);
+                let base = Box::new(Self::parse(values, nested)?);
                 (size % base.size() == 0).then_some(Self::Array { size, base })
             }
             3 => {
@@ -90,7 +94,7 @@ impl Kind {
                 let mut members = Vec::new();
                 for _ in 0..count {
                     let offset = values.next()?;
-                    let member = Self::parse(values)?;
+                    let member = Self::parse(values, nested)?;
                     if offset.checked_add(member.size())? > size {
                         return None;
                     }
@@ -159,6 +163,9 @@ mod tests {
         assert!(Nbit::from_cd_values(&number[..7]).is_none());
         assert!(Nbit::from_cd_values(&[8, 0, 4, 1, 2, 0, 12, 5]).is_none());
         assert!(Nbit::from_cd_values(&[8, 0, 4, 1, 0, 0, 0, 0]).is_none());
+        // Arrays in arrays without end.
+        let deep: Vec<u32> = [60_003, 0, 1].into_iter().chain([2, 1].repeat(30_000)).collect();
+        assert!(Nbit::from_cd_values(&deep).is_none());
         // A compound whose member reaches beyond it.
         assert!(Nbit::from_cd_values(&[12, 0, 4, 3, 4, 1, 3, 1, 2, 0, 12, 3]).is_none());
         assert!(Nbit::from_cd_values(&[12, 0, 4, 3, 5, 1, 3, 1, 2, 0, 12, 3]).is_some());

@@ -13,8 +13,8 @@ pub struct Scratch {
 impl Scratch {
     /// Give back buffers of more than `most` bytes.
     pub fn trim(&mut self, most: usize) {
-        let State { packed, planes, .. } = &mut self.state;
-        for buffer in self.buffers.iter_mut().chain([packed, planes]) {
+        let State { packed, planes, block, .. } = &mut self.state;
+        for buffer in self.buffers.iter_mut().chain([packed, planes, block]) {
             if buffer.capacity() > most {
                 *buffer = Vec::new();
             }

@@ -4,6 +4,12 @@
 //! second bytes, and so on.  Bytes left over when the length is no multiple of the
 //! element's size stay at the end as they are.
 
+use crate::lanes::{LANES, interleave, load_rows};
+
+/// Elements put together from some of their planes before the next planes' turn: as many
+/// as stay in the first-level cache with their planes.
+const TILE_NBYTES: usize = 16 << 10;
+
 /// Undo the shuffle of elements of `element_size` bytes; both slices are of one length.
 pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
     debug_assert_eq!(shuffled.len(), out.len());
@@ -17,43 +23,66 @@ pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (out_body, out_rest) = out.split_at_mut(whole);
     out_rest.copy_from_slice(rest);
     match element_size {
-        2 => unshuffle_fixed::<2>(body, out_body),
-        4 => unshuffle_fixed::<4>(body, out_body),
-        8 => unshuffle_fixed::<8>(body, out_body),
-        16 => unshuffle_fixed::<16>(body, out_body),
-        _ => unshuffle_any(element_size, body, out_body),
+        2 => adjacent::<2>(body, out_body),
+        4 => adjacent::<4>(body, out_body),
+        8 => adjacent::<8>(body, out_body),
+        16 => adjacent::<16>(body, out_body),
+        3 => in_parts::<2>(element_size, body, out_body),
+        5..8 => in_parts::<4>(element_size, body, out_body),
+        9..16 => in_parts::<8>(element_size, body, out_body),
+        _ => in_parts::<16>(element_size, body, out_body),
     }
 }
 
-/// With the size known to the compiler, which then interleaves with vector
-/// instructions; `N` planes are read side by side.
-fn unshuffle_fixed<const N: usize>(body: &[u8], out: &mut [u8]) {
-    let elements = body.len() / N;
-    let planes: [&[u8]; N] = std::array::from_fn(|j| &body[j * elements..][..elements]);
-    // Through a block that stays in the first-level cache, so that the interleaving
-    // works on fixed-size arrays without bounds checks.
-    const BLOCK: usize = 64;
+/// Elements of `W` bytes, which vectors fill without a gap.
+fn adjacent<const W: usize>(body: &[u8], out: &mut [u8]) {
+    let elements = body.len() / W;
     let mut done = 0;
-    for chunk in out.chunks_exact_mut(N * BLOCK) {
-        for (j, plane) in planes.iter().enumerate() {
-            let source = &plane[done..done + BLOCK];
-            for (i, &byte) in source.iter().enumerate() {
-                chunk[i * N + j] = byte;
+    for to in out.chunks_exact_mut(W * LANES) {
+        let Some(planes) = load_rows::<W>(body, elements, done) else { break };
+        for (to, lanes) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(interleave(planes)) {
+            lanes.store(to);
+        }
+        done += LANES;
+    }
+    one_by_one(W, body, done, out);
+}
+
+/// Elements of any size of at least `W`: `W` planes at a time, the last of which may
+/// be among those of the time before.
+fn in_parts<const W: usize>(element_size: usize, body: &[u8], out: &mut [u8]) {
+    let elements = body.len() / element_size;
+    let vectors = elements / LANES;
+    let tile = (TILE_NBYTES / element_size / LANES).max(1);
+    for begin in (0..vectors).step_by(tile) {
+        for first in (0..element_size).step_by(W) {
+            let first = first.min(element_size - W);
+            for vector in begin..(begin + tile).min(vectors) {
+                let at = vector * LANES;
+                let Some(planes) = load_rows::<W>(&body[first * elements..], elements, at) else {
+                    break;
+                };
+                let mut records = [[0; LANES]; W];
+                for (to, lanes) in records.iter_mut().zip(interleave(planes)) {
+                    lanes.store(to);
+                }
+                let to = &mut out[at * element_size..][..LANES * element_size];
+                let records = records.as_flattened().as_chunks::<W>().0;
+                for (to, record) in to.chunks_exact_mut(element_size).zip(records) {
+                    to[first..first + W].copy_from_slice(record);
+                }
             }
         }
-        done += BLOCK;
     }
-    for i in done..elements {
-        for (j, plane) in planes.iter().enumerate() {
-            out[i * N + j] = plane[i];
-        }
-    }
+    one_by_one(element_size, body, vectors * LANES, out);
 }
 
-fn unshuffle_any(element_size: usize, body: &[u8], out: &mut [u8]) {
+/// The elements from number `done` on, too few for a vector.
+fn one_by_one(element_size: usize, body: &[u8], done: usize, out: &mut [u8]) {
     let elements = body.len() / element_size;
     for (j, plane) in body.chunks_exact(elements).enumerate() {
-        for (element, &byte) in out.chunks_exact_mut(element_size).zip(plane) {
+        let out = out.chunks_exact_mut(element_size).skip(done);
+        for (element, &byte) in out.zip(&plane[done..]) {
             element[j] = byte;
         }
     }

@@ -345,7 +345,8 @@ unsafe fn chunking(
     let mut decoders = Vec::new();
     for number in 0..filters {
         let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
-        let mut cd_values = [0 as c_uint; 64];
+        // libhdf5 gives no more to anyone; nbit has five for each member of a compound.
+        let mut cd_values = [0 as c_uint; 256];
         let mut cd_count = cd_values.len();
         let mut name = [0 as std::ffi::c_char; 64];
         // SAFETY: pointers to what the function fills, with the sizes that it is told.

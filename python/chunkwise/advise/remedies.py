@@ -35,7 +35,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 NATIVE_FILTERS: Final = frozenset(
     {
         *("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"),
-        *("bzip2", "lzf", "blosc", "lz4", "bitshuffle", "zstd"),
+        *("bzip2", "lzf", "blosc", "lz4", "bitshuffle", "zstd", "blosc2"),
     }
 )
 _WRITER: Final = "in the program that writes it"

@@ -37,6 +37,7 @@ ENGINE_FILTERS: Final = {
     32004: "lz4",
     32008: "bitshuffle",
     32015: "zstd",
+    32026: "blosc2",
 }
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000

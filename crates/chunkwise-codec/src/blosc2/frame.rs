@@ -1,0 +1,162 @@
+//! Where in a contiguous frame is its chunk, and which boxes are the chunk's blocks?
+//!
+//! A frame (`README_CFRAME_FORMAT.rst` of C-Blosc2) is a header in msgpack with lengths and
+//! named "metalayers", then chunks, then a chunk that lists where they are.  The metalayer
+//! "b2nd" has the shapes of an array, of its chunks and of their blocks.
+
+use super::chunk::Chunk;
+use super::grid::Grid;
+use super::{DAMAGED, unsupported};
+use crate::DecodeError;
+use crate::bytes::Reader;
+use crate::filter::State;
+
+/// The header's length without metalayers.
+const HEADER_LEN: usize = 0x57;
+/// A chunk number's place: bytes from the header's end.
+const OFFSET_LEN: usize = 8;
+
+/// A frame's header, as far as it is needed.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    bytes: &'a [u8],
+    header_len: usize,
+    element_size: usize,
+    /// Bytes that the chunk decodes to, and a block of it.
+    chunk_len: usize,
+    block_len: usize,
+    /// Bytes of all chunks, as stored.
+    stored_len: usize,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        const NEWEST_FORMAT: u8 = 3;
+        let header = bytes.get(..HEADER_LEN).ok_or(DAMAGED)?;
+        if !header[2..].starts_with(b"b2frame\0") {
+            return Err(DAMAGED);
+        }
+        let u32_at = |at: usize| Reader::new(&header[at..]).u32_be().map(|n| n as usize);
+        let u64_at = |at: usize| usize::try_from(Reader::new(&header[at..]).u64_be()?).ok();
+        let (general_flags, frame_type) = (header[0x19], header[0x1a]);
+        if general_flags & 15 > NEWEST_FORMAT || frame_type != 0 {
+            return Err(unsupported("a frame of another kind"));
+        }
+        let parsed = || {
+            Some(Self {
+                bytes,
+                header_len: u32_at(0x0b)?,
+                element_size: u32_at(0x30)?,
+                chunk_len: u64_at(0x1e)?,
+                block_len: u32_at(0x35)?,
+                stored_len: u64_at(0x27)?,
+            })
+        };
+        parsed()
+            .filter(|frame| (HEADER_LEN..=bytes.len()).contains(&frame.header_len))
+            .ok_or(DAMAGED)
+    }
+
+    /// The one chunk of the frame.
+    pub(super) fn chunk(&self, state: &mut State) -> Result<Chunk<'a>, DecodeError> {
+        let rest = self.bytes.get(self.header_len..).ok_or(DAMAGED)?;
+        let list = Chunk::parse(rest.get(self.stored_len..).ok_or(DAMAGED)?)?;
+        if list.len != OFFSET_LEN {
+            return Err(unsupported("several chunks in a frame"));
+        }
+        let mut offset = [0; OFFSET_LEN];
+        for (number, block) in offset.chunks_mut(list.block_len).enumerate() {
+            list.decode_block(number, &mut Vec::new(), state, block)?;
+        }
+        let [.., kind] = offset;
+        if kind & 0x80 != 0 {
+            // Nothing is stored but what all elements are.
+            return Chunk::of_one_value(
+                kind & 7,
+                self.element_size,
+                self.chunk_len,
+                self.block_len,
+            );
+        }
+        let offset = usize::try_from(u64::from_le_bytes(offset)).map_err(|_| DAMAGED)?;
+        Chunk::parse(rest.get(offset..).ok_or(DAMAGED)?)
+    }
+
+    /// The boxes that the chunk's blocks are; None where blocks follow each other.
+    pub(super) fn grid(&self) -> Result<Option<Grid>, DecodeError> {
+        if self.header_len == HEADER_LEN {
+            return Ok(None);
+        }
+        let Some(layers) = self.metalayers() else { return Err(DAMAGED) };
+        for (name, content) in layers {
+            match name {
+                b"b2nd" => return self.parse_grid(content).map(Some),
+                b"caterva" => return Err(unsupported("Caterva's metalayer")),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Names and contents; None where they are not written as they should be.
+    fn metalayers(&self) -> Option<Vec<(&'a [u8], &'a [u8])>> {
+        const U16: u8 = 0xcd;
+        const MAP: u8 = 0xde;
+        const NAME: u8 = 0xa0;
+        const I32: u8 = 0xd2;
+        const BYTES: u8 = 0xc6;
+        let header = self.bytes.get(..self.header_len)?;
+        let mut reader = Reader::new(header.get(HEADER_LEN..)?);
+        let sound = reader.u8()? == 0x93 && reader.u8()? == U16;
+        let _index_len = reader.u16_be()?;
+        if !sound || reader.u8()? != MAP {
+            return None;
+        }
+        let count = reader.u16_be()?;
+        let mut layers = Vec::new();
+        for _ in 0..count {
+            let name_len = reader.u8()?.checked_sub(NAME).filter(|&len| len < 32)?;
+            let name = reader.take(usize::from(name_len))?;
+            if reader.u8()? != I32 {
+                return None;
+            }
+            let mut content = Reader::new(header.get(reader.u32_be()? as usize..)?);
+            if content.u8()? != BYTES {
+                return None;
+            }
+            let len = content.u32_be()? as usize;
+            layers.push((name, content.take(len)?));
+        }
+        Some(layers)
+    }
+
+    fn parse_grid(&self, content: &[u8]) -> Result<Grid, DecodeError> {
+        let (shape, chunk, block) = shapes(content).ok_or(DAMAGED)?;
+        if shape != chunk {
+            return Err(unsupported("an array that is not one chunk"));
+        }
+        Grid::new(shape, block, self.element_size).ok_or(DAMAGED)
+    }
+}
+
+/// The metalayer "b2nd": a version, the rank, and the shapes of array, chunk and block.
+fn shapes(content: &[u8]) -> Option<(Vec<usize>, Vec<usize>, Vec<usize>)> {
+    const ARRAY: u8 = 0x90;
+    const I64: u8 = 0xd3;
+    const I32: u8 = 0xd2;
+    let mut reader = Reader::new(content);
+    let (_fields, _version, rank) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    let mut shape = |kind: u8| -> Option<Vec<usize>> {
+        if reader.u8()? != ARRAY | rank {
+            return None;
+        }
+        (0..rank)
+            .map(|_| {
+                let sound = reader.u8()? == kind;
+                let n = if kind == I64 { reader.u64_be()? } else { reader.u32_be()?.into() };
+                usize::try_from(n).ok().filter(|_| sound)
+            })
+            .collect()
+    };
+    Some((shape(I64)?, shape(I32)?, shape(I32)?))
+}

@@ -1,0 +1,110 @@
+//! Where do the blocks of a chunk go that are boxes of an array?
+//!
+//! Blocks are in row-major order, and so are the elements of each.  Those at the end of a
+//! dimension may reach beyond it; all are stored in full.
+
+use std::ops::Range;
+
+/// An array in one chunk, cut into blocks.
+#[derive(Debug)]
+pub(super) struct Grid {
+    shape: Vec<usize>,
+    block: Vec<usize>,
+    /// Blocks along each dimension.
+    counts: Vec<usize>,
+    element_size: usize,
+}
+
+impl Grid {
+    /// An array of `shape`, which is the chunk's as well; None where the blocks are larger,
+    /// or nothing.
+    pub(super) fn new(
+        mut shape: Vec<usize>,
+        mut block: Vec<usize>,
+        element_size: usize,
+    ) -> Option<Self> {
+        let fit = shape.iter().zip(&block).all(|(s, b)| (1..=*s).contains(b));
+        if shape.is_empty() || !fit || element_size == 0 {
+            return None;
+        }
+        let mut counts: Vec<usize> =
+            shape.iter().zip(&block).map(|(c, b)| c.div_ceil(*b)).collect();
+        // Dimensions that no block divides count as one with the dimension before.
+        while let ([.., outer, last], [.., outer_block, last_block]) =
+            (&mut shape[..], &mut block[..])
+            && last == last_block
+            && counts.last() == Some(&1)
+        {
+            *outer = outer.checked_mul(*last)?;
+            *outer_block = outer_block.checked_mul(*last)?;
+            shape.pop();
+            block.pop();
+            counts.pop();
+        }
+        Some(Self { shape, block, counts, element_size })
+    }
+
+    /// Bytes of all blocks.
+    pub(super) fn nbytes(&self) -> Option<usize> {
+        product(&self.counts, self.block_nbytes()?)
+    }
+
+    /// Bytes of a block.
+    pub(super) fn block_nbytes(&self) -> Option<usize> {
+        product(&self.block, self.element_size)
+    }
+
+    /// Bytes of the array.
+    pub(super) fn wanted_nbytes(&self) -> Option<usize> {
+        product(&self.shape, self.element_size)
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.counts.iter().product()
+    }
+
+    /// The bytes of the array that a block is, if they are one run.
+    pub(super) fn run_of(&self, number: usize) -> Option<Range<usize>> {
+        let (&[shape], &[block]) = (&self.shape[..], &self.block[..]) else { return None };
+        let begin = number * block;
+        (begin + block <= shape)
+            .then(|| begin * self.element_size..(begin + block) * self.element_size)
+    }
+
+    /// Copy what lies in the array of a decoded block.
+    pub(super) fn put(&self, number: usize, block: &[u8], out: &mut [u8]) {
+        self.put_box(0, number, 0, block, 0, out);
+    }
+
+    /// Copy along dimension `dim` and those after it, from element `from` of the block to
+    /// element `to` of the array; `number` counts blocks of these dimensions.
+    fn put_box(
+        &self,
+        dim: usize,
+        number: usize,
+        from: usize,
+        block: &[u8],
+        to: usize,
+        out: &mut [u8],
+    ) {
+        let inner: usize = self.counts[dim + 1..].iter().product();
+        let begin = number / inner % self.counts[dim] * self.block[dim];
+        let len = self.block[dim].min(self.shape[dim].saturating_sub(begin));
+        let size = self.element_size;
+        if dim + 1 == self.shape.len() {
+            out[(to + begin) * size..][..len * size]
+                .copy_from_slice(&block[from * size..][..len * size]);
+            return;
+        }
+        let block_stride: usize = self.block[dim + 1..].iter().product();
+        let stride: usize = self.shape[dim + 1..].iter().product();
+        for i in 0..len {
+            let (from, to) = (from + i * block_stride, to + (begin + i) * stride);
+            self.put_box(dim + 1, number, from, block, to, out);
+        }
+    }
+}
+
+fn product(numbers: &[usize], first: usize) -> Option<usize> {
+    numbers.iter().try_fold(first, |product, &n| product.checked_mul(n))
+}
