@@ -36,7 +36,7 @@ pub unsafe fn read_raw(
     buffer: &mut Vec<u8>,
 ) -> Result<(), ReadError> {
     let mut group =
-        Group { storage, address, size: size as u64, result, buffer, strips: Vec::new() };
+        Group { storage, address, size: size as u64, result, buffer, strips: Vec::new(), end: 0 };
     let mut outcome = Ok(());
     task.for_each_strip_in_order(|strip| {
         if outcome.is_ok() {
@@ -57,6 +57,8 @@ struct Group<'a, 'r> {
     result: &'a SharedResult<'r>,
     buffer: &'a mut Vec<u8>,
     strips: Vec<Strip>,
+    /// One past the last element of them all, in the chunk.
+    end: u64,
 }
 
 impl Group<'_, '_> {
@@ -97,24 +99,24 @@ impl Group<'_, '_> {
             let address = self.address.saturating_add(piece.src * self.size);
             return read_run(self.storage, address, out.unwrap_or_default());
         }
-        if let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) {
-            let gap = (piece.src - end_of(last)) * self.size;
-            let span = (end_of(&piece) - first.src) * self.size;
-            if gap > GAP_NBYTES || span > GROUP_NBYTES {
+        if let Some(first) = self.strips.first() {
+            // Elements that are wanted several times lead back to where others began.
+            let gap = piece.src.saturating_sub(self.end) * self.size;
+            let span = end_of(&piece).saturating_sub(first.src) * self.size;
+            if piece.src < first.src || gap > GAP_NBYTES || span > GROUP_NBYTES {
                 // SAFETY: the caller's contract.
                 unsafe { self.flush()? };
             }
         }
+        self.end = self.end.max(end_of(&piece));
         self.strips.push(piece);
         Ok(())
     }
 
     unsafe fn flush(&mut self) -> Result<(), ReadError> {
-        let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) else {
-            return Ok(());
-        };
+        let Some(first) = self.strips.first() else { return Ok(()) };
         let begin = first.src;
-        let nbytes = (end_of(last) - begin) * self.size;
+        let nbytes = (std::mem::take(&mut self.end) - begin) * self.size;
         self.buffer.resize(nbytes as usize, 0);
         let address = self.address.saturating_add(begin * self.size);
         timed(Phase::Storage, || self.storage.read_at(address, self.buffer))?;
