@@ -4,6 +4,7 @@
 //! by positioned reads.  A long run goes straight into the result; short ones that lie
 //! near each other are read in one call, gaps included, and copied out.
 
+use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
 use rayon::prelude::*;
 
@@ -20,6 +21,11 @@ const GAP_NBYTES: u64 = 8 << 10;
 /// The most that one call reads for short runs.
 const GROUP_NBYTES: u64 = 256 << 10;
 
+/// A chunk of at most this many bytes is read whole where elements scattered over it make up
+/// one part in so many.
+const WHOLE_NBYTES: u64 = 16 << 20;
+const WHOLE_SHARE: u64 = 16;
+
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
 
@@ -35,6 +41,15 @@ pub unsafe fn read_raw(
     result: &SharedResult<'_>,
     buffer: &mut Vec<u8>,
 ) -> Result<(), ReadError> {
+    let in_bytes = |elements: u64| elements.saturating_mul(size as u64);
+    let whole = task.scattered_over().map(in_bytes).filter(|&nbytes| {
+        let wanted = in_bytes(task.selected_elements());
+        nbytes <= WHOLE_NBYTES && nbytes / WHOLE_SHARE <= wanted
+    });
+    if let Some(nbytes) = whole {
+        // SAFETY: the caller's contract.
+        return unsafe { read_whole(storage, address, task, size, result, buffer, nbytes) };
+    }
     let mut group =
         Group { storage, address, size: size as u64, result, buffer, strips: Vec::new(), end: 0 };
     let mut outcome = Ok(());
@@ -47,6 +62,31 @@ pub unsafe fn read_raw(
     outcome?;
     // SAFETY: as above.
     unsafe { group.flush() }
+}
+
+/// Read the chunk's first `nbytes`, and copy the elements of `task` out of them.
+///
+/// # Safety
+/// As [`read_raw`].
+unsafe fn read_whole(
+    storage: &dyn Storage,
+    address: u64,
+    task: &ChunkTask<'_>,
+    size: usize,
+    result: &SharedResult<'_>,
+    buffer: &mut Vec<u8>,
+    nbytes: u64,
+) -> Result<(), ReadError> {
+    resize(buffer, nbytes as usize)?;
+    timed(Phase::Storage, || storage.read_at(address, buffer))?;
+    timed(Phase::Scatter, || {
+        task.for_each_strip(|strip| {
+            // SAFETY: the caller's contract.
+            let copied = unsafe { copy_strip(buffer, result, &strip, size) };
+            debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+        });
+    });
+    Ok(())
 }
 
 /// Strips that one call will read.
@@ -78,12 +118,7 @@ impl Group<'_, '_> {
         let mut done = 0;
         while done < strip.count {
             let count = together.min(strip.count - done);
-            let piece = Strip {
-                src: strip.src + done * strip.src_step,
-                dst: strip.dst + done * strip.dst_step,
-                count,
-                ..strip
-            };
+            let piece = strip.part(done, count);
             done += count;
             // SAFETY: the caller's contract; pieces of a strip are disjoint.
             unsafe { self.add_piece(piece)? };

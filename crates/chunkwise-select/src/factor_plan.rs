@@ -18,6 +18,16 @@ pub(crate) struct Run {
     pub len: u64,
 }
 
+/// Elements at equal distances in the chunk, and neighbours in the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Regular {
+    pub src: u64,
+    pub dst: u64,
+    pub src_step: u64,
+    /// The last of them in the chunk comes first in the result.
+    pub backwards: bool,
+}
+
 /// A factor's chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct FactorPlan<'a> {
@@ -178,17 +188,19 @@ impl Part<'_> {
         self.wanted >= extent && (self.runs.is_empty() || distinct(self.runs) == extent)
     }
 
-    /// When the part is of elements at equal distances, forwards: its first one, as a run of
-    /// one, and how far on the next ones are in the chunk.
-    pub(crate) fn regular(&self) -> Option<(Run, u64)> {
-        if let Kind::Axis { axis, backwards: false, .. } = &self.plan.kind
+    /// When the part is of elements at equal distances: the first one of them in the chunk, and
+    /// the first of their places in the result.
+    pub(crate) fn regular(&self) -> Option<Regular> {
+        if let Kind::Axis { axis, backwards, .. } = &self.plan.kind
             && (axis.is_contiguous() || axis.block() == 1)
         {
             let src = axis.index_of(self.first) - self.chunk * self.plan.grid.chunk_len();
-            let step = if axis.is_contiguous() { 1 } else { axis.stride() };
-            return Some((Run { src, dst: self.first, len: 1 }, step));
+            let src_step = if axis.is_contiguous() { 1 } else { axis.stride() };
+            let dst = if *backwards { axis.len() - self.first - self.wanted } else { self.first };
+            return Some(Regular { src, dst, src_step, backwards: *backwards });
         }
-        self.single().map(|run| (Run { len: 1, ..run }, 1))
+        let Run { src, dst, .. } = self.single()?;
+        Some(Regular { src, dst, src_step: 1, backwards: false })
     }
 
     /// The run that is the whole part, if one is.
@@ -199,6 +211,11 @@ impl Part<'_> {
             false
         });
         first.filter(|run| run.len == self.wanted)
+    }
+
+    /// How many runs there are, at most.
+    pub(crate) fn most_runs(&self) -> u64 {
+        if self.runs.is_empty() { self.wanted } else { self.runs.len() as u64 }
     }
 
     /// Call `visit` with each run, none of which begins in the chunk before one that came

@@ -158,6 +158,16 @@ impl ChunkTask<'_> {
         }
     }
 
+    /// When its strips in order are so many and so short that finding out about each costs more
+    /// than moving the elements between them: over how many elements of the chunk they may
+    /// lie, from its first one on.
+    pub fn scattered_over(&self) -> Option<u64> {
+        match &self.0 {
+            KindOfTask::Hyperslab(_) | KindOfTask::Union(_) => None,
+            KindOfTask::Product(task) => task.scattered_over(),
+        }
+    }
+
     /// Call `visit` with each strip to copy; all strips of a plan together cover each element
     /// of the result exactly once.
     pub fn for_each_strip(&self, visit: impl FnMut(Strip)) {
@@ -198,13 +208,33 @@ pub struct Strip {
     pub src_step: u64,
     /// Elements from one run to the next in the result.
     pub dst_step: u64,
+    /// The runs come in the result in the opposite order: the last one at `dst`.
+    pub backwards: bool,
 }
 
 impl Strip {
+    /// `len` elements that are neighbours on both sides.
+    pub(crate) fn run(src: u64, dst: u64, len: u64) -> Self {
+        Self { src, dst, len, count: 1, src_step: 0, dst_step: 0, backwards: false }
+    }
+
+    /// Some of the runs: `count` of them, after the first `skipped` ones in the chunk.
+    #[must_use]
+    pub fn part(self, skipped: u64, count: u64) -> Self {
+        let before = if self.backwards { self.count - skipped - count } else { skipped };
+        Self {
+            src: self.src + skipped * self.src_step,
+            dst: self.dst + before * self.dst_step,
+            count,
+            ..self
+        }
+    }
+
     /// Runs that follow each other without gaps on both sides become one.
     pub(crate) fn merged(self) -> Self {
-        if self.count > 1 && self.src_step == self.len && self.dst_step == self.len {
-            return Self { len: self.len * self.count, count: 1, src_step: 0, dst_step: 0, ..self };
+        let gapless = self.src_step == self.len && self.dst_step == self.len;
+        if self.count > 1 && gapless && !self.backwards {
+            return Self::run(self.src, self.dst, self.len * self.count);
         }
         self
     }

@@ -5,9 +5,12 @@
 
 use smallvec::SmallVec;
 
-use crate::factor_plan::{FactorPlan, Part, Run};
+use crate::factor_plan::{FactorPlan, Part, Regular, Run};
 use crate::plan::{Strip, Summary};
 use crate::{ChunkGrid, Dims, Product, SelectError};
+
+/// Strips of fewer elements than this on average are short.
+const SHORT_LEN: u64 = 16;
 
 /// A plan of a product.
 ///
@@ -101,6 +104,24 @@ impl Unit {
     fn after(self, from: Self, src: u64, dst: u64) -> Self {
         Self { src: from.src + src * self.src, dst: from.dst + dst * self.dst }
     }
+
+    /// A strip of `count` runs of `len` elements at regular places.
+    fn strip(self, regular: Regular, len: u64, count: u64) -> Strip {
+        Strip {
+            src: regular.src * self.src,
+            dst: regular.dst * self.dst,
+            len,
+            count,
+            src_step: regular.src_step * self.src,
+            dst_step: self.dst,
+            backwards: regular.backwards,
+        }
+    }
+
+    /// The strip, so far on.
+    fn moved(self, strip: Strip) -> Strip {
+        Strip { src: self.src + strip.src, dst: self.dst + strip.dst, ..strip }
+    }
 }
 
 /// One chunk of a [`ProductPlan`], and the elements wanted from it.
@@ -158,69 +179,79 @@ impl ProductTask<'_> {
         });
     }
 
-    /// Call `visit` with each strip until it returns false.
-    fn visit_strips(&self, in_order: bool, mut visit: impl FnMut(Strip) -> bool) {
-        // The innermost parts that are one run each are one run together, as long as those
-        // inside them are whole both in the chunk and in the result.
-        let mut run = 1;
-        let mut from = Unit { src: 0, dst: 0 };
-        let mut outer = self.parts.len();
-        while let Some(d) = outer.checked_sub(1) {
-            let Some(single) = self.parts[d].single() else { break };
-            from = self.units[d].after(from, single.src, single.dst);
-            run *= single.len;
-            outer = d;
+    pub(crate) fn scattered_over(&self) -> Option<u64> {
+        let (outer, inner) = self.inner();
+        let part = &self.parts[outer.checked_sub(1)?];
+        let len = inner.len * part.wanted / part.most_runs().max(1);
+        if part.regular().is_some() || len >= SHORT_LEN {
+            return None;
+        }
+        // Up to the last element of the chunk that lies within the dataset.
+        let grid = self.plan.grid;
+        let sizes = self.chunk_index();
+        let sizes = sizes.iter().zip(grid.chunk()).zip(grid.shape());
+        let last =
+            sizes.fold(0, |last, ((i, &len), &size)| last * len + len.min(size - i * len) - 1);
+        Some(last + 1)
+    }
+
+    /// The innermost parts that are one run each are one run together, as long as those
+    /// inside them are whole both in the chunk and in the result: how many parts are outside
+    /// of that run, and the run.
+    fn inner(&self) -> (usize, Run) {
+        let mut inner = Run { src: 0, dst: 0, len: 1 };
+        for (d, part) in self.parts.iter().enumerate().rev() {
+            let Some(single) = part.single() else { return (d + 1, inner) };
+            inner.src += single.src * self.units[d].src;
+            inner.dst += single.dst * self.units[d].dst;
+            inner.len *= single.len;
             let factor = &self.plan.factors[d];
             if single.len != factor.chunk_len() || single.len != factor.out_len {
-                break;
+                return (d, inner);
             }
         }
+        (0, inner)
+    }
+
+    /// Call `visit` with each strip until it returns false.
+    fn visit_strips(&self, in_order: bool, mut visit: impl FnMut(Strip) -> bool) {
+        let (outer, inner) = self.inner();
+        let from = Unit { src: inner.src, dst: inner.dst };
         let Some(s) = outer.checked_sub(1) else {
-            visit(Strip {
-                src: from.src,
-                dst: from.dst,
-                len: run,
-                count: 1,
-                src_step: 0,
-                dst_step: 0,
-            });
+            visit(Strip::run(inner.src, inner.dst, inner.len));
             return;
         };
-        let part = &self.parts[s];
-        let unit = self.units[s];
-        let regular = part.regular();
+        // The next part gives the strips; those outside it are gone through one by one.
+        let (part, unit) = (&self.parts[s], self.units[s]);
+        if let Some(regular) = part.regular() {
+            let row = unit.strip(regular, inner.len, part.wanted);
+            self.each_outer(s, 0, from, &mut |at| visit(at.moved(row).merged()));
+            return;
+        }
         // Many rows of few runs are done run by run, few rows of many runs row by row.
-        if let (false, None, Some(rows)) = (in_order, regular, s.checked_sub(1))
-            && unit.src == run
-            && unit.dst == run
-            && let Some((first, step)) = self.parts[rows].regular()
-            && self.parts[rows].wanted > 1
-            && part.wanted <= self.parts[rows].wanted
+        if let (false, Some(rows)) = (in_order, s.checked_sub(1))
+            && unit.src == inner.len
+            && unit.dst == inner.len
+            && let Some(regular) = self.parts[rows].regular()
+            && part.most_runs() <= self.parts[rows].wanted
         {
-            let count = self.parts[rows].wanted;
-            let next = self.units[rows];
-            let (src_step, dst_step) = (step * next.src, next.dst);
+            let column = self.units[rows].strip(regular, 1, self.parts[rows].wanted);
             self.each_outer(rows, 0, from, &mut |at| {
-                let at = next.after(at, first.src, first.dst);
-                part.visit_runs(&mut |each| {
-                    let Unit { src, dst } = unit.after(at, each.src, each.dst);
-                    let len = each.len * run;
-                    visit(Strip { src, dst, len, count, src_step, dst_step }.merged())
+                part.visit_runs(&mut |run| {
+                    let column = Strip { len: run.len * inner.len, ..column };
+                    visit(unit.after(at, run.src, run.dst).moved(column).merged())
                 })
             });
             return;
         }
-        // The next part gives the strips; those outside it are gone through one by one.
         self.each_outer(s, 0, from, &mut |at| {
-            let mut strip = |each: Run, count: u64, step: u64| {
-                let Unit { src, dst } = unit.after(at, each.src, each.dst);
-                let (src_step, dst_step) = (step * unit.src, unit.dst);
-                visit(Strip { src, dst, len: run, count, src_step, dst_step }.merged())
-            };
-            match regular {
-                Some((first, step)) => strip(first, part.wanted, step),
-                None => part.visit_runs(&mut |each| strip(each, each.len, 1)),
-            }
+            part.visit_runs(&mut |run| {
+                let Unit { src, dst } = unit.after(at, run.src, run.dst);
+                let (src_step, dst_step) = (unit.src, unit.dst);
+                let (len, count) = (inner.len, run.len);
+                let strip = Strip { src, dst, len, count, src_step, dst_step, backwards: false };
+                visit(strip.merged())
+            })
         });
     }
 

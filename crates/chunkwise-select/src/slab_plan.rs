@@ -180,7 +180,7 @@ impl SlabTask<'_> {
             }
         }
         if outer == 0 {
-            visit(Strip { src: src0, dst: dst0, len: run, count: 1, src_step: 0, dst_step: 0 });
+            visit(Strip::run(src0, dst0, run));
             return;
         }
 
@@ -216,6 +216,7 @@ impl SlabTask<'_> {
                     count,
                     src_step: if regular { src_step } else { src_unit },
                     dst_step: dst_unit,
+                    backwards: false,
                 };
                 if !visit(strip.merged()) {
                     return;
