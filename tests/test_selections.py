@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from h5py import h5s
-from hypothesis import given
+from h5py import h5s, h5t
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise import indexing, lowlevel
 from chunkwise.indexers import read_index_through_h5py
 from tests.reading import same
-from tests.test_read_property import SLOW, specs, written
+from tests.test_read_property import SLOW as MANY
+from tests.test_read_property import specs, written
 
 Shape = tuple[int, ...]
+SLOW = settings(MANY, max_examples=40)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def entries(draw: st.DrawFn, shape: Shape) -> list[Any]:
             some = st.lists(st.integers(-size, size - 1), max_size=7)
             rising = st.sets(st.integers(0, size - 1)).map(sorted)
             chosen = draw(some | rising)
-            types = [list, tuple, np.array, lambda each: np.array(each, "i1")]
+            types: list[Any] = [list, tuple, np.array, lambda each: np.array(each, "i1")]
             made.append(draw(st.sampled_from(types))(chosen))
         elif kind == 4:
             rank = draw(st.integers(1, len(left)))
@@ -72,7 +75,8 @@ def as_index(draw: st.DrawFn, made: list[Any]) -> Any:
             index.pop()
     elif draw(st.booleans()):
         index.insert(draw(st.integers(0, len(index))), ...)
-    return index[0] if len(index) == 1 and draw(st.booleans()) else tuple(index)
+    alone = len(index) == 1 and not isinstance(index[0], tuple)
+    return index[0] if alone and draw(st.booleans()) else tuple(index)
 
 
 def outer(whole: Any, made: list[Any]) -> Any:
@@ -91,6 +95,12 @@ def outer(whole: Any, made: list[Any]) -> Any:
     return whole
 
 
+def nbytes(dataset: h5py.Dataset, got: Any) -> int:
+    """Bytes of a result; a scalar of text has lost the zeros at its end."""
+    itemsize: int = dataset.dtype.base.itemsize
+    return int(np.size(got)) * itemsize
+
+
 @SLOW
 @given(data=st.data())
 def test_any_orthogonal_index(folder: Path, data: st.DataObject) -> None:
@@ -106,13 +116,11 @@ def test_any_orthogonal_index(folder: Path, data: st.DataObject) -> None:
             assert np.asarray(got).dtype == wanted.dtype
             assert np.asarray(got).tobytes() == wanted.tobytes(), index
             assert same(ours.oindex[index], got)
-            try:
+            with suppress(TypeError, ValueError, IndexError):
                 assert same(got, theirs[index]), index
-            except (TypeError, ValueError, IndexError):
-                pass
             assert same(read_index_through_h5py(ours, index), got), index
             plan = ours.explain(index)
-            assert plan["selected_nbytes"] == wanted.nbytes
+            assert plan["selected_nbytes"] == nbytes(theirs, got)
             assert ours.oindex.explain(index) == plan
 
 
@@ -152,7 +160,7 @@ def test_any_paired_index(folder: Path, data: st.DataObject) -> None:
             try:
                 wanted = whole[index]
             except IndexError:
-                with pytest.raises(IndexError, match="cannot be paired|out of range"):
+                with pytest.raises(IndexError, match=r"cannot be paired|out of range"):
                     ours.vindex[index]
                 continue
             got = ours.vindex[index]
@@ -160,8 +168,8 @@ def test_any_paired_index(folder: Path, data: st.DataObject) -> None:
             assert np.asarray(got).tobytes() == np.ascontiguousarray(wanted).tobytes(), index
             request = indexing.paired(theirs.shape, index, "")
             through = lowlevel.read_request(theirs, request)
-            assert np.asarray(through).tobytes() == np.asarray(got).tobytes(), index
-            assert ours.vindex.explain(index)["selected_nbytes"] == np.asarray(got).nbytes
+            assert same(through[()], got), index
+            assert ours.vindex.explain(index)["selected_nbytes"] == nbytes(theirs, got)
 
 
 @SLOW
@@ -198,5 +206,6 @@ def by_elements(dataset: h5py.Dataset, coordinates: Any) -> Any:
     if len(coordinates):
         space = dataset.id.get_space()
         space.select_elements(coordinates)
-        dataset.id.read(h5s.create_simple((len(coordinates),)), space, out)
+        memory = h5s.create_simple((len(coordinates),))
+        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
     return out

@@ -94,12 +94,13 @@ def read_index(dataset: Dataset, index: Any) -> Any:
 
 def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
     """Read an index through libhdf5, also one that h5py refuses; see `read_index`."""
+    request = None
+    if dataset.shape:
+        # First, as h5py leaves it to libhdf5 to find some indices out of range.
+        request = indexing.orthogonal(dataset.shape, index, dataset._label())
     try:
         return dataset.h5py[index]
     except (IndexError, TypeError, ValueError):
-        request = None
-        if dataset.shape:
-            request = indexing.orthogonal(dataset.shape, index, dataset._label())
         if request is None:
             raise
     return _scalar_or_array(lowlevel.read_request(dataset.h5py, request))

@@ -105,7 +105,8 @@ def _read_elements(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
     if len(elements):
         space = dataset.id.get_space()
         space.select_elements(elements)
-        dataset.id.read(h5s.create_simple((len(elements),)), space, out, h5t.py_create(out.dtype))
+        memory = h5s.create_simple((len(elements),))
+        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
     return out.reshape(request.shape + dataset.dtype.shape)
 
 
