@@ -245,6 +245,7 @@ class Dataset:
             divided by selected (None when nothing is selected); ``threads``.  Figures
             that only libhdf5 knows are None.
         """
+        self._bound()
         parts: Any = None
         if isinstance(selection, Selection | Union):
             parts = selection.parts if self.shape else None
