@@ -363,7 +363,7 @@ def test_a_netcdf_file(tmp_path: Path) -> None:
 
 def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
     d = dataset(file, "a/b/chunked")
-    for wrong in (99, (0, 0, 0), (slice(None, None, -1),)):
+    for wrong in (99, (0, 0, 0), (slice(None, None, 0),), [0, 99]):
         with pytest.raises(ChunkwiseError) as error:
             d[wrong]
         assert "face.h5: dataset /a/b/chunked" in str(error.value)

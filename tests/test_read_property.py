@@ -273,6 +273,10 @@ def test_a_wrong_index_fails_as_in_h5py(folder: Path, data: st.DataObject) -> No
             theirs, ours = outcome(f["d"], index), outcome(chunkwise.wrap(f["d"]), index)
             if not isinstance(theirs, Exception):
                 assert same(ours, theirs), (index, ours, theirs)
+            elif not isinstance(ours, Exception):
+                # Slices backwards are refused by h5py alone.
+                assert "Step must be >= 1 (got -" in str(theirs), (index, repr(theirs))
+                assert np.array_equal(ours, whole[index]), index
             else:
                 kind = next(c for c in type(theirs).__mro__ if c.__module__ == "builtins")
                 assert isinstance(ours, kind), (index, repr(ours), repr(theirs))
@@ -289,7 +293,6 @@ WRONG: dict[str, Any] = {
     "out of range": (4, 0),
     "out of range below": (0, -6),
     "too many indices": (0, 0, 0),
-    "negative step": (slice(None, None, -1),),
     "step zero": (slice(0, 3, 0),),
     "two Ellipses": (..., 0, ...),
 }

@@ -16,19 +16,21 @@ from chunkwise.errors import ChunkwiseError
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, Group, open
-    from chunkwise.selection import Selection, Union, hyperslab, union
+    from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
 
 __all__ = [
     "ChunkwiseError",
     "Dataset",
     "File",
     "Group",
+    "Points",
     "Selection",
     "Union",
     "__version__",
     "cache_stats",
     "hyperslab",
     "open",
+    "points",
     "set_threads",
     "thread_count",
     "union",
@@ -41,10 +43,12 @@ _LATER = {
     "Dataset": "chunkwise.dataset",
     "File": "chunkwise.file",
     "Group": "chunkwise.file",
+    "Points": "chunkwise.selection",
     "Selection": "chunkwise.selection",
     "Union": "chunkwise.selection",
     "hyperslab": "chunkwise.selection",
     "open": "chunkwise.file",
+    "points": "chunkwise.selection",
     "union": "chunkwise.selection",
     "wrap": "chunkwise.dataset",
 }

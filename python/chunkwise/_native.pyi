@@ -12,6 +12,9 @@ __version__: str
 Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 # One hyperslab, or the union of several.
 Selection = Hyperslab | Sequence[Hyperslab]
+# What is wanted along some neighbouring dimensions: of one, start, step and count; the bytes
+# of a mask; or the coordinates of points, an array a dimension.
+Factor = tuple[int, int, int] | npt.NDArray[np.uint8] | Sequence[npt.NDArray[np.int64]]
 
 class WalkResult(TypedDict):
     """What a timed walk over an array measured.
@@ -229,6 +232,20 @@ class Walk:
         """
 
 @final
+class Product:
+    """A selection that is the product of factors, which stand for a dimension or more each.
+
+    The first factor stands for the slowest dimensions of an array of `shape`; dimensions that
+    are left over are taken whole.  Coordinates below zero count from the end.  Arrays must
+    be C-contiguous.  Raises `SelectionError`; `label` begins the message.
+    """
+
+    def __new__(cls, shape: Sequence[int], factors: Sequence[Factor], label: str) -> Product: ...
+    @property
+    def shape(self) -> list[int]:
+        """Number of choices of each factor, dimensions left over included."""
+
+@final
 class ChunkTable:
     """The chunks of a dataset: their filters, and where they lie."""
 
@@ -272,13 +289,15 @@ class Dataset:
     @property
     def reason(self) -> str | None: ...
     def getitem(self, index: Any) -> Any:
-        """``d[index]``; NotImplemented where h5py has to answer."""
+        """``d[index]`` of integers, forward slices, Ellipsis; NotImplemented for the rest."""
     def read(
         self,
-        selection: Selection,
+        selection: Selection | Product,
         out: npt.NDArray[Any] | None = None,
-    ) -> npt.NDArray[Any]: ...
-    def explain(self, selection: Selection) -> dict[str, int]: ...
+        shape: Sequence[int] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Read into `out`, or a new array of `shape`, by default the selection's."""
+    def explain(self, selection: Selection | Product) -> dict[str, int]: ...
     def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult: ...
 
 def thread_count() -> int:
@@ -322,7 +341,7 @@ def hyperslab_of(
     """Start, stride, count and block of an index; None where h5py understands more."""
 
 def count_chunks(
-    shape: Sequence[int], chunk: Sequence[int], selection: Selection, label: str
+    shape: Sequence[int], chunk: Sequence[int], selection: Selection | Product, label: str
 ) -> tuple[int, int, int]:
     """Chunks that a selection touches, the elements those hold together, and those selected."""
 

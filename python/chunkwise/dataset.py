@@ -15,11 +15,18 @@ import numpy as np
 import numpy.typing as npt
 from h5py import AttributeManager, h5t
 
-from chunkwise import _native, lowlevel
+from chunkwise import _native, indexing, lowlevel
 from chunkwise._lib import library
 from chunkwise.errors import SelectionError, UndecodedChunkError, UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.selection import Selection, Union
+from chunkwise.indexers import (
+    OuterIndex,
+    PairedIndex,
+    read_index,
+    read_index_through_h5py,
+    read_points,
+)
+from chunkwise.selection import Points, Selection, Union
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -30,8 +37,9 @@ Array = npt.NDArray[Any]
 class Dataset:
     """A dataset of an open file, read in parallel; made by `open` or `wrap`.
 
-    ``d[index]`` takes what h5py takes and gives what h5py gives, bit for bit.  Any
-    number of threads may read at the same time.
+    ``d[index]`` takes what h5py takes and gives what h5py gives, bit for bit; it also
+    takes what h5py refuses (see `__getitem__`).  Any number of threads may read at the same
+    time.
     """
 
     def __init__(self, dataset: h5py.Dataset) -> None:
@@ -119,7 +127,12 @@ class Dataset:
     # Reading ------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        """Read as h5py does: integers, slices with steps, Ellipsis; the rest through h5py.
+        """Read as h5py does; what h5py refuses, as follows.
+
+        Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
+        may stand for any neighbouring dimensions, as many as it has.  Of several lists and
+        masks every choice in one goes with every choice in the others, and the result has a
+        dimension for each; `vindex` pairs them up.
 
         Raises
         ------
@@ -133,8 +146,22 @@ class Dataset:
             result = self._bound().getitem(index)
         except UndecodedChunkError as error:
             self._warn(error)
-            result = NotImplemented
-        return self._h5[index] if result is NotImplemented else result
+            return read_index_through_h5py(self, index)
+        return read_index(self, index) if result is NotImplemented else result
+
+    @property
+    def oindex(self) -> OuterIndex:
+        """``d.oindex[...]``: orthogonal, as ``d[...]`` is here."""
+        return OuterIndex(self)
+
+    @property
+    def vindex(self) -> PairedIndex:
+        """``d.vindex[...]``: arrays that pair up element by element, as NumPy's do.
+
+        They stand for neighbouring dimensions and are broadcast together; the others may
+        have slices and integers, and are taken whole where nothing is said.
+        """
+        return PairedIndex(self)
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -149,13 +176,16 @@ class Dataset:
         for position in range(self.shape[0]):
             yield self[position]
 
-    def read(self, selection: Selection | Union | None = None, out: Array | None = None) -> Array:
-        """Read a hyperslab, or a union of several.
+    def read(
+        self, selection: Selection | Union | Points | None = None, out: Array | None = None
+    ) -> Array:
+        """Read a hyperslab, a union of several, or points.
 
         Parameters
         ----------
-        selection : Selection or Union, optional
-            See `chunkwise.hyperslab` and `chunkwise.union`; None selects everything.
+        selection : Selection, Union or Points, optional
+            See `chunkwise.hyperslab`, `chunkwise.union` and `chunkwise.points`; None selects
+            everything.
         out : ndarray, optional
             Where to put the elements: C-contiguous, writeable, of the selection's shape
             and the dataset's dtype.  Where an element was never written and the
@@ -165,7 +195,7 @@ class Dataset:
         -------
         ndarray
             ``out``, or a new array of the selection's shape: of a union, one row of its
-            elements in row-major order of the dataset.
+            elements in row-major order of the dataset; of points, one row in their order.
 
         Raises
         ------
@@ -179,13 +209,15 @@ class Dataset:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
         if selection is None:
             selection = self._everything()
-        elif not isinstance(selection, Selection | Union):
+        elif not isinstance(selection, Selection | Union | Points):
             raise SelectionError(
-                f"{self._label()}: read() takes a chunkwise.union or chunkwise.hyperslab, "
-                f"not {type(selection).__name__}; d[...] takes an index"
+                f"{self._label()}: read() takes chunkwise.points, chunkwise.union or "
+                f"chunkwise.hyperslab, not {type(selection).__name__}; d[...] takes an index"
             )
         if out is not None:
             self._check_out(selection, out)
+        if isinstance(selection, Points):
+            return cast("Array", read_points(self, selection, out))
         if native.reason is None:
             try:
                 return native.read(selection.parts, out)
@@ -198,9 +230,10 @@ class Dataset:
 
         Parameters
         ----------
-        selection : Selection, Union or index, optional
-            A `chunkwise.hyperslab` or `chunkwise.union`, or an index as for ``d[...]``;
-            None is everything.
+        selection : Selection, Union, Points or index, optional
+            A `chunkwise.hyperslab`, `chunkwise.union` or `chunkwise.points`, or an index as
+            for ``d[...]``; None is everything.  ``d.vindex.explain`` takes an index as for
+            ``d.vindex[...]``.
 
         Returns
         -------
@@ -212,16 +245,21 @@ class Dataset:
             divided by selected (None when nothing is selected); ``threads``.  Figures
             that only libhdf5 knows are None.
         """
-        native = self._bound()
-        label = self._label()
-        parts: Any
-        if self.shape is None or self.shape == ():
-            parts = None
-        elif isinstance(selection, Selection | Union):
-            parts = selection.parts
-        else:
+        self._bound()
+        parts: Any = None
+        if isinstance(selection, Selection | Union):
+            parts = selection.parts if self.shape else None
+        elif self.shape and isinstance(selection, Points):
+            parts = indexing.points(self.shape, selection.coordinates, self._label()).product
+        elif self.shape:
             index = ... if selection is None else selection
-            parts = _native.hyperslab_of(self.shape, index, label)
+            request = indexing.orthogonal(self.shape, index, self._label())
+            parts = None if request is None else request.product
+        return self._explain(parts)
+
+    def _explain(self, parts: Any) -> dict[str, Any]:
+        """Explain what is known to fit; None is an index that only h5py understands."""
+        native = self._bound()
         plan: dict[str, Any] = {
             "path": "libhdf5",
             "reason": native.reason,
@@ -322,15 +360,15 @@ class Dataset:
     def _label(self) -> str:
         return f"{self._h5.file.filename}: dataset {self.name}"
 
-    def _warn(self, error: UndecodedChunkError) -> None:
-        warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=3)
+    def _warn(self, error: UndecodedChunkError, stacklevel: int = 3) -> None:
+        warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
 
     def _everything(self) -> Selection:
         shape = self.shape or ()
         ones = (1,) * len(shape)
         return Selection((0,) * len(shape), ones, tuple(shape), ones)
 
-    def _check_out(self, selection: Selection | Union, out: Array) -> None:
+    def _check_out(self, selection: Selection | Union | Points, out: Array) -> None:
         if not isinstance(out, np.ndarray):
             raise SelectionError(
                 f"{self._label()}: out must be a NumPy array, not {type(out).__name__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -10,6 +10,10 @@ import numpy.typing as npt
 from h5py import h5s, h5t
 
 from chunkwise.selection import Selection, Union
+
+if TYPE_CHECKING:
+    from chunkwise._native import Factor
+    from chunkwise.indexing import Request
 
 
 def read(
@@ -40,6 +44,92 @@ def read(
     elif 0 not in shape:
         dataset.id.read(h5s.create_simple(shape), space, out, h5t.py_create(dataset.dtype))
     return out
+
+
+def read_request(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
+    """Read an index that h5py refuses.
+
+    Slices are read forwards and turned round, the indices of a list once each and in order.
+    What is left, several lists and paired ones, is read element by element.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Neither of a null dataspace nor a scalar.
+    request : Request
+        An index of it.
+
+    Returns
+    -------
+    ndarray
+        C-contiguous, of the request's shape.
+    """
+    index: list[Any] = []
+    turned: list[Any] = []
+    lists = 0
+    for factor, size in zip(request.factors, request.product.shape, strict=False):
+        if isinstance(factor, tuple):
+            forwards, turn = _forwards(*factor)
+            index.append(forwards)
+            turned.append(turn)
+            continue
+        lists += 1
+        coordinates = _coordinates(factor, dataset.shape[len(index) :])
+        if len(coordinates) > 1 or lists > 1:
+            return _read_elements(dataset, request)
+        once, where = np.unique(coordinates[0], return_inverse=True)
+        index.append(once if size else slice(0, 0))
+        turned.append(where)
+    got = dataset[tuple(index)][tuple(turned)]
+    return np.ascontiguousarray(got).reshape(request.shape + dataset.dtype.shape)
+
+
+def _read_elements(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
+    """Read a request element by element, with one ``H5Dread``."""
+    choices = tuple(request.product.shape)
+    coordinates = np.empty((*choices, len(dataset.shape)), np.uint64)
+    first = 0
+    factors = [*request.factors]
+    for position in range(len(choices)):
+        if position < len(factors):
+            columns = _coordinates(factors[position], dataset.shape[first:])
+        else:
+            columns = [np.arange(dataset.shape[first])]
+        for column in columns:
+            # Along this factor's choices, and the same for all choices of the others.
+            along = column.reshape((-1,) + (1,) * (len(choices) - 1 - position))
+            coordinates[..., first] = along
+            first += 1
+    elements = coordinates.reshape(-1, len(dataset.shape))
+    out = np.zeros(len(elements), dataset.dtype)
+    if len(elements):
+        space = dataset.id.get_space()
+        space.select_elements(elements)
+        memory = h5s.create_simple((len(elements),))
+        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
+    return out.reshape(request.shape + dataset.dtype.shape)
+
+
+def _forwards(start: int, step: int, count: int) -> tuple[slice, slice]:
+    """Return a slice that h5py takes, and how to turn round what it gives."""
+    last = start + (count - 1) * step
+    if count == 0:
+        return slice(0, 0), slice(None)
+    if step > 0:
+        return slice(start, last + 1, step), slice(None)
+    return slice(last, start + 1, -step), slice(None, None, -1)
+
+
+def _coordinates(factor: Factor, shape: tuple[int, ...]) -> list[npt.NDArray[np.int64]]:
+    """Return what a factor chooses of the first dimensions of `shape`, an array each."""
+    if isinstance(factor, tuple):
+        start, step, count = factor
+        return [start + step * np.arange(count)]
+    if isinstance(factor, np.ndarray):
+        return list(factor.nonzero())
+    columns = cast("list[npt.NDArray[np.int64]]", factor)
+    # Checked before: none lies below -size.
+    return [np.where(c < 0, c + n, c) for c, n in zip(columns, shape, strict=False)]
 
 
 def write(dataset: h5py.Dataset, selection: Selection | Union, array: npt.NDArray[Any]) -> None:

@@ -8,8 +8,12 @@ from functools import cached_property
 from operator import index as as_int
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from chunkwise import _native
 from chunkwise.errors import SelectionError
+from chunkwise.indexing import integers
 
 _LARGEST = 2**64 - 1  # hsize_t
 
@@ -102,6 +106,57 @@ class Union(_Elements):
         if not self.hyperslabs:
             return 0
         return _native.union_len(len(self.hyperslabs[0].start), self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Single elements, in any order, each as often as it is named; see `points`.
+
+    Attributes
+    ----------
+    coordinates : ndarray of int64
+        One row an element, one column a dimension, slowest dimension first.
+    """
+
+    coordinates: npt.NDArray[np.int64]
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of what is read: the number of points."""
+        return (len(self.coordinates),)
+
+
+def points(coordinates: npt.ArrayLike) -> Points:
+    """Select elements one by one, as ``H5Sselect_elements`` takes them.
+
+    Parameters
+    ----------
+    coordinates : array_like of int
+        One row an element, one column a dimension, slowest dimension first.  Negative ones
+        count from the end; any order; an element may come several times.
+
+    Returns
+    -------
+    Points
+        To be passed to `Dataset.read`, which gives one row with the elements in this order.
+
+    Raises
+    ------
+    chunkwise.errors.SelectionError
+        For other things than integers, or another number of dimensions than two.
+
+    Examples
+    --------
+    >>> points([(3, 0), (1, -1), (3, 0)]).shape
+    (3,)
+    """
+    array = integers(coordinates, "points")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise SelectionError(
+            "points: takes one row of coordinates an element, and one column a dimension, "
+            f"not an array of shape {array.shape}"
+        )
+    return Points(array)
 
 
 def union(selections: Iterable[Selection | Union]) -> Union:

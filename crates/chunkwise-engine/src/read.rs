@@ -25,7 +25,7 @@ const MOST_FOLLOWED: u64 = 64;
 
 impl Dataset {
     /// Read `selection` into `out`, row-major in its shape; of a union, its elements in
-    /// row-major order of the dataset.
+    /// row-major order of the dataset; of a product, in the order of its factors' choices.
     ///
     /// Elements that were never written get the fill value, or are left as they are
     /// when there is none.
@@ -58,7 +58,9 @@ impl Dataset {
                 return plan.summary().selected_elements * self.info.element_size as u64;
             }
         }
-        plan.len().saturating_mul(self.chunk_nbytes)
+        let decoded = plan.len().saturating_mul(self.chunk_nbytes);
+        // Elements may be wanted several times, and then be more than their chunks hold.
+        decoded.max(plan.summary().selected_elements.saturating_mul(self.info.element_size as u64))
     }
 
     /// As [`read`](Self::read), for a plan of this dataset; stops before the next chunk

@@ -8,6 +8,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
 
 use crate::crew::share;
@@ -23,6 +24,11 @@ const DIRECT_NBYTES: u64 = 32 << 10;
 const GAP_NBYTES: u64 = 8 << 10;
 /// The most that one call reads for short runs.
 const GROUP_NBYTES: u64 = 256 << 10;
+
+/// A chunk of at most this many bytes is read whole where elements scattered over it make up
+/// one part in so many.
+const WHOLE_NBYTES: u64 = 16 << 20;
+const WHOLE_SHARE: u64 = 16;
 
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
@@ -44,6 +50,15 @@ impl RawRead<'_> {
     /// # Safety
     /// No other thread may touch the task's elements of the result meanwhile.
     pub unsafe fn read(&self, task: &ChunkTask<'_>, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        let in_bytes = |elements: u64| elements.saturating_mul(self.size);
+        let whole = task.scattered_over().map(in_bytes).filter(|&nbytes| {
+            let wanted = in_bytes(task.selected_elements());
+            nbytes <= WHOLE_NBYTES && nbytes / WHOLE_SHARE <= wanted
+        });
+        if let Some(nbytes) = whole {
+            // SAFETY: the caller's contract.
+            return unsafe { self.read_whole(task, buffer, nbytes) };
+        }
         // SAFETY: the caller's contract, and one after the other.
         unsafe {
             if self.read_by(task, buffer, true)? {
@@ -54,6 +69,28 @@ impl RawRead<'_> {
         }
     }
 
+    /// Read the chunk's first `nbytes`, and copy the elements of `task` out of them.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    unsafe fn read_whole(
+        &self,
+        task: &ChunkTask<'_>,
+        buffer: &mut Vec<u8>,
+        nbytes: u64,
+    ) -> Result<(), ReadError> {
+        resize(buffer, nbytes as usize)?;
+        timed(Phase::Storage, || self.storage.read_at(self.address, buffer))?;
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let copied = unsafe { copy_strip(buffer, self.result, &strip, self.size as usize) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            });
+        });
+        Ok(())
+    }
+
     /// Whether everything was there.
     unsafe fn read_by(
         &self,
@@ -62,7 +99,7 @@ impl RawRead<'_> {
         by_map: bool,
     ) -> Result<bool, ReadError> {
         let (strips, mapped) = (Vec::new(), if by_map { Mapped::Untried } else { Mapped::Not });
-        let mut group = Group { of: self, buffer, strips, mapped, end: 0 };
+        let mut group = Group { of: self, buffer, strips, mapped, mapped_end: 0, end: 0 };
         let mut outcome = Ok(());
         task.for_each_strip_in_order(|strip| {
             if outcome.is_ok() {
@@ -75,7 +112,7 @@ impl RawRead<'_> {
         unsafe { group.flush()? };
         Ok(match &group.mapped {
             // The file's last page may have lost its end without anybody noticing.
-            Mapped::By(map) => map.is_intact() && self.storage.end() >= group.end,
+            Mapped::By(map) => map.is_intact() && self.storage.end() >= group.mapped_end,
             Mapped::Untried | Mapped::Not => true,
         })
     }
@@ -96,6 +133,8 @@ struct Group<'a> {
     strips: Vec<Strip>,
     mapped: Mapped,
     /// One past the last byte taken from the map.
+    mapped_end: u64,
+    /// One past the last element of all the strips, in the chunk.
     end: u64,
 }
 
@@ -106,7 +145,7 @@ impl Group<'_> {
     /// No other thread may touch the strip's elements of the result meanwhile.
     unsafe fn add(&mut self, strip: Strip) -> Result<(), ReadError> {
         let run = strip.len * self.of.size;
-        let several = strip.count > 1 || !self.strips.is_empty() || self.end > 0;
+        let several = strip.count > 1 || !self.strips.is_empty() || self.mapped_end > 0;
         // SAFETY: the caller's contract.
         if run < DIRECT_NBYTES && several && unsafe { self.copy_mapped(&strip) } {
             return Ok(());
@@ -122,12 +161,7 @@ impl Group<'_> {
         let mut done = 0;
         while done < strip.count {
             let count = together.min(strip.count - done);
-            let piece = Strip {
-                src: strip.src + done * strip.src_step,
-                dst: strip.dst + done * strip.dst_step,
-                count,
-                ..strip
-            };
+            let piece = strip.part(done, count);
             done += count;
             // SAFETY: the caller's contract; pieces of a strip are disjoint.
             unsafe { self.add_piece(piece)? };
@@ -149,7 +183,8 @@ impl Group<'_> {
         // SAFETY: the caller's contract.
         let copied = unsafe { copy_strip(bytes, self.of.result, strip, self.of.size as usize) };
         if copied.is_some() {
-            self.end = self.end.max(self.of.address + end_of(strip) * self.of.size);
+            let end = self.of.address + end_of(strip) * self.of.size;
+            self.mapped_end = self.mapped_end.max(end);
         }
         copied.is_some()
     }
@@ -163,25 +198,24 @@ impl Group<'_> {
             let address = self.of.address.saturating_add(piece.src * size);
             return read_run(self.of, address, out.unwrap_or_default());
         }
-        if let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) {
-            // None where a strip does not come after the one before: read apart.
-            let gap = piece.src.checked_sub(end_of(last)).map(|gap| gap * size);
+        if let Some(first) = self.strips.first() {
+            // Elements that are wanted several times lead back to where others began.
+            let gap = piece.src.saturating_sub(self.end) * size;
             let span = end_of(&piece).saturating_sub(first.src) * size;
-            if gap.is_none_or(|gap| gap > GAP_NBYTES) || span > GROUP_NBYTES {
+            if piece.src < first.src || gap > GAP_NBYTES || span > GROUP_NBYTES {
                 // SAFETY: the caller's contract.
                 unsafe { self.flush()? };
             }
         }
+        self.end = self.end.max(end_of(&piece));
         self.strips.push(piece);
         Ok(())
     }
 
     unsafe fn flush(&mut self) -> Result<(), ReadError> {
-        let (Some(first), Some(last)) = (self.strips.first(), self.strips.last()) else {
-            return Ok(());
-        };
+        let Some(first) = self.strips.first() else { return Ok(()) };
         let size = self.of.size;
-        let begin = first.src;
+        let (begin, end) = (first.src, std::mem::take(&mut self.end));
         if self.strips.len() == 1 && first.count == 1 {
             // A run that is alone needs no buffer.
             // SAFETY: the caller's contract.
@@ -190,7 +224,7 @@ impl Group<'_> {
             self.strips.clear();
             return read_run(self.of, address, out.unwrap_or_default());
         }
-        let nbytes = (end_of(last) - begin) * size;
+        let nbytes = (end - begin) * size;
         self.buffer.resize(nbytes as usize, 0);
         let address = self.of.address.saturating_add(begin * size);
         timed(Phase::Storage, || self.of.storage.read_at(address, self.buffer))?;

@@ -33,12 +33,19 @@ impl<'a> SharedResult<'a> {
     /// No other live slice from this result may overlap them.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn part(&self, begin: u64, len: u64) -> Option<&'a mut [u8]> {
+        let start = self.at(begin, len)?;
+        // SAFETY: within the slice borrowed in `new`; not aliased by the caller's contract.
+        Some(unsafe { std::slice::from_raw_parts_mut(start, usize::try_from(len).ok()?) })
+    }
+
+    /// Where byte `begin` lies, or None when `begin..begin + len` reach beyond the result.
+    fn at(&self, begin: u64, len: u64) -> Option<*mut u8> {
         let (begin, len) = (usize::try_from(begin).ok()?, usize::try_from(len).ok()?);
         if begin.checked_add(len)? > self.len {
             return None;
         }
-        // SAFETY: within the slice borrowed in `new`; not aliased by the caller's contract.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.start.add(begin), len) })
+        // SAFETY: within the slice borrowed in `new`, or one past its end.
+        Some(unsafe { self.start.add(begin) })
     }
 }
 
@@ -69,7 +76,7 @@ pub unsafe fn copy_strip(
     }
     let src_step = usize::try_from(strip.src_step).ok()? * size;
     let dst_step = usize::try_from(strip.dst_step).ok()? * size;
-    if dst_step == run {
+    if dst_step == run && !strip.backwards {
         // Runs that are neighbours in the result: one slice, and elements of a size
         // that the compiler knows where a run is a single one.
         // SAFETY: the caller's contract; without gaps the span is the strip itself.
@@ -88,11 +95,19 @@ pub unsafe fn copy_strip(
         }
         return Some(());
     }
-    for i in 0..strip.count {
-        let from = &src[i as usize * src_step..][..run];
-        // SAFETY: the caller's contract; only the run itself, not the gaps.
-        let dst = unsafe { result.part(strip.dst * size64 + i * dst_step as u64, run as u64)? };
-        dst.copy_from_slice(from);
+    let dst = result.at(strip.dst * size64, span_dst.checked_mul(size64)?)?;
+    let count = usize::try_from(strip.count).ok()?;
+    let spread = Spread { dst, dst_step, count, backwards: strip.backwards };
+    // SAFETY: both spans were checked; no other thread touches the runs.
+    unsafe {
+        match run {
+            1 => spread.copy::<1>(src, src_step),
+            2 => spread.copy::<2>(src, src_step),
+            4 => spread.copy::<4>(src, src_step),
+            8 => spread.copy::<8>(src, src_step),
+            16 => spread.copy::<16>(src, src_step),
+            _ => spread.copy_runs(src, src_step, run),
+        }
     }
     Some(())
 }
@@ -100,6 +115,43 @@ pub unsafe fn copy_strip(
 fn gather<const N: usize>(src: &[u8], src_step: usize, dst: &mut [u8]) {
     for (i, piece) in dst.chunks_exact_mut(N).enumerate() {
         piece.copy_from_slice(&src[i * src_step..][..N]);
+    }
+}
+
+/// Where the runs of a strip go that are not neighbours, or come in the opposite order.
+struct Spread {
+    dst: *mut u8,
+    dst_step: usize,
+    count: usize,
+    backwards: bool,
+}
+
+impl Spread {
+    /// Copy runs of `N` bytes.
+    ///
+    /// # Safety
+    /// As [`copy_runs`](Self::copy_runs), for runs of `N` bytes.
+    unsafe fn copy<const N: usize>(&self, src: &[u8], src_step: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.copy_runs(src, src_step, N) }
+    }
+
+    /// Copy runs of `run` bytes.
+    ///
+    /// # Safety
+    /// From `dst` on there are `count - 1` steps and one run of writeable bytes, of which no
+    /// other thread touches the runs.
+    #[inline(always)]
+    unsafe fn copy_runs(&self, src: &[u8], src_step: usize, run: usize) {
+        for i in 0..self.count {
+            let place = if self.backwards { self.count - 1 - i } else { i };
+            let from = &src[i * src_step..][..run];
+            // SAFETY: the caller's contract; the chunk and the result are different memory.
+            unsafe {
+                let to = self.dst.add(place * self.dst_step);
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to, run);
+            }
+        }
     }
 }
 

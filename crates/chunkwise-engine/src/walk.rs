@@ -171,6 +171,7 @@ fn ends(selection: Selected<'_>) -> Dims {
             slab.axes().iter().map(end).collect()
         }
         Selected::Union(union) => union.bounds().map(|(_, ends)| ends).unwrap_or_default(),
+        Selected::Product(product) => product.array_shape().into(),
     }
 }
 

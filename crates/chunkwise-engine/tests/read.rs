@@ -8,7 +8,7 @@ use chunkwise_codec::{DecodeError, Filter, Pipeline};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
 };
-use chunkwise_select::{ChunkGrid, Hyperslab, Selected, Union};
+use chunkwise_select::{ChunkGrid, Hyperslab, Product, Selected, Union};
 use proptest::prelude::*;
 
 const FILL: u8 = 0xEE;
@@ -351,4 +351,55 @@ fn damage_is_named_and_costs_no_memory() {
         small.read(&slab, &mut [0; 3]).unwrap_err(),
         ReadError::Destination { selected: 4, destination: 3 }
     );
+}
+
+/// What a product's lists select of the first dimension, and of the others what is left.
+fn rows_of(model: &Model, rows: &[u64]) -> Vec<u8> {
+    let row: u64 = model.shape[1..].iter().product();
+    let len = row as usize * model.size;
+    let rows = rows.iter().map(|&row| &model.array[row as usize * len..][..len]);
+    rows.flatten().copied().collect()
+}
+
+proptest! {
+    #[test]
+    fn rows_and_points_in_any_order_equal_the_model(
+        dimensions in prop::collection::vec(dimension(), 1..4),
+        size in prop::sample::select(vec![1usize, 2, 3, 4, 8, 16, 20]),
+        written in prop::collection::vec(any::<bool>(), 1..6),
+        layout in 0..3,
+        chosen in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let (shape, chunk, _) = slab_of(&dimensions);
+        let model = match layout {
+            0 => contiguous(&shape, size),
+            raw => chunked(&shape, &chunk, size, &written, raw == 1),
+        };
+        let rows: Vec<u64> = chosen.iter().map(|at| at.index(shape[0] as usize) as u64).collect();
+        let list: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let product = Product::of(&shape).points(&[&list]).unwrap().finish().unwrap();
+        model.check(&product, &rows_of(&model, &rows));
+
+        let backwards = Product::of(&shape).slice(shape[0] - 1, -1, shape[0]).unwrap();
+        let rows: Vec<u64> = (0..shape[0]).rev().collect();
+        model.check(&backwards.finish().unwrap(), &rows_of(&model, &rows));
+
+        let total = shape.iter().product::<u64>() as usize;
+        let places: Vec<usize> = chosen.iter().map(|at| at.index(total)).collect();
+        let unit = |d: usize| shape[d + 1..].iter().product::<u64>();
+        let columns: Vec<Vec<i64>> = (0..shape.len())
+            .map(|d| places.iter().map(|&p| (p as u64 / unit(d) % shape[d]) as i64).collect())
+            .collect();
+        let columns: Vec<&[i64]> = columns.iter().map(Vec::as_slice).collect();
+        let product = Product::of(&shape).points(&columns).unwrap().finish().unwrap();
+        let elements = places.iter().map(|&place| &model.array[place * size..][..size]);
+        model.check(&product, &elements.flatten().copied().collect::<Vec<u8>>());
+
+        let mut mask = vec![0; total];
+        places.iter().for_each(|&place| mask[place] = 1);
+        let product = Product::of(&shape).mask(&shape, &mask).unwrap().finish().unwrap();
+        let elements = model.array.chunks_exact(size).zip(&mask).filter(|(_, set)| **set == 1);
+        let expected: Vec<u8> = elements.flat_map(|(bytes, _)| bytes).copied().collect();
+        model.check(&product, &expected);
+    }
 }

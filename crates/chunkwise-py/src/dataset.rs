@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chunkwise_engine::{Dataset, ReadError, time_walk};
 use chunkwise_libhdf5::Unsuited;
-use chunkwise_select::{Plan, Selected, Selection, resolve_index};
+use chunkwise_select::{Dims, Plan, SelectError, Selected, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
 use crate::errors::{raise, read_error, select_error};
-use crate::index::{Request, items_of};
+use crate::index::{Chosen, Wanted, items_of};
 use crate::library::PyLibrary;
 use crate::walk::{PyWalk, bounds, record_to_dict};
 
@@ -64,14 +64,17 @@ impl PyDataset {
         self.engine.as_ref().err().map(String::as_str)
     }
 
-    /// `d[index]`, or NotImplemented where h5py understands more.
+    /// `d[index]` of integers, forward slices and an Ellipsis; NotImplemented for the rest.
     fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         let not_implemented = || Ok(py.NotImplemented().into_bound(py));
         let Ok(engine) = &self.engine else { return not_implemented() };
         let Some(items) = items_of(index) else { return not_implemented() };
-        let indexed = resolve_index(engine.shape(), &items)
-            .map_err(|error| select_error(py, &self.label, &error))?;
+        let indexed = match resolve_index(engine.shape(), &items) {
+            // Backwards: a product, as lists are.
+            Err(SelectError::Step(..0)) => return not_implemented(),
+            resolved => resolved.map_err(|error| select_error(py, &self.label, &error))?,
+        };
         let dtype = self.dtype.bind(py);
         let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())?;
         self.fill(py, engine, &indexed.slab, &array)?;
@@ -81,33 +84,41 @@ impl PyDataset {
         Ok(array.into_any())
     }
 
-    /// Read a selection, into `out` or a new array; the engine must be able to.
-    #[pyo3(signature = (selection, out = None))]
+    /// Read a selection, into `out` or a new array of `shape`, by default the selection's;
+    /// the engine must be able to.
+    #[pyo3(signature = (selection, out = None, shape = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        selection: Request,
+        selection: Wanted<'py>,
         out: Option<Bound<'py, PyUntypedArray>>,
+        shape: Option<Vec<u64>>,
     ) -> PyResult<Bound<'py, PyUntypedArray>> {
         let engine = self.native()?;
-        let selection = self.selection(py, engine, &selection)?;
+        let selection = self.chosen(py, engine, &selection)?;
         let array = match out {
             Some(array) => array,
             None => {
                 let zeroed = engine.leaves_missing_untouched();
-                new_array(py, self.dtype.bind(py), &selection.shape(), zeroed)?
+                let shape = shape.map_or_else(|| selection.shape(), Dims::from_vec);
+                new_array(py, self.dtype.bind(py), &shape, zeroed)?
             }
         };
-        self.fill(py, engine, &selection, &array)?;
+        self.fill(py, engine, selection.selected(), &array)?;
         Ok(array)
     }
 
     /// What reading a selection would do, in figures.
-    fn explain<'py>(&self, py: Python<'py>, selection: Request) -> PyResult<Bound<'py, PyDict>> {
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        selection: Wanted<'py>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.native()?;
-        let selection = self.selection(py, engine, &selection)?;
+        let selection = self.chosen(py, engine, &selection)?;
+        let selected = selection.selected();
         let figures = py
-            .detach(|| engine.explain(&selection))
+            .detach(|| engine.explain(selected))
             .map_err(|error| read_error(py, &self.label, &error))?;
         let dict = PyDict::new(py);
         dict.set_item("chunks", figures.chunks)?;
@@ -214,14 +225,13 @@ impl PyDataset {
         })
     }
 
-    fn selection(
+    fn chosen<'w>(
         &self,
         py: Python<'_>,
         engine: &Dataset,
-        request: &Request,
-    ) -> PyResult<Selection> {
-        py.detach(|| request.selection(engine.shape()))
-            .map_err(|error| select_error(py, &self.label, &error))
+        wanted: &'w Wanted<'_>,
+    ) -> PyResult<Chosen<'w>> {
+        wanted.chosen(py, engine.shape()).map_err(|error| select_error(py, &self.label, &error))
     }
 
     /// Read into an array, without the GIL.
@@ -243,7 +253,12 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        let plan = engine.plan(selection).map_err(|error| read_error(py, &self.label, &error))?;
+        let plan = match selection.into() {
+            // Points are sorted, and masks counted.
+            product @ Selected::Product(_) => py.detach(|| engine.plan(product)),
+            other => engine.plan(other),
+        };
+        let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
         read_plan(py, engine, &plan, out)?.map_err(|error| read_error(py, &self.label, &error))
     }
 

@@ -1,7 +1,8 @@
 //! What did Python write between the brackets?
 
 use chunkwise_select::{
-    ChunkGrid, Hyperslab, IndexItem, Plan, SelectError, Selection, Union, resolve_index,
+    ChunkGrid, Dims, Hyperslab, IndexItem, Plan, SelectError, Selected, Selection, Union,
+    resolve_index,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,6 +10,7 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::errors::select_error;
+use crate::product::PyProduct;
 
 /// An index in our terms.
 pub type Items = SmallVec<[IndexItem; 8]>;
@@ -103,6 +105,47 @@ impl From<&Selection> for Request {
     }
 }
 
+/// Everything that can be read: a selection as Python has it, or a product.
+#[derive(FromPyObject)]
+pub enum Wanted<'py> {
+    Product(Bound<'py, PyProduct>),
+    Request(Request),
+}
+
+/// The same, resolved against a shape.
+pub enum Chosen<'a> {
+    Product(&'a PyProduct),
+    Selection(Selection),
+}
+
+impl Wanted<'_> {
+    /// What is selected of an array of `shape`.
+    pub fn chosen(&self, py: Python<'_>, shape: &[u64]) -> Result<Chosen<'_>, SelectError> {
+        Ok(match self {
+            Self::Product(product) => Chosen::Product(product.get()),
+            Self::Request(request) => Chosen::Selection(py.detach(|| request.selection(shape))?),
+        })
+    }
+}
+
+impl Chosen<'_> {
+    /// Shape of the result, slowest dimension first.
+    pub fn shape(&self) -> Dims {
+        match self {
+            Self::Product(product) => product.result_shape(),
+            Self::Selection(selection) => selection.shape(),
+        }
+    }
+
+    /// The elements.
+    pub fn selected(&self) -> Selected<'_> {
+        match self {
+            Self::Product(product) => product.selected(),
+            Self::Selection(selection) => selection.into(),
+        }
+    }
+}
+
 fn hyperslab(
     shape: &[u64],
     (start, stride, count, block): &Parts,
@@ -151,12 +194,12 @@ pub fn count_chunks(
     py: Python<'_>,
     shape: Vec<u64>,
     chunk: Vec<u64>,
-    selection: Request,
+    selection: Wanted<'_>,
     label: &str,
 ) -> PyResult<(u64, u64, u64)> {
-    let summary = selection.selection(&shape).and_then(|selection| {
+    let summary = selection.chosen(py, &shape).and_then(|selection| {
         let grid = ChunkGrid::new(&shape, &chunk)?;
-        Ok(Plan::new(&grid, &selection)?.summary())
+        Ok(Plan::new(&grid, selection.selected())?.summary())
     });
     let summary = summary.map_err(|error| select_error(py, label, &error))?;
     Ok((summary.chunks, summary.decoded_elements, summary.selected_elements))

@@ -13,6 +13,7 @@ mod index;
 mod library;
 mod netcdf;
 mod opened;
+mod product;
 mod table;
 mod walk;
 
@@ -98,6 +99,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<product::PyProduct>()?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;

@@ -37,6 +37,32 @@ pub enum SelectError {
         /// Size of that dimension.
         size: u64,
     },
+    /// Lists of coordinates that do not pair up.
+    #[error("lists of {lengths:?} coordinates cannot be paired")]
+    Unpaired {
+        /// Length of each list.
+        lengths: Vec<usize>,
+    },
+    /// A mask of another shape than the dimensions it stands for.
+    #[error("a mask of shape {} for dimensions of shape {}", shape_text(mask), shape_text(dataset))]
+    MaskShape {
+        /// Shape of the mask.
+        mask: Vec<u64>,
+        /// Shape of the dataset, from the mask's first dimension on.
+        dataset: Vec<u64>,
+    },
+    /// A selection that was made for an array of another shape.
+    #[error(
+        "the selection is of an array of shape {}, the dataset has shape {}",
+        shape_text(selection),
+        shape_text(dataset)
+    )]
+    Shape {
+        /// Shape that the selection was made for.
+        selection: Vec<u64>,
+        /// Shape of the dataset.
+        dataset: Vec<u64>,
+    },
     /// A slice with a step below one.
     #[error("a slice's step must be at least 1, not {0}")]
     Step(i64),
@@ -71,4 +97,15 @@ pub enum SelectError {
     /// A union of more spans than anybody can have meant.
     #[error("the union is too irregular: it has too many separate parts")]
     TooManySpans,
+}
+
+/// A shape as Python writes it.
+fn shape_text(shape: &[u64]) -> String {
+    match shape {
+        [size] => format!("({size},)"),
+        sizes => {
+            let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            format!("({})", sizes.join(", "))
+        }
+    }
 }

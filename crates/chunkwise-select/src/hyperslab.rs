@@ -27,7 +27,7 @@ impl Axis {
     }
 
     /// `count` blocks of `block` elements; `dimension` and `size` are for the error.
-    fn new(
+    pub(crate) fn new(
         (start, stride, count, block): (u64, u64, u64, u64),
         dimension: usize,
         size: u64,

@@ -1,17 +1,23 @@
 //! Which elements, which chunks, and where does each element go?
 //!
 //! Everything here is arithmetic on shapes: no I/O, no threads, no clock.  A
-//! [`Hyperslab`], or a [`Union`] of several, says which elements are wanted, a [`ChunkGrid`] how a dataset is
+//! [`Hyperslab`], a [`Union`] of several, or a [`Product`] of index lists, points, masks and
+//! slices says which elements are wanted, a [`ChunkGrid`] how a dataset is
 //! cut into chunks, and a [`Plan`] puts the two together: an indexable sequence of
 //! [`ChunkTask`]s, each of which knows the runs of elements to copy between a
 //! decoded chunk and a row-major result.
 
+mod axis_chunks;
+mod bits;
 mod error;
+mod factor_plan;
 mod grid;
 mod hyperslab;
 mod index;
 mod permutation;
 mod plan;
+mod product;
+mod product_plan;
 mod selection;
 mod slab_plan;
 mod spans;
@@ -25,6 +31,7 @@ pub use hyperslab::{Axis, Hyperslab};
 pub use index::{IndexItem, Indexed, resolve_index};
 pub use permutation::Permutation;
 pub use plan::{ChunkTask, Plan, Strip, Summary};
+pub use product::{Product, ProductBuilder};
 pub use selection::{Selected, Selection};
 pub use union::Union;
 pub use walk::{BlockWalk, Order, Walk};

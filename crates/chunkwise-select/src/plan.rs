@@ -1,8 +1,10 @@
 //! Which chunks does a selection touch, and what is copied out of each?
 //!
-//! A plan is arithmetic, on a hyperslab in `slab_plan.rs`, on a union in `union_plan.rs`;
-//! who carries it out need not know which of them it is.
+//! A plan is arithmetic, on a hyperslab in `slab_plan.rs`, on a union in `union_plan.rs`, on
+//! lists, points and masks in `product_plan.rs`; who carries it out need not know which of
+//! them it is.
 
+use crate::product_plan::{ProductPlan, ProductTask};
 use crate::slab_plan::{SlabPlan, SlabTask};
 use crate::union_plan::{UnionPlan, UnionTask};
 use crate::{ChunkGrid, Dims, SelectError, Selected};
@@ -10,8 +12,8 @@ use crate::{ChunkGrid, Dims, SelectError, Selected};
 /// What a selection asks of a chunked dataset: an indexable sequence of
 /// [`ChunkTask`]s in row-major order of chunks.
 ///
-/// Making a plan costs memory for each dimension, or for each span of a union, never
-/// for each chunk.
+/// Making a plan costs memory for each dimension, each span of a union, each point of a
+/// list, and each chunk that a mask touches; never for each chunk otherwise.
 #[derive(Debug, Clone)]
 pub struct Plan<'a>(Kind<'a>);
 
@@ -19,6 +21,7 @@ pub struct Plan<'a>(Kind<'a>);
 enum Kind<'a> {
     Hyperslab(SlabPlan<'a>),
     Union(UnionPlan<'a>),
+    Product(ProductPlan<'a>),
 }
 
 /// A plan in figures.
@@ -36,8 +39,8 @@ impl<'a> Plan<'a> {
     /// Plan the reading of `selection` from a dataset cut by `grid`.
     ///
     /// # Errors
-    /// When the ranks differ, a union reaches beyond the dataset, or the selection is
-    /// too large to count.
+    /// When the ranks differ, a union reaches beyond the dataset, a product was made for
+    /// another shape, or the selection is too large to count.
     pub fn new(
         grid: &'a ChunkGrid,
         selection: impl Into<Selected<'a>>,
@@ -45,6 +48,7 @@ impl<'a> Plan<'a> {
         Ok(Self(match selection.into() {
             Selected::Hyperslab(slab) => Kind::Hyperslab(SlabPlan::new(grid, slab)?),
             Selected::Union(union) => Kind::Union(UnionPlan::new(grid, union)?),
+            Selected::Product(product) => Kind::Product(ProductPlan::new(grid, product)?),
         }))
     }
 
@@ -53,6 +57,7 @@ impl<'a> Plan<'a> {
         match &self.0 {
             Kind::Hyperslab(plan) => plan.len(),
             Kind::Union(plan) => plan.len(),
+            Kind::Product(plan) => plan.len(),
         }
     }
 
@@ -66,6 +71,7 @@ impl<'a> Plan<'a> {
         ChunkTask(match &self.0 {
             Kind::Hyperslab(plan) => KindOfTask::Hyperslab(plan.task(number)),
             Kind::Union(plan) => KindOfTask::Union(plan.task(number)),
+            Kind::Product(plan) => KindOfTask::Product(plan.task(number)),
         })
     }
 
@@ -74,6 +80,7 @@ impl<'a> Plan<'a> {
         match &self.0 {
             Kind::Hyperslab(plan) => plan.selected_of(chunk_index),
             Kind::Union(plan) => plan.selected_of(chunk_index),
+            Kind::Product(plan) => plan.selected_of(chunk_index),
         }
     }
 
@@ -87,6 +94,7 @@ impl<'a> Plan<'a> {
         match &self.0 {
             Kind::Hyperslab(plan) => plan.summary(),
             Kind::Union(plan) => plan.summary(),
+            Kind::Product(plan) => plan.summary(),
         }
     }
 }
@@ -99,6 +107,7 @@ pub struct ChunkTask<'p>(KindOfTask<'p>);
 enum KindOfTask<'p> {
     Hyperslab(SlabTask<'p>),
     Union(UnionTask<'p>),
+    Product(ProductTask<'p>),
 }
 
 impl ChunkTask<'_> {
@@ -107,6 +116,7 @@ impl ChunkTask<'_> {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.chunk_index(),
             KindOfTask::Union(task) => task.chunk_index(),
+            KindOfTask::Product(task) => task.chunk_index(),
         }
     }
 
@@ -115,14 +125,17 @@ impl ChunkTask<'_> {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.linear_index(),
             KindOfTask::Union(task) => task.linear_index(),
+            KindOfTask::Product(task) => task.linear_index(),
         }
     }
 
-    /// Number of elements wanted from this chunk.
+    /// Number of elements wanted from this chunk; one that is wanted several times counts
+    /// each time.
     pub fn selected_elements(&self) -> u64 {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.selected_elements(),
             KindOfTask::Union(task) => task.selected_elements(),
+            KindOfTask::Product(task) => task.selected_elements(),
         }
     }
 
@@ -131,6 +144,7 @@ impl ChunkTask<'_> {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.takes_all(),
             KindOfTask::Union(task) => task.takes_all(),
+            KindOfTask::Product(task) => task.takes_all(),
         }
     }
 
@@ -140,25 +154,39 @@ impl ChunkTask<'_> {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.lands_whole_at(),
             KindOfTask::Union(task) => task.lands_whole_at(),
+            KindOfTask::Product(task) => task.lands_whole_at(),
         }
     }
 
-    /// Call `visit` with each strip to copy; all strips together cover each wanted
-    /// element of this chunk exactly once.
+    /// When its strips in order are so many and so short that finding out about each costs more
+    /// than moving the elements between them: over how many elements of the chunk they may
+    /// lie, from its first one on.
+    pub fn scattered_over(&self) -> Option<u64> {
+        match &self.0 {
+            KindOfTask::Hyperslab(_) | KindOfTask::Union(_) => None,
+            KindOfTask::Product(task) => task.scattered_over(),
+        }
+    }
+
+    /// Call `visit` with each strip to copy; all strips of a plan together cover each element
+    /// of the result exactly once.
     pub fn for_each_strip(&self, visit: impl FnMut(Strip)) {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.for_each_strip(visit),
             KindOfTask::Union(task) => task.for_each_strip(visit),
+            KindOfTask::Product(task) => task.for_each_strip(visit),
         }
     }
 
     /// As [`for_each_strip`](Self::for_each_strip), each strip beginning in the chunk
     /// where the one before has ended, or later: what reads from storage wants to move
-    /// forward.  There may be more of them.
+    /// forward.  There may be more of them.  Elements that are wanted several times are the
+    /// exception: strips with them may overlap, or go back to where earlier ones began.
     pub fn for_each_strip_in_order(&self, visit: impl FnMut(Strip)) {
         match &self.0 {
             KindOfTask::Hyperslab(task) => task.for_each_strip(visit),
             KindOfTask::Union(task) => task.for_each_strip_in_order(visit),
+            KindOfTask::Product(task) => task.for_each_strip_in_order(visit),
         }
     }
 }
@@ -180,13 +208,33 @@ pub struct Strip {
     pub src_step: u64,
     /// Elements from one run to the next in the result.
     pub dst_step: u64,
+    /// The runs come in the result in the opposite order: the last one at `dst`.
+    pub backwards: bool,
 }
 
 impl Strip {
+    /// `len` elements that are neighbours on both sides.
+    pub(crate) fn run(src: u64, dst: u64, len: u64) -> Self {
+        Self { src, dst, len, count: 1, src_step: 0, dst_step: 0, backwards: false }
+    }
+
+    /// Some of the runs: `count` of them, after the first `skipped` ones in the chunk.
+    #[must_use]
+    pub fn part(self, skipped: u64, count: u64) -> Self {
+        let before = if self.backwards { self.count - skipped - count } else { skipped };
+        Self {
+            src: self.src + skipped * self.src_step,
+            dst: self.dst + before * self.dst_step,
+            count,
+            ..self
+        }
+    }
+
     /// Runs that follow each other without gaps on both sides become one.
     pub(crate) fn merged(self) -> Self {
-        if self.count > 1 && self.src_step == self.len && self.dst_step == self.len {
-            return Self { len: self.len * self.count, count: 1, src_step: 0, dst_step: 0, ..self };
+        let gapless = self.src_step == self.len && self.dst_step == self.len;
+        if self.count > 1 && gapless && !self.backwards {
+            return Self::run(self.src, self.dst, self.len * self.count);
         }
         self
     }

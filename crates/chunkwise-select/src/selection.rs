@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Dims, Hyperslab, SelectError, Union};
+use crate::{Dims, Hyperslab, Product, SelectError, Union};
 
 /// What one read asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub enum Selected<'a> {
     Hyperslab(&'a Hyperslab),
     /// Those of a union.
     Union(&'a Union),
+    /// Those of a product, in the order of its result.
+    Product(&'a Product),
 }
 
 impl<'a> From<&'a Hyperslab> for Selected<'a> {
@@ -103,6 +105,12 @@ impl<'a> From<&'a Hyperslab> for Selected<'a> {
 impl<'a> From<&'a Union> for Selected<'a> {
     fn from(union: &'a Union) -> Self {
         Self::Union(union)
+    }
+}
+
+impl<'a> From<&'a Product> for Selected<'a> {
+    fn from(product: &'a Product) -> Self {
+        Self::Product(product)
     }
 }
 

@@ -138,7 +138,7 @@ impl UnionTask<'_> {
         let mut walk = StripWalk { task: self, in_order, visit: &mut visit };
         match self.begin.len() {
             // Without dimensions there is one element.
-            0 => visit(Strip { src: 0, dst: 0, len: 1, count: 1, src_step: 0, dst_step: 0 }),
+            0 => visit(Strip::run(0, 0, 1)),
             1 => walk.rows(root, Rows { src: 0, dst: 0, count: 1, src_step: 0, dst_step: 0 }),
             _ => walk.below(root, 0, 0, 0),
         }
@@ -214,7 +214,8 @@ impl<V: FnMut(Strip)> StripWalk<'_, V> {
             for (src, dst, len) in runs {
                 let (src, dst) = (rows.src + src, rows.dst + dst);
                 let Rows { count, src_step, dst_step, .. } = rows;
-                (self.visit)(Strip { src, dst, len, count, src_step, dst_step }.merged());
+                let strip = Strip { src, dst, len, count, src_step, dst_step, backwards: false };
+                (self.visit)(strip.merged());
             }
             return;
         }
@@ -240,7 +241,7 @@ fn regular(runs: impl Iterator<Item = (u64, u64, u64)>) -> SmallVec<[Strip; 4]> 
                 continue;
             }
         }
-        row.push(Strip { src, dst, len, count: 1, src_step: 0, dst_step: 0 });
+        row.push(Strip::run(src, dst, len));
     }
     row
 }
