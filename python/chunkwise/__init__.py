@@ -16,6 +16,7 @@ from chunkwise.errors import ChunkwiseError
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, Group, open
+    from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.selection import Selection, Union, hyperslab, union
 
 __all__ = [
@@ -29,8 +30,11 @@ __all__ = [
     "cache_stats",
     "hyperslab",
     "open",
+    "patch_h5py",
+    "patch_stats",
     "thread_count",
     "union",
+    "unpatch_h5py",
     "wrap",
 ]
 
@@ -44,7 +48,10 @@ _LATER = {
     "Union": "chunkwise.selection",
     "hyperslab": "chunkwise.selection",
     "open": "chunkwise.file",
+    "patch_h5py": "chunkwise.patching",
+    "patch_stats": "chunkwise.patching",
     "union": "chunkwise.selection",
+    "unpatch_h5py": "chunkwise.patching",
     "wrap": "chunkwise.dataset",
 }
 
