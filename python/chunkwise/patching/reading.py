@@ -34,11 +34,12 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     parts = _native.hyperslab_of(bound.shape, args, _LABEL)
     if parts is None:
         return NotImplemented
-    out = np.zeros(_shape(parts), wanted)
-    if not _read_converted(bound, parts, out):
+    keeps = kept(args, len(bound.shape))
+    result = np.zeros(_kept_shape(parts, keeps), wanted)
+    if not _read_converted(bound, parts, _with_all_dimensions(result, keeps)):
         return NotImplemented
     # As h5py does, an element rather than an array of no dimension.
-    return out[tuple(slice(None) if keep else 0 for keep in kept(args, out.ndim))]
+    return result if result.shape else result[()]
 
 
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
@@ -60,10 +61,9 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
     # With an Ellipsis NumPy gives a view, and never an element.
     view = dest[items if Ellipsis in items else (*items, ...)]
     keeps = kept(source, len(bound.shape))
-    shape = _shape(parts)
-    if view.shape != tuple(size for size, keep in zip(shape, keeps, strict=True) if keep):
+    if view.shape != _kept_shape(parts, keeps):
         return False
-    out = view[tuple(slice(None) if keep else None for keep in keeps)]
+    out = _with_all_dimensions(view, keeps)
     if not same:
         return _read_converted(bound, parts, out)
     if out.flags.c_contiguous:
@@ -120,6 +120,16 @@ def _cut(
 
 def _with(values: list[int], axis: int, value: int) -> list[int]:
     return [*values[:axis], value, *values[axis + 1 :]]
+
+
+def _kept_shape(parts: Parts, keeps: tuple[bool, ...]) -> tuple[int, ...]:
+    return tuple(size for size, keep in zip(_shape(parts), keeps, strict=True) if keep)
+
+
+def _with_all_dimensions(array: Array, keeps: tuple[bool, ...]) -> Array:
+    """View an array with those dimensions that an index by integers has dropped."""
+    view: Array = array[tuple(slice(None) if keep else None for keep in keeps)]
+    return view
 
 
 def _shape(parts: Parts) -> tuple[int, ...]:
