@@ -14,11 +14,11 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5i
+from h5py import h5d, h5f, h5i, h5t
 from h5py._objects import phil
 
 from chunkwise import _native
-from chunkwise.dataset import wrap
+from chunkwise.dataset import bind
 from chunkwise.errors import ChunkwiseError
 from chunkwise.objects import Address, address_of
 
@@ -38,7 +38,8 @@ FileNumber = tuple[int, ...]
 class Bound:
     """What the engine reads, and what h5py says of it.
 
-    Without `fills`, reading leaves alone what was never written.
+    Without `fills`, reading leaves alone what was never written.  With `gives_views`, h5py's
+    arrays do not own their memory.
     """
 
     native: _native.Dataset
@@ -46,6 +47,7 @@ class Bound:
     shape: tuple[int, ...]
     chunks: tuple[int, ...] | None
     fills: bool
+    gives_views: bool
 
 
 @dataclass(eq=False)
@@ -176,16 +178,23 @@ def _unbindable(dataset: h5py.Dataset) -> Binding | None:
 
 
 def _describe(dataset: h5py.Dataset) -> Binding:
+    dtype = dataset.dtype
+    file_type = dataset.id.get_type()
+    gives_views = False
+    if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
+        # These h5py reads into arrays of NumPy's own types, and looks at their bytes in the
+        # other order where it must.
+        dtype = np.dtype(dtype.str)
+        gives_views = not dtype.isnative
     try:
-        native = wrap(dataset)._bound()
-        if native.reason is not None:
-            return Binding(why=native.reason)
-        dcpl = dataset.id.get_create_plist()
-        fills = dcpl.get_fill_time() == h5d.FILL_TIME_ALLOC or (
-            dcpl.get_fill_time() == h5d.FILL_TIME_IFSET
-            and dcpl.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED
-        )
-        return Binding(Bound(native, dataset.dtype, dataset.shape, dataset.chunks, fills))
+        native = bind(dataset, dtype)
     except ChunkwiseError as error:
         # A damaged dataset, or an old libhdf5: h5py says what it has always said.
         return Binding(why=str(error))
+    if native.reason is not None:
+        return Binding(why=native.reason)
+    dcpl = dataset.id.get_create_plist()
+    time = dcpl.get_fill_time()
+    undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
+    fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
+    return Binding(Bound(native, dtype, dataset.shape, dataset.chunks, fills, gives_views))

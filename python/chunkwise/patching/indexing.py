@@ -27,37 +27,6 @@ def plain(args: Any) -> bool:
     return True
 
 
-def one_vector(args: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an index is plain except for one list of increasing integers, or one mask.
-
-    A mask is of the dataset's shape, or of one dimension.
-    """
-    items = args if type(args) is tuple else (args,)
-    vectors = [n for n, item in enumerate(items) if isinstance(item, list | np.ndarray)]
-    if len(vectors) != 1:
-        return False
-    at = vectors[0]
-    if not plain((*items[:at], *items[at + 1 :])):
-        return False
-    try:
-        vector = np.asarray(items[at])
-    except ValueError:
-        return False
-    if vector.dtype.kind == "b" and vector.shape == shape and len(items) == 1:
-        return True
-    if vector.ndim != 1 or vector.size == 0:
-        return False
-    # Where it stands counts from the end behind an Ellipsis.
-    axis = at if Ellipsis not in items[:at] else len(shape) - len(items) + at
-    if not 0 <= axis < len(shape):
-        return False
-    if vector.dtype.kind == "b":
-        return len(vector) == shape[axis]
-    if vector.dtype.kind not in "iu":
-        return False
-    return bool(vector[0] >= 0 and vector[-1] < shape[axis] and (np.diff(vector) > 0).all())
-
-
 def kept(args: Any, rank: int) -> tuple[bool, ...]:
     """Of each dimension, whether a plain index that fits keeps it in the result's shape."""
     items = args if type(args) is tuple else (args,)

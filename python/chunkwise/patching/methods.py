@@ -18,7 +18,7 @@ import numpy as np
 
 from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.patching import bindings, reading
-from chunkwise.patching.indexing import one_vector, plain
+from chunkwise.patching.indexing import plain
 
 Method = Callable[..., Any]
 # A class, the name of a method, and what replaces it, whose __wrapped__ is the original.
@@ -60,12 +60,17 @@ def _getitem(original: Method) -> Method:
             counts.h5py[binding.why] += 1
             return original(self, args, new_dtype)
         why = _OTHER_INDEX
+        wanted = new_dtype
+        if wanted is None and bound.dtype.subdtype is not None:
+            wanted = bound.dtype
         try:
-            if new_dtype is not None:
+            if wanted is not None:
                 why = _OTHER_TYPE
-                result = reading.as_type(bound, args, np.dtype(new_dtype))
-            elif type(args) is int or plain(args) or one_vector(args, bound.shape):
+                result = reading.as_type(bound, args, np.dtype(wanted))
+            elif type(args) is int or plain(args):
                 result = bound.native.getitem(args)
+                if bound.gives_views and type(result) is np.ndarray:
+                    result = result.view()
             else:
                 result = NotImplemented
         except SelectionError:
@@ -92,7 +97,7 @@ def _array(original: Method) -> Method:
         if bound is None or copy is False or bound.dtype.subdtype is not None:
             return original(self, dtype, copy)
         try:
-            wanted = bound.dtype if dtype is None else np.dtype(dtype)
+            wanted = self.dtype if dtype is None else np.dtype(dtype)
             result = reading.as_type(bound, ..., wanted)
         except UndecodedChunkError as error:
             _warn(error)

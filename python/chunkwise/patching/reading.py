@@ -29,14 +29,15 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     same = identical(bound.dtype, wanted)
     if not (same or exact(bound.dtype, wanted)) or not plain(args):
         return NotImplemented
-    if same:
-        return bound.native.getitem(args)
     parts = _native.hyperslab_of(bound.shape, args, _LABEL)
     if parts is None:
         return NotImplemented
     keeps = kept(args, len(bound.shape))
     result = np.zeros(_kept_shape(parts, keeps), wanted)
-    if not _read_converted(bound, parts, _with_all_dimensions(result, keeps)):
+    out = _with_all_dimensions(result, keeps)
+    if same:
+        bound.native.read(parts, out)
+    elif not _read_converted(bound, parts, out):
         return NotImplemented
     # As h5py does, an element rather than an array of no dimension.
     return result if result.shape else result[()]
