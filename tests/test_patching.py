@@ -234,7 +234,7 @@ def test_files_opened_again_and_again_leave_nothing(tmp_path: Path, how: str, ro
         elif how == "identifier":
             f.id.close()
         del f
-        most = max(most, len(bindings._bindings._files))
+        most = max(most, len(bindings._bindings.files))
     assert engine_reads() == before + rounds
     assert most <= 1 if how in ("close", "with") else most <= 16
     gc.collect()
@@ -248,10 +248,10 @@ def test_many_open_files_are_each_bound_once(tmp_path: Path) -> None:
     for _ in range(2):
         for i, f in enumerate(files):
             assert f["d0"][3, 4] == i
-    assert len(bindings._bindings._files) == 60
+    assert len(bindings._bindings.files) == 60
     for f in files:
         f.close()
-    assert not bindings._bindings._files
+    assert not bindings._bindings.files
     assert not bindings._bindings._recent
 
 

@@ -76,19 +76,18 @@ class _Bindings:
 
     def __init__(self) -> None:
         self.active = False
-        self._files: dict[FileNumber, weakref.WeakValueDictionary[Address, Binding]] = {}
+        self.files: dict[FileNumber, weakref.WeakValueDictionary[Address, Binding]] = {}
         self._recent: OrderedDict[Address, Binding] = OrderedDict()
         self._looked_at = 0
 
     def find(self, dataset: h5py.Dataset) -> Binding:
         address = address_of(dataset.id)
-        file = self._files.get(address[:2])
+        file = self.files.get(address[:2])
         found = None if file is None else file.get(address)
         if found is None or not (found.bound or found.why):
             self._let_go_of_closed_files()
             found = _describe(dataset)
-            files = self._files
-            files.setdefault(address[:2], weakref.WeakValueDictionary())[address] = found
+            self.files.setdefault(address[:2], weakref.WeakValueDictionary())[address] = found
         self._recent[address] = found
         self._recent.move_to_end(address)
         if len(self._recent) > MOST_KEPT:
@@ -97,12 +96,12 @@ class _Bindings:
 
     def release(self, number: FileNumber) -> None:
         """Let go of a file; datasets that are open still are bound anew."""
-        for address, binding in list(self._files.pop(number, {}).items()):
+        for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)
             binding.bound = None
 
     def clear(self) -> None:
-        for number in list(self._files):
+        for number in list(self.files):
             self.release(number)
 
     def _let_go_of_closed_files(self) -> None:
@@ -111,13 +110,13 @@ class _Bindings:
         Looking at every open file each time would cost a program that opens thousands of
         them the square of that; so twice as many may be kept as were open the last time.
         """
-        if len(self._files) < 2 * self._looked_at + _OVERLOOKED_FILES:
+        if len(self.files) < 2 * self._looked_at + _OVERLOOKED_FILES:
             return
         identifiers = h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE)
         numbers = {address_of(identifier)[:2] for identifier in identifiers}
-        for number in [number for number in self._files if number not in numbers]:
+        for number in [number for number in self.files if number not in numbers]:
             self.release(number)
-        self._looked_at = len(self._files)
+        self._looked_at = len(self.files)
 
 
 _bindings = _Bindings()
@@ -156,7 +155,9 @@ def binding_of(dataset: h5py.Dataset) -> Binding:
 
 
 def file_number(file: h5py.File) -> FileNumber | None:
-    """libhdf5's number of an open file; None for one that is closed."""
+    """libhdf5's number of an open file; None where nothing is bound, or it is closed."""
+    if not _bindings.files:
+        return None
     with phil:
         return address_of(file.id)[:2] if file.id.valid else None
 
