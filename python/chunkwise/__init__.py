@@ -16,6 +16,7 @@ from chunkwise.errors import ChunkwiseError
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, Group, open
+    from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
 
 __all__ = [
@@ -30,10 +31,13 @@ __all__ = [
     "cache_stats",
     "hyperslab",
     "open",
+    "patch_h5py",
+    "patch_stats",
     "points",
     "set_threads",
     "thread_count",
     "union",
+    "unpatch_h5py",
     "wrap",
 ]
 
@@ -49,7 +53,10 @@ _LATER = {
     "hyperslab": "chunkwise.selection",
     "open": "chunkwise.file",
     "points": "chunkwise.selection",
+    "patch_h5py": "chunkwise.patching",
+    "patch_stats": "chunkwise.patching",
     "union": "chunkwise.selection",
+    "unpatch_h5py": "chunkwise.patching",
     "wrap": "chunkwise.dataset",
 }
 

@@ -345,9 +345,7 @@ class Dataset:
             if self._native is not None:
                 return self._native
             dtype = self.dtype
-            enum = h5py.check_enum_dtype(dtype) is not None
-            memory_type = h5t.py_create(dtype, logical=enum)
-            native = _native.Dataset(library(), self._id.id, memory_type.id, dtype, self._label())
+            native = bind(self._h5, dtype)
             if native.reason is None:
                 self._fixed = (self.shape, dtype)
             self._native = native
@@ -394,6 +392,34 @@ class Dataset:
         # For its checks: both paths refuse the same selections.
         self._count_chunks(selection.parts)
         return lowlevel.read(self._h5, selection, out)
+
+
+def bind(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> _native.Dataset:
+    """Ask libhdf5 for all that the engine needs, under h5py's lock.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of a file that is open.
+    dtype : numpy.dtype
+        Its dtype, which the arrays get that are read.
+
+    Returns
+    -------
+    _native.Dataset
+        Its `reason` says whether the engine can read it.
+
+    Raises
+    ------
+    chunkwise.errors.CorruptDataError
+        When libhdf5 cannot describe the dataset.
+    chunkwise.errors.LibraryError
+        When libhdf5 is too old.
+    """
+    enum = h5py.check_enum_dtype(dtype) is not None
+    memory_type = h5t.py_create(dtype, logical=enum)
+    label = f"{dataset.file.filename}: dataset {dataset.name}"
+    return _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label)
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:

@@ -1,0 +1,36 @@
+"""What does ``python -m chunkwise`` do?  The command line, or a program with h5py patched.
+
+``python -m chunkwise script.py args`` and ``python -m chunkwise -m module args`` run a
+program; the name of a subcommand, or any other option, is for the command line.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from chunkwise.errors import UsageError
+
+
+def main() -> None:
+    """Tell the two apart by the first argument."""
+    from chunkwise.cli.main import COMMANDS
+    from chunkwise.cli.main import main as command_line
+
+    arguments = sys.argv[1:] or ["--help"]
+    first = arguments[0]
+    if first in COMMANDS or (first.startswith("-") and first != "-m"):
+        sys.argv[1:] = arguments
+        command_line()
+        return
+    from chunkwise.patching import program
+
+    try:
+        run = program.prepared(arguments)
+    except UsageError as wrong:
+        print(f"chunkwise: {wrong}", file=sys.stderr)
+        sys.exit(2)
+    run()
+
+
+if __name__ == "__main__":
+    main()

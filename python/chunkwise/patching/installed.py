@@ -1,0 +1,109 @@
+"""Is h5py patched, and since when by whom?"""
+
+from __future__ import annotations
+
+import warnings
+from types import TracebackType
+from typing import Any
+
+from h5py._objects import phil
+
+from chunkwise.patching import bindings, methods
+
+# Who wants h5py patched: calls of patch_h5py, until unpatch_h5py; and `with` blocks.
+_calls: set[Patch] = set()
+_blocks: set[Patch] = set()
+_installed: list[methods.Replacement] = []
+
+
+class Patch:
+    """What `patch_h5py` returns: in a ``with`` statement, h5py is patched for the block."""
+
+    def __enter__(self) -> Patch:
+        with phil:
+            _calls.discard(self)
+            _blocks.add(self)
+            _install()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with phil:
+            _blocks.discard(self)
+            _remove_unless_wanted()
+
+
+def patch_h5py() -> Patch:
+    """Read through the engine wherever this process reads an `h5py.Dataset`.
+
+    Classes, results and exceptions stay h5py's; what the engine cannot read, h5py reads.
+    Calling it again changes nothing.  Of several ``with`` blocks, in whichever threads, the
+    last to end removes the patch, unless it was also made without one.
+
+    Returns
+    -------
+    Patch
+        For ``with chunkwise.patch_h5py(): ...``.
+    """
+    patch = Patch()
+    with phil:
+        _calls.add(patch)
+        _install()
+    return patch
+
+
+def unpatch_h5py() -> None:
+    """Undo `patch_h5py`, however often it was called; ``with`` blocks that run keep it.
+
+    Lets go of everything that was kept for open files.  Does nothing where h5py is not
+    patched.
+    """
+    with phil:
+        _calls.clear()
+        _remove_unless_wanted()
+
+
+def patch_stats() -> dict[str, Any]:
+    """How many reads of `h5py.Dataset` took which path, since the process began.
+
+    Returns
+    -------
+    dict
+        ``patched``, whether h5py is patched now; ``engine``, the number of calls that the
+        engine served; ``h5py``, a dict of reasons, each with the number of calls left to
+        h5py for it.  ``chunkwise.wrap(dataset).explain()`` says more of one dataset.
+    """
+    return {
+        "patched": bindings.active(),
+        "engine": methods.counts.engine,
+        "h5py": dict(methods.counts.h5py),
+    }
+
+
+def _install() -> None:
+    if not bindings.active():
+        _installed[:] = methods.replacements()
+        for owner, name, replacement in _installed:
+            setattr(owner, name, replacement)
+        bindings.activate()
+
+
+def _remove_unless_wanted() -> None:
+    if _calls or _blocks or not bindings.active():
+        return
+    # What is still called, by threads or by others' patches, goes to h5py from here on.
+    bindings.deactivate()
+    for owner, name, replacement in _installed:
+        if owner.__dict__.get(name) is replacement:
+            setattr(owner, name, replacement.__wrapped__)
+        else:
+            warnings.warn(
+                f"h5py.{owner.__name__}.{name} was replaced after chunkwise.patch_h5py() and "
+                "is left as it is",
+                RuntimeWarning,
+                stacklevel=3,
+            )

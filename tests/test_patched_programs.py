@@ -1,0 +1,156 @@
+"""Does ``python -m chunkwise`` run programs as Python does, but patched?"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+PROGRAM = """
+import pickle, sys, h5py, beside
+print(__name__, __file__, sys.argv, sys.path[0], __spec__ and __spec__.name, beside.there)
+def double(x):
+    return 2 * x
+
+def fail():
+    raise KeyError("no ü")
+
+if __name__ == "__main__":
+    assert sys.modules["__main__"].__dict__ is globals()
+    match sys.argv[1:]:
+        case ["read", path]:
+            with h5py.File(path) as f:
+                print(f["d"][5:7, 3].tolist())
+        case ["exit", code]:
+            sys.exit(int(code))
+        case ["say", text]:
+            sys.exit(text)
+        case ["fail"]:
+            fail()
+        case ["interrupt"]:
+            raise KeyboardInterrupt
+        case ["pickle"]:
+            assert pickle.loads(pickle.dumps(double)) is double
+        case ["pool"]:
+            import multiprocessing
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(pool.map(double, [1, 2]))
+        case ["exiting"]:
+            import atexit
+            atexit.register(lambda: print(double(21)))
+"""
+WAYS = {"script": ["program.py"], "absolute": ["{folder}/program.py"], "module": ["-m", "program"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    (folder / "beside.py").write_text("there = True")
+    (folder / "broken.py").write_text("a = 1\nb = = 2\n")
+    (folder / "stats.py").write_text(
+        "import atexit, chunkwise\n"
+        "atexit.register(lambda: print(chunkwise.patch_stats()))\n"
+        "import sys, h5py\n"
+        "print(h5py.File(sys.argv[1])['d'][5:7, 3].tolist())\n"
+    )
+    with h5py.File(folder / "data.h5", "w") as f:
+        f["d"] = np.arange(10000.0).reshape(100, 100)
+    return folder
+
+
+def run(folder: Path, *arguments: str, patched: bool) -> tuple[str, str, int]:
+    done = subprocess.run(
+        [sys.executable, *(["-m", "chunkwise"] if patched else []), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+    )
+    # Python tells its own frames of a module that it runs.
+    frames = re.sub(r'  File "<frozen runpy>", line \d+, in \w+\n', "", done.stderr)
+    return done.stdout, frames, done.returncode
+
+
+CASES = [
+    ["read", "data.h5"],
+    ["exit", "7"],
+    ["say", "good bye"],
+    ["fail"],
+    ["interrupt"],
+    ["pickle"],
+    ["exiting"],
+    ["-m", "-h", "--help"],
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_programs_run_as_python_runs_them(folder: Path, way: str) -> None:
+    how = [part.format(folder=folder) for part in WAYS[way]]
+    for case in CASES if way == "script" else CASES[2:4]:
+        plain = run(folder, *how, *case, patched=False)
+        assert run(folder, *how, *case, patched=True) == plain, case
+        assert plain[2] == {"exit": 7, "say": 1, "fail": 1, "interrupt": -signal.SIGINT}.get(
+            case[0], 0
+        )
+
+
+def test_the_engine_reads(folder: Path) -> None:
+    out, err, code = run(folder, "stats.py", "data.h5", patched=True)
+    assert (err, code) == ("", 0)
+    assert "[503.0, 603.0]" in out
+    assert out.endswith("{'patched': True, 'engine': 1, 'h5py': {}}\n")
+
+
+def test_programs_that_start_processes(folder: Path) -> None:
+    plain = run(folder, "program.py", "pool", patched=False)
+    assert "[2, 4]" in plain[0]
+    assert run(folder, "program.py", "pool", patched=True) == plain
+
+
+def test_a_syntax_error_is_shown_as_python_shows_it(folder: Path) -> None:
+    plain = run(folder, "broken.py", patched=False)
+    assert "SyntaxError" in plain[1]
+    out, err, code = run(folder, "broken.py", patched=True)
+    # Python itself says "broken.py" as it was given, and a module's file in full.
+    assert (out, err.replace(f"{folder}/", ""), code) == (
+        plain[0],
+        plain[1].replace(f"{folder}/", ""),
+        1,
+    )
+
+
+def test_what_is_no_program_is_one_line(folder: Path) -> None:
+    for arguments, message in (
+        (["absent.py"], "cannot run absent.py: No such file"),
+        (["inspekt", "data.h5"], "cannot run inspekt: No such file"),
+        ([str(folder)], "Is a directory"),
+        (["-m"], "-m needs the name of a module"),
+    ):
+        out, err, code = run(folder, *arguments, patched=True)
+        assert (out, code) == ("", 2)
+        assert err.startswith("chunkwise: ")
+        assert err.count("\n") == 1
+        assert message in err
+    out, err, code = run(folder, "-m", "absent_module", patched=True)
+    assert code == 1
+    assert "No module named absent_module" in err
+
+
+def test_subcommands_are_the_command_line(folder: Path) -> None:
+    out, err, code = run(folder, "inspect", "data.h5", patched=True)
+    assert (err, code) == ("", 0)
+    assert out.startswith("data.h5: ")
+    for arguments in (["--help"], []):
+        out, err, code = run(folder, *arguments, patched=True)
+        assert (err, code) == ("", 0)
+        assert out.startswith("Usage: chunkwise ")
