@@ -54,9 +54,13 @@ fn any_dataset(input: &mut Unstructured<'_>) -> Result<()> {
     let Ok(dataset) = Dataset::new(info, Arc::new(MemoryStorage(storage))) else { return Ok(()) };
     let mut whole = None;
     for slab in &slabs {
-        // A second time, chunks come from the cache.
+        // A second time, chunks come from the cache.  Which of several damaged ones is named
+        // depends on who comes first.
         let (first, again) = (read(&dataset, slab), read(&dataset, slab));
-        assert_eq!(first, again, "read twice, it is not the same");
+        let bytes = |outcome: &Option<std::result::Result<Vec<u8>, _>>| {
+            outcome.as_ref().and_then(|outcome| outcome.as_ref().ok().cloned())
+        };
+        assert_eq!(bytes(&first), bytes(&again), "read twice, it is not the same");
         match (first, &whole) {
             (Some(Err(error)), None) => {
                 assert!(!error.to_string().contains('\n'), "{error}");
@@ -123,6 +127,9 @@ fn read(
 
 /// What a hyperslab selects of a whole array.
 fn cut(whole: &[u8], shape: &[u64], slab: &Hyperslab, size: usize) -> Vec<u8> {
+    if slab.is_empty() {
+        return Vec::new();
+    }
     let mut places = vec![0u64];
     for (axis, &len) in slab.axes().iter().zip(shape) {
         let indexes = (0..axis.len()).map(|place| axis.index_of(place));
