@@ -282,7 +282,9 @@ impl SlabTask<'_> {
         let s = outer - 1;
         let part = self.parts[s];
         let regular = axes[s].is_contiguous() || axes[s].block() == 1;
-        let src_step = if axes[s].is_contiguous() { 1 } else { axes[s].stride() } * src_unit;
+        // A stride longer than the chunk takes one element of it, and may be of any length.
+        let stride = if axes[s].is_contiguous() { 1 } else { axes[s].stride().min(chunk[s]) };
+        let src_step = stride * src_unit;
         let mut at: Dims = self.parts[..s].iter().map(|p| p.position).collect();
         loop {
             let (mut src, mut dst) = (src0, dst0);
