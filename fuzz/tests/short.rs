@@ -1,6 +1,6 @@
 //! The short run: the corpus, and what random changes make of it, the same each time.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
