@@ -20,7 +20,6 @@ from typing import Any
 import h5py
 import hdf5plugin
 import numpy as np
-
 from tests.test_filters_native import CASES, SZIPS, Case, create, of_plugin, values
 
 CORPUS = Path(__file__).parent / "corpus"

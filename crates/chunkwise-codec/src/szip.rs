@@ -41,8 +41,10 @@ impl Szip {
             1..=24 => (bits, 1),
             _ => return None,
         };
+        // Without blocks or lines there are no samples: every chunk is damaged, which libhdf5
+        // finds out by dividing by zero.
         let fits = (2..=64).contains(&block) && block % 2 == 0 && (1..=1 << 16).contains(&line);
-        fits.then_some(Self {
+        (fits || block == 0 || line == 0).then_some(Self {
             bits,
             planes,
             big_endian: mask & MOST_SIGNIFICANT_FIRST != 0,
@@ -61,6 +63,9 @@ impl Szip {
     ) -> Result<(), DecodeError> {
         let damaged = output.damaged();
         let Some((len, coded)) = stored.split_first_chunk() else { return Err(damaged) };
+        if self.block == 0 || self.line == 0 {
+            return Err(damaged);
+        }
         let len = u32::from_le_bytes(*len) as usize;
         let out = output.room(len)?;
         let sound = if self.planes == 1 {
