@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 import zlib
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -34,12 +35,12 @@ def by_chunkwise(path: str) -> Any:
         d = f["d"]
         assert isinstance(d, chunkwise.Dataset)
         d.explain()
-        return d[PARTS.get(os.path.basename(path), ...)]
+        return d[PARTS.get(Path(path).name, ...)]
 
 
 def by_h5py(path: str) -> Any:
     with h5py.File(path) as f:
-        return f["d"][PARTS.get(os.path.basename(path), ...)]
+        return f["d"][PARTS.get(Path(path).name, ...)]
 
 
 def outcome(read: Any, path: str) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def in_child(read: Any, path: str) -> dict[str, Any]:
 def main() -> None:
     # What a first read has to find out about libhdf5, children need not find out again.
     with tempfile.TemporaryDirectory() as folder:
-        sound = os.path.join(folder, "sound.h5")
+        sound = str(Path(folder, "sound.h5"))
         with h5py.File(sound, "w") as f:
             f["d"] = 1
         by_chunkwise(sound)

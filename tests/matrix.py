@@ -14,7 +14,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5r, h5s, h5t, h5z
+from h5py import h5d, h5p, h5s, h5t, h5z
 
 from tests.test_filters_native import CASES, SZIPS, Case
 
@@ -95,6 +95,8 @@ TYPED_FILTERS: dict[str, list[Case]] = {
     **{name: [CASES[name]] for name in ("blosc blosclz 1", "blosc lz4 2", "blosc zstd 0")},
 }
 CHECKSUMS = ["none", "none", "first", "last"]
+# As many dimensions as HDF5 has.
+DEEPEST = (1,) * 28 + (2, 1, 3, 2)
 
 
 @dataclass(frozen=True)
@@ -136,22 +138,29 @@ def combinations(count: int, seed: int) -> Iterator[Combination]:
         if odd == 0:
             shape = None
         elif odd == 1:
-            shape = (1,) * 28 + (2, 1, 3, 2)
+            shape = DEEPEST
         elif odd == 2 and rank:
             shape = (*shape[:-1], 0) if shape else shape
+        deep = shape == DEEPEST
         layout = one(LAYOUTS) if shape else one(["contiguous", "compact"])
         if shape is None:
             layout = "contiguous"
         chunk = tuple(int(rng.integers(1, max(n, 1) + 1)) for n in shape or ())
         if int(rng.integers(0, 6)) == 0:
             chunk = tuple(max(n, 1) for n in shape or ())
-        maxshape = one(MAXSHAPES)
+        if deep:
+            layout = one(["contiguous", "chunked"])
+        maxshape = "first unlimited" if deep else one(MAXSHAPES)
         if maxshape in ("all unlimited", "larger") and int(rng.integers(0, 4)) == 0:
             chunk = tuple(n + 3 for n in shape or ())
-        kind = one(TYPES)
+        # Some others, libhdf5 2.0 divides by zero for in so many dimensions.
+        kind = one(PLAIN if deep else TYPES)
+        if shape == () and kind == "variable-length":
+            # h5py 3 crashes when it writes one.
+            kind = "variable-length string"
         filters = []
         if layout == "chunked" and kind not in POINTING:
-            typed = one(TYPED_FILTERS)
+            typed = one(suiting(kind, math.prod(chunk)))
             filters = [*TYPED_FILTERS[typed], *BYTES_FILTERS[one(BYTES_FILTERS)]]
             checksum = one(CHECKSUMS)
             if checksum != "none":
@@ -174,6 +183,21 @@ def combinations(count: int, seed: int) -> Iterator[Combination]:
             number,
         )
         yield combination
+
+
+def suiting(kind: str, elements: int) -> list[str]:
+    """The filters over elements that are meant for this type, and so many in a chunk.
+
+    libhdf5 itself ends the process where szip is asked for and cannot be applied.
+    """
+    number = kind in PLAIN or kind in FLOATS[2:]
+    return [
+        name
+        for name in TYPED_FILTERS
+        if not (name == "szip" and (not number or elements < 8))
+        and not (name == "scaleoffset" and kind not in PLAIN)
+        and not (name == "nbit" and kind in CONVERTED)
+    ]
 
 
 # --- writing ---------------------------------------------------------------------------
@@ -344,7 +368,4 @@ def reasons(c: Combination, d: h5py.Dataset) -> list[str]:
 def _anything_written(d: h5py.Dataset) -> bool:
     if d.chunks:
         return bool(d.id.get_num_chunks())
-    return d.id.get_offset() is not None
-
-
-__all__ = ["Combination", "combinations", "h5r", "reasons", "write"]
+    return bool(d.id.get_space_status() != h5d.SPACE_STATUS_NOT_ALLOCATED)
