@@ -40,6 +40,7 @@ def lookup3(content: bytes) -> int:
 def extent(content: bytes, start: int) -> int:
     """Where the checksum of the structure at `start` lies: the first that is right."""
     for end in range(start + 8, len(content) - 3):
-        if struct.unpack_from("<I", content, end)[0] == lookup3(content[start:end]):
+        (found,) = struct.unpack_from("<I", content, end)
+        if found == lookup3(content[start:end]):
             return end
     raise ValueError(f"no structure with a checksum begins at {start}")

@@ -365,7 +365,8 @@ class Dataset:
     def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
         # For its checks: both paths refuse the same selections.
         self._count_chunks(selection.parts)
-        return self._through_h5py(lambda: lowlevel.read(self._h5, selection, out))
+        read = self._through_h5py(lambda: lowlevel.read(self._h5, selection, out))
+        return cast("Array", read)
 
     def _through_h5py(self, read: Callable[[], Any]) -> Any:
         """Read; what libhdf5 cannot is said by name."""
