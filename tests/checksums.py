@@ -27,14 +27,14 @@ def lookup3(content: bytes) -> int:
             a, b, c = b, c, a
     rest = content[12 * whole :]
     if not rest:
-        return c
+        return int(c)
     x, y, z = struct.unpack("<III", rest.ljust(12, b"\0"))
     a, b, c = (a + x) & _MASK, (b + y) & _MASK, (c + z) & _MASK
     for count in (14, 11, 25, 16, 4, 14, 24):
         c = ((c ^ b) - _rotated(b, count)) & _MASK
         a, b, c = b, c, a
     # Seven steps turn the three once too often.
-    return b
+    return int(b)
 
 
 def extent(content: bytes, start: int) -> int:

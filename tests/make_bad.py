@@ -184,6 +184,17 @@ def chunks_of_2_gib(path: Path) -> None:
     patch(path, find(path, struct.pack("<III", *CHUNK, 4)), struct.pack("<I", 2**29 // 10))
 
 
+def chunk_and_size_of_1_gib(path: Path) -> None:
+    """Shape and index agree that a chunk takes so much; the file has nothing of it."""
+    stored = zlib.compress(bytes(1000))
+    with h5py.File(path, "w") as f:
+        how: dict[str, Any] = {"chunks": (2**15, 2**15), "maxshape": (None, None)}
+        d = f.create_dataset("d", (2, 2), "u1", compression=1, **how)
+        d.id.write_direct_chunk((0, 0), stored)
+    at = find(path, struct.pack("<IIQQ", len(stored), 0, 0, 0))
+    patch(path, at, struct.pack("<I", 2**30))
+
+
 def shape_of_2_60(path: Path) -> None:
     """A dataspace of 2^60 elements, over the index of few."""
     write(path, "btree1")
@@ -287,6 +298,7 @@ MAKERS: dict[str, Maker] = {
     "contiguous-address-2-62": partial(contiguous, old="address", new=1 << 62),
     "contiguous-shape-2-40": partial(contiguous, old="shape", new=1 << 40),
     "chunks-of-2-gib": chunks_of_2_gib,
+    "chunk-and-size-of-1-gib": chunk_and_size_of_1_gib,
     "shape-of-2-60": shape_of_2_60,
     "two-to-the-40-chunks": two_to_the_40_chunks,
     "deflate-bomb": bomb,
@@ -298,6 +310,7 @@ MAKERS: dict[str, Maker] = {
     "fletcher32-too-short": partial(stored_is, b"abc", {**NONE, "fletcher32": True}),
     "shuffle-element-of-0-bytes": partial(options_are, {"shuffle": True}, 0, 0),
     "szip-blocks-of-0": partial(options_are, {"compression": "szip"}, 1, 0),
+    "szip-blocks-of-4-gib": partial(options_are, {"compression": "szip"}, 1, 2**32 - 1),
     "szip-200-bits": partial(options_are, {"compression": "szip"}, 2, 200),
     "szip-length-2-gib": partial(
         stored_has, 0, struct.pack("<I", 1 << 31), {"compression": "szip"}
@@ -311,6 +324,7 @@ MAKERS: dict[str, Maker] = {
     "blosc-block-beyond-the-end": partial(
         stored_has, 16, struct.pack("<I", 1 << 30), hdf5plugin.Blosc()
     ),
+    "bitshuffle-element-of-0-bytes": partial(options_are, hdf5plugin.Bitshuffle(), 2, 0),
     "bitshuffle-length-2-60": partial(
         stored_has, 0, struct.pack(">Q", 1 << 60), hdf5plugin.Bitshuffle()
     ),
