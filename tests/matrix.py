@@ -14,7 +14,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t, h5z
+from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 from tests.test_filters_native import CASES, SZIPS, Case
 
@@ -75,7 +75,7 @@ TYPES = [*DTYPES, *POINTING, *CONVERTED]
 
 # --- the other axes --------------------------------------------------------------------
 
-LAYOUTS = ["contiguous", "compact", "chunked", "chunked", "chunked", "chunked", "virtual"]
+LAYOUTS = ["contiguous", "compact", "virtual", "external", *["chunked"] * 5]
 MAXSHAPES = ["fixed", "first unlimited", "last unlimited", "all unlimited", "larger"]
 WRITTEN = ["whole", "whole", "whole", "part", "never", "shrunk", "grown"]
 FILLS = ["default", "default", "value", "undefined", "never"]
@@ -253,7 +253,7 @@ def _type_of(kind: str) -> Any:
     return h5t.py_create(np.dtype({**DTYPES, **POINTING}[kind]), logical=True)
 
 
-def _properties(c: Combination, kind: Any) -> Any:
+def _properties(file: h5py.File, c: Combination, kind: Any) -> Any:
     dcpl = h5p.create(h5p.DATASET_CREATE)
     if c.layout == "compact":
         dcpl.set_layout(h5d.COMPACT)
@@ -270,6 +270,8 @@ def _properties(c: Combination, kind: Any) -> Any:
             )
         if c.early:
             dcpl.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    if c.layout == "external":
+        dcpl.set_external(f"{file.filename}.{c.seed}".encode(), 0, h5f.UNLIMITED)
     if c.track_order:
         dcpl.set_attr_creation_order(h5p.CRT_ORDER_TRACKED)
     if c.kind in POINTING:
@@ -302,7 +304,7 @@ def write(f: h5py.File, name: str, c: Combination) -> h5py.Dataset:
     kind = _type_of(c.kind)
     if c.layout == "virtual":
         return _virtual(f, name, c)
-    dcpl = _properties(c, kind)
+    dcpl = _properties(f, c, kind)
     if c.shape is None:
         space = h5s.create(h5s.NULL)
     elif c.shape == ():
@@ -360,6 +362,8 @@ def reasons(c: Combination, d: h5py.Dataset) -> list[str]:
         found.append("scalar or null")
     if c.layout in ("compact", "virtual"):
         found.append(f"layout is {c.layout}")
+    if c.layout == "external":
+        found.append("external files")
     if c.shape and c.fill == "undefined" and not _anything_written(d):
         found.append("fill value is undefined")
     return found
