@@ -6,6 +6,7 @@
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with
 #   make check     formats, lints, types (part of `make test`)
+#   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check wheel bench benchmarks bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check fuzz wheel bench benchmarks bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -81,6 +82,28 @@ rust-test: dev
 
 python-test: dev wheel
 	$(BIN)/pytest
+
+# Guided by coverage: cargo-fuzz's flags, as stable Rust takes them.  Given a target, so that
+# they are not those of build scripts.
+SANCOV := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Coverflow-checks
+TARGET ?= $(notdir $(wildcard fuzz/corpus/*))
+SECONDS ?= 60
+
+fuzz:
+	@host=$$(rustc -vV | sed -n 's/^host: //p'); mkdir -p target/fuzz/failures; \
+	CARGO_TARGET_DIR=target/fuzz RUSTFLAGS="$(SANCOV)" cargo build --locked --quiet --release \
+	    --package chunkwise-fuzz --features libfuzzer --bin fuzz --target $$host || exit; \
+	for target in $(TARGET); do \
+	    echo "$$target, $(SECONDS) s"; \
+	    found=target/fuzz/corpus/$$target; mkdir -p $$found; \
+	    CHUNKWISE_FUZZ=$$target target/fuzz/$$host/release/fuzz $$found fuzz/corpus/$$target \
+	        -max_total_time=$(SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=1024 \
+	        -print_final_stats=1 -verbosity=0 -artifact_prefix=target/fuzz/failures/$$target- \
+	        || exit; \
+	done
 
 wheel: dist/.built
 

@@ -7,7 +7,7 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
@@ -17,7 +17,13 @@ from h5py import AttributeManager, h5t
 
 from chunkwise import _native, indexing, lowlevel
 from chunkwise._lib import library
-from chunkwise.errors import SelectionError, UndecodedChunkError, UsageError
+from chunkwise.errors import (
+    LibraryError,
+    OutOfMemoryError,
+    SelectionError,
+    UndecodedChunkError,
+    UsageError,
+)
 from chunkwise.grammar import Pipeline
 from chunkwise.indexers import (
     OuterIndex,
@@ -141,6 +147,10 @@ class Dataset:
             TypeError).
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
+        chunkwise.errors.LibraryError
+            When libhdf5, which has to read this dataset, cannot (an OSError).
+        chunkwise.errors.OutOfMemoryError
+            When there is no memory for what is selected (a MemoryError).
         """
         try:
             result = self._bound().getitem(index)
@@ -391,7 +401,20 @@ class Dataset:
     def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
         # For its checks: both paths refuse the same selections.
         self._count_chunks(selection.parts)
-        return lowlevel.read(self._h5, selection, out)
+        read = self._through_h5py(lambda: lowlevel.read(self._h5, selection, out))
+        return cast("Array", read)
+
+    def _through_h5py(self, read: Callable[[], Any]) -> Any:
+        """Read; what libhdf5 cannot is said by name."""
+        try:
+            return read()
+        except OSError as error:
+            raise LibraryError(
+                f"{self._label()}: libhdf5 cannot read it: {error}; the file is damaged, or a "
+                "filter's plugin is missing"
+            ) from error
+        except MemoryError as error:
+            raise OutOfMemoryError(f"{self._label()}: {error}; select less") from error
 
 
 def bind(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> _native.Dataset:

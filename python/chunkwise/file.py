@@ -12,7 +12,8 @@ import h5py
 from h5py import AttributeManager
 
 from chunkwise.dataset import Dataset
-from chunkwise.errors import NotADatasetError, UsageError
+from chunkwise.errors import CorruptDataError, NotADatasetError, UsageError
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.objects import address_of, decode_name
 from chunkwise.opening import find_dataset, open_h5
 
@@ -29,7 +30,13 @@ class Group(Mapping[str, "Group | Dataset"]):
         # An external link leads to a group of another file, where the same names lead
         # elsewhere.
         # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
-        self._file_number: tuple[int, ...] = address_of(group.id)[:2]
+        try:
+            self._file_number: tuple[int, ...] = address_of(group.id)[:2]
+        except HDF5_ERRORS as error:
+            raise CorruptDataError(
+                f"{group.file.filename}: group {group.name}: its header cannot be read: {error}; "
+                "the file is damaged, or cut off: fetch or copy it again, whole"
+            ) from error
 
     @property
     def h5py(self) -> h5py.Group:
@@ -146,5 +153,12 @@ def open(path: str | os.PathLike[str]) -> File:
     ------
     chunkwise.errors.FileFormatError
         When it cannot be opened; says what it is instead, and what to do (an OSError).
+    chunkwise.errors.CorruptDataError
+        When it can, but is damaged where its objects begin (an OSError).
     """
-    return File(open_h5(path))
+    file = open_h5(path)
+    try:
+        return File(file)
+    except CorruptDataError:
+        file.close()
+        raise

@@ -6,7 +6,7 @@ is translated to what libhdf5 takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,9 @@ def read_index(dataset: Dataset, index: Any) -> Any:
         return read_index_through_h5py(dataset, index)
     # The engine reads, and so there is a shape.
     request = indexing.orthogonal(dataset.shape or (), index, dataset._label())
-    return dataset.h5py[index] if request is None else _read_request(dataset, request)
+    if request is not None:
+        return _read_request(dataset, request)
+    return dataset._through_h5py(lambda: dataset.h5py[index])
 
 
 def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
@@ -99,11 +101,11 @@ def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
         # First, as h5py leaves it to libhdf5 to find some indices out of range.
         request = indexing.orthogonal(dataset.shape, index, dataset._label())
     try:
-        return dataset.h5py[index]
+        return dataset._through_h5py(lambda: dataset.h5py[index])
     except (IndexError, TypeError, ValueError):
         if request is None:
             raise
-    return _scalar_or_array(lowlevel.read_request(dataset.h5py, request))
+    return _scalar_or_array(_read_translated(dataset, request))
 
 
 def read_points(dataset: Dataset, points: Points, out: npt.NDArray[Any] | None) -> Any:
@@ -119,11 +121,16 @@ def _read_request(dataset: Dataset, request: Request, out: npt.NDArray[Any] | No
             return _scalar_or_array(native.read(request.product, out, request.shape))
         except UndecodedChunkError as error:
             dataset._warn(error, stacklevel=5)
-    got = lowlevel.read_request(dataset.h5py, request)
+    got = _read_translated(dataset, request)
     if out is not None:
         np.copyto(out, got)
         return out
     return _scalar_or_array(got)
+
+
+def _read_translated(dataset: Dataset, request: Request) -> npt.NDArray[Any]:
+    read = dataset._through_h5py(lambda: lowlevel.read_request(dataset.h5py, request))
+    return cast("npt.NDArray[Any]", read)
 
 
 def _scalar_or_array(array: npt.NDArray[Any]) -> Any:

@@ -50,7 +50,7 @@ impl Bitshuffle {
             Some(3) => Inner::Zstd,
             Some(_) => return None,
         };
-        (element_size > 0 && block.is_multiple_of(GROUP)).then_some(Self {
+        block.is_multiple_of(GROUP).then_some(Self {
             element_size: element_size as usize,
             block,
             inner,
@@ -72,6 +72,10 @@ impl Bitshuffle {
         output: &mut Output<'_>,
     ) -> Result<(), DecodeError> {
         let damaged = output.damaged();
+        // No filter has written that, and the one that libhdf5 would call divides by it.
+        if self.element_size == 0 {
+            return Err(damaged);
+        }
         let mut stored = Reader::new(stored);
         let (len, block) = match self.inner {
             Inner::None => (stored.len(), self.block),

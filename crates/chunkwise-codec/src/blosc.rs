@@ -105,12 +105,15 @@ pub(crate) fn decode(
     };
     let out = output.room(len)?;
     let mut starts = Reader::new(rest);
+    // Streams do not overlap.  If they might, a few bytes could name one costly stream a
+    // million times.
+    let mut left = stored.len();
     for block in out.chunks_mut(block_len.max(1)) {
         let start = starts.u32_le().ok_or_else(|| damaged.clone())?;
         let stored = stored.get(start as usize..).ok_or_else(|| damaged.clone())?;
         let split = blocks.split && block.len() == block_len;
         let streams = if split { element_size } else { 1 };
-        if !blocks.decode(Reader::new(stored), streams, state, block)? {
+        if !blocks.decode(Reader::new(stored), streams, &mut left, state, block)? {
             return Err(damaged);
         }
     }
@@ -118,21 +121,22 @@ pub(crate) fn decode(
 }
 
 impl Blocks {
-    /// Decode one block; whether that went well.
+    /// Decode one block, of `left` stored bytes at most; whether that went well.
     fn decode(
         &self,
         stored: Reader<'_>,
         streams: usize,
+        left: &mut usize,
         state: &mut State,
         out: &mut [u8],
     ) -> Result<bool, DecodeError> {
         if !self.shuffled && !self.bits_shuffled {
-            return self.decompress(stored, streams, state, out);
+            return self.decompress(stored, streams, left, state, out);
         }
         let nbytes = out.len();
         let mut packed = std::mem::take(&mut state.packed);
         let sized = resize(&mut packed, nbytes).map_err(|_| DecodeError::Memory { nbytes });
-        let sound = sized.and_then(|()| self.decompress(stored, streams, state, &mut packed));
+        let sound = sized.and_then(|()| self.decompress(stored, streams, left, state, &mut packed));
         if let Ok(true) = sound {
             if self.shuffled {
                 shuffle::unshuffle(self.element_size, &packed, out);
@@ -151,6 +155,7 @@ impl Blocks {
         &self,
         mut stored: Reader<'_>,
         streams: usize,
+        left: &mut usize,
         state: &mut State,
         out: &mut [u8],
     ) -> Result<bool, DecodeError> {
@@ -162,6 +167,8 @@ impl Blocks {
             let Some(bytes) = stored.u32_le().and_then(|len| stored.take(len as usize)) else {
                 return Ok(false);
             };
+            let Some(rest) = left.checked_sub(bytes.len()) else { return Ok(false) };
+            *left = rest;
             let sound = if bytes.len() == out.len() {
                 out.copy_from_slice(bytes);
                 true
@@ -173,5 +180,39 @@ impl Blocks {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{DecodeError, Filter, Pipeline, Scratch};
+
+    /// Four blocks of four bytes, each stored as it is, at these places.
+    fn chunk(starts: [u32; 4]) -> Vec<u8> {
+        let mut chunk = vec![2, 1, 1 << 5, 1];
+        let numbers = [16, 4, 0].into_iter().chain(starts);
+        chunk.extend(numbers.flat_map(u32::to_le_bytes));
+        for block in 0..4 {
+            chunk.extend([4, 0, 0, 0]);
+            chunk.extend([block; 4]);
+        }
+        chunk
+    }
+
+    #[test]
+    fn blocks_that_share_a_stream_again_and_again_are_refused() {
+        let pipeline = Pipeline::new(vec![Filter::Blosc]);
+        let decode = |stored: &[u8], len: usize| {
+            let mut out = vec![0; len];
+            pipeline.decode(stored, 0, &mut Scratch::default(), &mut out).map(|()| out)
+        };
+        let sound = decode(&chunk([32, 40, 48, 56]), 16);
+        assert_eq!(sound.as_deref(), Ok(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3][..]));
+        // A thousand blocks of eight bytes, all of them the same ones.
+        let mut shared = vec![2, 1, 1 << 5, 1];
+        shared.extend([8000u32, 8, 0].into_iter().flat_map(u32::to_le_bytes));
+        shared.extend([16 + 4000u32; 1000].into_iter().flat_map(u32::to_le_bytes));
+        shared.extend([8, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
+        assert_eq!(decode(&shared, 8000), Err(DecodeError::Damaged { filter: "blosc" }));
     }
 }

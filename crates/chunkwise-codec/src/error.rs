@@ -19,6 +19,17 @@ pub enum DecodeError {
         /// Bytes after which decoding stopped.
         most: usize,
     },
+    /// The output is larger than any chunk it could be, and may be so large that nobody
+    /// should decode it.
+    #[error("the {filter} stream holds more than {most} bytes, perhaps {possible}")]
+    Endless {
+        /// The filter's name.
+        filter: &'static str,
+        /// Bytes after which decoding stopped.
+        most: usize,
+        /// Bytes that all filters may make of it.
+        possible: usize,
+    },
     /// Something that the dataset's options do not tell, and that only libhdf5's filter
     /// can decode.
     #[error("the {filter} stream uses {what}, which is not decoded natively")]

@@ -32,6 +32,10 @@ pub struct Pipeline {
 /// given up; what lies beyond a chunk's bytes is thrown away, as libhdf5 does.
 const MOST_OVERSIZE: usize = 2;
 
+/// A chunk of which more comes out than that may still be decoded by libhdf5, which sets
+/// itself no limit, where it can become no more than this.
+const MOST_LEFT_NBYTES: usize = 256 << 20;
+
 impl Pipeline {
     /// `filters` in pipeline order, the first applied first when writing.
     pub fn new(filters: Vec<Filter>) -> Self {
@@ -59,9 +63,17 @@ impl Pipeline {
         filter_mask: u32,
         raw_len: usize,
     ) -> Result<(), DecodeError> {
-        let applied = (0..self.filters.len()).filter(|&i| !masked(filter_mask, i));
-        let most = applied.fold(stored_len, |most, i| self.filters[i].most_decoded(most));
-        if most < raw_len { Err(DecodeError::CannotHold { stored_len, raw_len }) } else { Ok(()) }
+        if self.most_decoded(self.filters.len(), stored_len, filter_mask) < raw_len {
+            Err(DecodeError::CannotHold { stored_len, raw_len })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The most bytes that the first `filters` filters can make of `stored_len`.
+    fn most_decoded(&self, filters: usize, stored_len: usize, filter_mask: u32) -> usize {
+        let applied = (0..filters).rev().filter(|&i| !masked(filter_mask, i));
+        applied.fold(stored_len, |most, i| self.filters[i].most_decoded(most))
     }
 
     /// Decode `stored` into `out`, which is of exactly a chunk's length.
@@ -96,6 +108,7 @@ impl Pipeline {
         mut done: impl FnMut(FilterKind),
     ) -> Result<(), DecodeError> {
         let Scratch { buffers: [first, second], state } = scratch;
+        let raw_len = out.len();
         // What the next stage reads: the stored bytes at first (None), then that many
         // bytes of `from`.
         let mut current: Option<usize> = None;
@@ -124,12 +137,15 @@ impl Pipeline {
                 resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
                 to.copy_from_slice(&stored[..len]);
             } else {
-                let expected = self.len_before(i, filter_mask, out.len());
-                let most = out.len().saturating_mul(MOST_OVERSIZE).saturating_add(4096);
+                let expected = self.len_before(i, filter_mask, raw_len);
+                let most = raw_len.saturating_mul(MOST_OVERSIZE).saturating_add(4096);
                 let most = most.max(source.len());
                 let chunk = (left == 0).then_some(&mut *out);
                 let mut output = Output::new(filter.kind().name(), chunk, to, expected, most);
-                filter.decode(source, state, &mut output)?;
+                let source_len = source.len();
+                filter
+                    .decode(source, state, &mut output)
+                    .map_err(|error| self.judged(error, i, source_len, filter_mask, raw_len))?;
                 done(filter.kind());
                 if output.in_chunk() {
                     return Ok(());
@@ -142,6 +158,24 @@ impl Pipeline {
             None => finish(stored, out),
             Some(len) => finish(&from[..len], out),
         }
+    }
+
+    /// Of more bytes than a chunk may hold, `error` of filter `i`: whether that may be a
+    /// stream without end.
+    fn judged(
+        &self,
+        error: DecodeError,
+        i: usize,
+        source_len: usize,
+        filter_mask: u32,
+        raw_len: usize,
+    ) -> DecodeError {
+        let DecodeError::TooLong { filter, most } = error else { return error };
+        let possible = self.most_decoded(i + 1, source_len, filter_mask);
+        if possible <= MOST_LEFT_NBYTES.max(raw_len.saturating_mul(64)) {
+            return error;
+        }
+        DecodeError::Endless { filter, most, possible }
     }
 
     /// Bytes that came into filter `i` when a chunk of `raw_len` bytes was written, as

@@ -25,7 +25,7 @@ pub struct Szip {
     preprocessed: bool,
     /// Samples in a block.
     block: usize,
-    /// Samples in a line.
+    /// Samples in a line; 0 where the options are such that no chunk can be sound.
     line: usize,
 }
 
@@ -36,19 +36,20 @@ impl Szip {
         const MOST_SIGNIFICANT_FIRST: u32 = 16;
         const PREPROCESSED: u32 = 32;
         let &[mask, block, bits, line] = cd_values else { return None };
-        let (bits, planes) = match bits {
-            32 | 64 => (8, bits as usize / 8),
-            1..=24 => (bits, 1),
-            _ => return None,
-        };
-        let fits = (2..=64).contains(&block) && block % 2 == 0 && (1..=1 << 16).contains(&line);
-        fits.then_some(Self {
+        // Others are never written, and not to be left to libhdf5: it divides by zero, or
+        // writes beyond its buffers.
+        let possible = (2..=64).contains(&block)
+            && block % 2 == 0
+            && (1..=1 << 16).contains(&line)
+            && matches!(bits, 1..=24 | 32 | 64);
+        let (bits, planes) = if bits > 24 { (8, bits as usize / 8) } else { (bits, 1) };
+        Some(Self {
             bits,
             planes,
             big_endian: mask & MOST_SIGNIFICANT_FIRST != 0,
             preprocessed: mask & PREPROCESSED != 0,
             block: block as usize,
-            line: line as usize,
+            line: if possible { line as usize } else { 0 },
         })
     }
 
@@ -61,6 +62,9 @@ impl Szip {
     ) -> Result<(), DecodeError> {
         let damaged = output.damaged();
         let Some((len, coded)) = stored.split_first_chunk() else { return Err(damaged) };
+        if self.line == 0 {
+            return Err(damaged);
+        }
         let len = u32::from_le_bytes(*len) as usize;
         let out = output.room(len)?;
         let sound = if self.planes == 1 {

@@ -216,3 +216,15 @@ fn a_bomb_is_given_up() {
         .unwrap_err();
     assert!(matches!(error, DecodeError::TooLong { .. }));
 }
+
+/// What libhdf5 would decode to gigabytes is not left to it.
+#[test]
+fn a_bomb_within_a_bomb_is_refused() {
+    let filters = [Filter::Deflate, Filter::Deflate];
+    let stored = encode(&filters, 0, &vec![0; 100_000_000]);
+    assert!(stored.len() < 2000);
+    let error = Pipeline::new(filters.to_vec())
+        .decode(&stored, 0, &mut Scratch::default(), &mut [0; 100])
+        .unwrap_err();
+    assert!(matches!(error, DecodeError::Endless { .. }));
+}

@@ -198,7 +198,14 @@ impl Dataset {
                     }
                 }
             }
-            _ => {
+            // Slabs are no chunks, and a damaged header may tell of any number of them.
+            Layout::Contiguous { address } => {
+                if address.is_some() {
+                    figures.stored_nbytes = figures.selected_nbytes;
+                    figures.decoded_nbytes = figures.selected_nbytes;
+                }
+            }
+            Layout::Chunked { .. } => {
                 for task in plan.tasks() {
                     let placement = self.placement(task.linear_index(), &task.chunk_index());
                     add(placement, task.selected_elements());

@@ -12,6 +12,9 @@ use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};
 use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
 
+/// More stored bytes than this are looked for in the file before there is room for them.
+const CHECKED_NBYTES: u64 = 1 << 20;
+
 /// What a thread reuses from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct Buffers {
@@ -95,9 +98,9 @@ impl Dataset {
     /// How many bytes the chunk takes in the file, unless they could not hold a chunk at all.
     pub(crate) fn stored_len(&self, chunk: &StoredChunk) -> Result<usize, ReadError> {
         let ChunkRecord { address, stored_nbytes: len, filter_mask } = chunk.record;
-        // Filters add little to a chunk that does not shrink.  A claim far beyond that
-        // is checked against the file before memory is spent on it.
-        if len > self.chunk_nbytes.saturating_add(1 << 20) {
+        // A claim is checked against the file before much memory is spent on it: a damaged
+        // index may claim gigabytes, and so may the chunk's shape.
+        if len > CHECKED_NBYTES {
             let end = self.storage.end();
             if address.checked_add(len).is_none_or(|last| last > end) {
                 return Err(ReadError::TruncatedChunk { place: self.place(chunk), end });

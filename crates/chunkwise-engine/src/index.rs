@@ -26,6 +26,9 @@ pub enum IndexError {
     /// Two chunks claim the same place in the grid.
     #[error("the chunk index holds chunk number {0} twice")]
     Duplicate(u64),
+    /// A chunk outside the grid.
+    #[error("the chunk index holds chunk number {0}, of a grid that has fewer")]
+    Outside(u64),
     /// More chunks than memory can index.
     #[error("there is no memory for the chunk index")]
     Memory,
@@ -164,7 +167,8 @@ impl ChunkIndexBuilder {
     /// The index of a grid of `grid_len` chunks.
     ///
     /// # Errors
-    /// When two chunks were pushed for one position, or memory ends.
+    /// When two chunks were pushed for one position, one for none of the grid, or memory
+    /// ends.
     pub fn finish(self, grid_len: u64) -> Result<ChunkIndex, IndexError> {
         let mut index = self.index;
         index.written = index.positions.len() as u64;
@@ -185,6 +189,9 @@ impl ChunkIndexBuilder {
         if let Some(pair) = index.positions.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(IndexError::Duplicate(pair[0]));
         }
+        if let Some(&last) = index.positions.last().filter(|&&last| last >= grid_len) {
+            return Err(IndexError::Outside(last));
+        }
         if index.written == 0 || index.written < grid_len.div_ceil(2) {
             return Ok(index);
         }
@@ -197,7 +204,6 @@ impl ChunkIndexBuilder {
             addresses.resize(len, NEVER_WRITTEN);
             sizes.resize(len, 0);
             for (row, &position) in index.positions.iter().enumerate() {
-                // Positions come from the grid, so that they lie below `grid_len`.
                 addresses[position as usize] = index.addresses[row];
                 sizes[position as usize] = index.sizes[row];
             }
@@ -268,5 +274,8 @@ mod tests {
         builder.push(3, record).unwrap();
         builder.push(3, record).unwrap();
         assert_eq!(builder.finish(10).unwrap_err(), IndexError::Duplicate(3));
+        let mut builder = ChunkIndexBuilder::default();
+        builder.push(10, record).unwrap();
+        assert_eq!(builder.finish(10).unwrap_err(), IndexError::Outside(10));
     }
 }

@@ -15,6 +15,10 @@ const MOST_BY_COORD: u64 = 4096;
 /// More chunks than this are left to libhdf5: their index would take a gigabyte.
 const MOST_LISTED: u64 = 50_000_000;
 
+/// libhdf5 goes through an array index element by element, written or not (30 ns each): more
+/// than this would take longer than anybody waits for a first read.
+const MOST_IN_ARRAY: u64 = 50_000_000;
+
 /// `H5D_chunk_index_t`
 const V1_BTREE: c_int = 0;
 const FIXED_ARRAY: c_int = 3;
@@ -75,6 +79,16 @@ impl Numbering {
         index[first] = rest;
         grid.linear_index(&index)
     }
+}
+
+/// Elements that an array index may have: chunks of the largest extent, where it is known.
+fn array_len(grid: &ChunkGrid, max_shape: &[hsize_t]) -> u64 {
+    let dims = grid.shape().iter().zip(max_shape).zip(grid.chunk());
+    let counts = dims.map(|((&size, &most), &chunk)| {
+        let largest = if most == hsize_t::MAX { size } else { most.max(size) };
+        largest.div_ceil(chunk)
+    });
+    counts.fold(1, u64::saturating_mul)
 }
 
 /// What the callback fills.
@@ -177,18 +191,26 @@ pub unsafe fn list_chunks(
     let mut index_type: c_int = -1;
     // SAFETY: the caller's contract.  1.10 does not take H5S_ALL here.
     unsafe {
+        let Some(get_index_type) = api.H5Dget_chunk_index_type else {
+            return Err(Unsuited::Reason("this libhdf5 does not tell its index's type".into()));
+        };
+        // Where nothing was written there may be no index yet.
+        let known = get_index_type(dataset, &raw mut index_type) >= 0;
+        let array = known && [FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type);
+        let elements = array_len(grid, max_shape);
+        if array && elements > MOST_IN_ARRAY {
+            return Err(Unsuited::Reason(format!(
+                "its chunk index is an array of {elements}, which would take too long to go through"
+            )));
+        }
+        (api.H5Eclear2)(DEFAULT);
         let space = api.checked_id("H5Dget_space", (api.H5Dget_space)(dataset))?;
         let status = (api.H5Dget_num_chunks)(dataset, space, &raw mut count);
         let counted = api.checked("H5Dget_num_chunks", status);
         (api.H5Sclose)(space);
         counted?;
-        let Some(get_index_type) = api.H5Dget_chunk_index_type else {
-            return Err(Unsuited::Reason("this libhdf5 does not tell its index's type".into()));
-        };
-        // Where nothing was written there may be no index yet.
-        if count > 0 {
-            let status = get_index_type(dataset, &raw mut index_type);
-            api.checked("H5Dget_chunk_index_type", status)?;
+        if count > 0 && !known {
+            return Err(api.failed("H5Dget_chunk_index_type").into());
         }
     }
     let builder = match ChunkIndexBuilder::with_capacity(count.min(MOST_LISTED)) {
@@ -298,6 +320,16 @@ mod tests {
         let listed: Vec<_> = (0..6).map(|n| Numbering::position(1, n, &grid)).collect();
         assert_eq!(listed, [0, 2, 4, 1, 3, 5].map(Some));
         assert_eq!(Numbering::position(1, 6, &grid), None);
+    }
+
+    #[test]
+    fn an_array_has_an_element_for_each_chunk_of_the_largest_extent() {
+        let grid = ChunkGrid::new(&[3, 4], &[2, 2]).unwrap();
+        assert_eq!(array_len(&grid, &[3, 4]), 4);
+        assert_eq!(array_len(&grid, &[20, 4]), 20);
+        assert_eq!(array_len(&grid, &[u64::MAX, 4]), 4);
+        let vast = ChunkGrid::new(&[1 << 40, 4], &[1, 2]).unwrap();
+        assert_eq!(array_len(&vast, &[u64::MAX, 1 << 62]), u64::MAX);
     }
 
     /// Dividing by the number of chunks along a dimension would panic within a callback.

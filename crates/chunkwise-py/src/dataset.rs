@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
-use crate::errors::{raise, read_error, select_error};
+use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index::{Chosen, Wanted, items_of};
 use crate::library::PyLibrary;
 use crate::walk::{PyWalk, bounds, record_to_dict};
@@ -76,7 +76,8 @@ impl PyDataset {
             resolved => resolved.map_err(|error| select_error(py, &self.label, &error))?,
         };
         let dtype = self.dtype.bind(py);
-        let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())?;
+        let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())
+            .map_err(|error| allocation_error(py, &self.label, error))?;
         self.fill(py, engine, &indexed.slab, &array)?;
         if indexed.is_scalar() {
             return array.get_item(PyTuple::empty(py));
@@ -101,7 +102,8 @@ impl PyDataset {
             None => {
                 let zeroed = engine.leaves_missing_untouched();
                 let shape = shape.map_or_else(|| selection.shape(), Dims::from_vec);
-                new_array(py, self.dtype.bind(py), &shape, zeroed)?
+                new_array(py, self.dtype.bind(py), &shape, zeroed)
+                    .map_err(|error| allocation_error(py, &self.label, error))?
             }
         };
         self.fill(py, engine, selection.selected(), &array)?;

@@ -4,6 +4,7 @@ use chunkwise_codec::DecodeError;
 use chunkwise_engine::ReadError;
 use chunkwise_libhdf5::BindError;
 use chunkwise_select::SelectError;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 /// An exception of `chunkwise.errors` with this message.
@@ -46,6 +47,15 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
     };
     raise(py, class, format!("{label}: {error}; {remedy}"))
+}
+
+/// NumPy's error for an array that cannot be made.
+pub fn allocation_error(py: Python<'_>, label: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyMemoryError>(py) {
+        let message = format!("{label}: {}; select less", error.value(py));
+        return raise(py, "OutOfMemoryError", message);
+    }
+    error
 }
 
 /// A libhdf5 that cannot be used.

@@ -15,6 +15,8 @@ pub(crate) struct SlabPlan<'a> {
     grid: &'a ChunkGrid,
     slab: &'a Hyperslab,
     out_shape: Dims,
+    /// Elements selected.
+    selected: u64,
     chunks: SmallVec<[AxisChunks; 4]>,
     len: u64,
 }
@@ -28,11 +30,13 @@ impl<'a> SlabPlan<'a> {
         if grid.rank() != slab.rank() {
             return Err(SelectError::Rank { selection: slab.rank(), dataset: grid.rank() });
         }
-        slab.len()?;
+        let selected = slab.len()?;
         let chunks: SmallVec<[AxisChunks; 4]> =
             slab.axes().iter().zip(grid.chunk()).map(|(a, &c)| AxisChunks::new(a, c)).collect();
-        let len = chunks.iter().map(AxisChunks::len).product();
-        Ok(Self { grid, slab, out_shape: slab.shape(), chunks, len })
+        // Where nothing is selected along one dimension, the product of the others is nothing
+        // that 64 bits have to hold.
+        let len = if selected == 0 { 0 } else { chunks.iter().map(AxisChunks::len).product() };
+        Ok(Self { grid, slab, out_shape: slab.shape(), selected, chunks, len })
     }
 
     /// Number of chunks touched.
@@ -59,6 +63,9 @@ impl<'a> SlabPlan<'a> {
 
     /// Elements wanted of the chunk at `chunk_index`; 0 when the plan does not touch it.
     pub(crate) fn selected_of(&self, chunk_index: &[u64]) -> u64 {
+        if self.selected == 0 {
+            return 0;
+        }
         let axes = self.slab.axes().iter().zip(self.grid.chunk());
         axes.zip(chunk_index)
             .map(|((axis, &len), &i)| axis.rank_of((i + 1) * len) - axis.rank_of(i * len))
@@ -67,10 +74,9 @@ impl<'a> SlabPlan<'a> {
 
     /// The plan in figures, without walking it.
     pub(crate) fn summary(&self) -> Summary {
-        let selected_elements = self.out_shape.iter().product();
         Summary {
             chunks: self.len,
-            selected_elements,
+            selected_elements: self.selected,
             decoded_elements: self.len.saturating_mul(self.grid.chunk_len()),
         }
     }
@@ -188,7 +194,9 @@ impl SlabTask<'_> {
         let s = outer - 1;
         let part = self.parts[s];
         let regular = axes[s].is_contiguous() || axes[s].block() == 1;
-        let src_step = if axes[s].is_contiguous() { 1 } else { axes[s].stride() } * src_unit;
+        // A stride longer than the chunk takes one element of it, and may be of any length.
+        let stride = if axes[s].is_contiguous() { 1 } else { axes[s].stride().min(chunk[s]) };
+        let src_step = stride * src_unit;
         let mut at: Dims = self.parts[..s].iter().map(|p| p.position).collect();
         loop {
             let (mut src, mut dst) = (src0, dst0);

@@ -1,0 +1,116 @@
+"""Write the decoders' corpus: chunks that libhdf5's filters have encoded.
+
+    python -m fuzz.make_corpus
+
+from the root of the repository.  A name ends in the CRC-32 of what the chunk decodes to;
+`src/decode.rs` says what a file holds.  Files of other names are kept: they were found by
+the long run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+from tests.filtered import CASES, SZIPS, Case, create, of_plugin, values
+
+CORPUS = Path(__file__).parent / "corpus"
+FOLDERS = {
+    1: "deflate",
+    2: "shuffle",
+    3: "fletcher32",
+    4: "szip",
+    5: "nbit",
+    6: "scaleoffset",
+    307: "bzip2",
+    32000: "lzf",
+    32001: "blosc",
+    32004: "lz4",
+    32008: "bitshuffle",
+    32015: "zstd",
+    32026: "blosc2",
+}
+DEFLATE, SHUFFLE, FLETCHER32 = Case(1, (4,)), Case(2), Case(3)
+# Elements in a chunk: no multiple of a byte's bits.
+LENGTH = 187
+
+
+def pipelines() -> Iterator[tuple[str, Any, list[Case]]]:
+    """A name, a type and filters each."""
+    for name, case in {**CASES, **SZIPS}.items():
+        yield name, "<i4", [case]
+    for level in (1, 9):
+        yield f"deflate {level}", "<i4", [Case(1, (level,))]
+    for dtype in ("u1", "<i2", ">f4", "<f8", "V5"):
+        yield f"shuffle {dtype}", dtype, [SHUFFLE]
+    for dtype in ("u1", ">f4", "<f8"):
+        yield f"szip {dtype}", dtype, [Case(4, (32, 8))]
+        yield f"bitshuffle {dtype}", dtype, [of_plugin(hdf5plugin.Bitshuffle(cname="lz4"))]
+        yield f"blosc {dtype}", dtype, [of_plugin(hdf5plugin.Blosc("blosclz", 9, 1))]
+    yield "fletcher32", "<i4", [FLETCHER32]
+    for dtype in ("i1", ">u2", "<i4", "<u8"):
+        yield f"scaleoffset {dtype}", dtype, [Case(6, (2, 0))]
+    for dtype, power in itertools.product((">f4", "<f8"), (0, 2)):
+        yield f"scaleoffset {dtype} {power}", dtype, [Case(6, (0, power))]
+    padded = np.dtype({"names": ["a", "b"], "formats": ["<i2", np.longdouble], "offsets": [0, 16]})
+    array = np.dtype([("c", np.longdouble, (3,)), ("d", "S3")])
+    for number, nbit in enumerate((np.longdouble, padded, array, np.dtype("<i4"))):
+        yield f"nbit {number}", nbit, [Case(5)]
+    for codec in ("blosclz", "lz4", "zlib", "zstd"):
+        for shuffle in (0, 1, 2):
+            options = hdf5plugin.Blosc2(cname=codec, clevel=5, filters=shuffle)
+            yield f"blosc2 {codec} {shuffle}", "<i4", [of_plugin(options)]
+    yield "shuffle deflate", "<i4", [SHUFFLE, DEFLATE]
+    yield "fletcher32 shuffle deflate", "<i4", [FLETCHER32, SHUFFLE, DEFLATE]
+    yield "shuffle deflate fletcher32", "<f8", [SHUFFLE, DEFLATE, FLETCHER32]
+    yield "deflate deflate", "<i4", [DEFLATE, DEFLATE]
+    yield "lz4 zstd fletcher32", "<i4", [CASES["lz4"], CASES["zstd 3"], FLETCHER32]
+    yield "szip bzip2", "<i4", [SZIPS["szip nn 8"], CASES["bzip2 1"]]
+    yield "nbit lzf", np.longdouble, [Case(5), CASES["lzf"]]
+
+
+def encoded(folder: Path, dtype: Any, kind: str, filters: list[Case]) -> tuple[bytes, bytes]:
+    """A file of the corpus, and the chunk's bytes when decoded."""
+    path = folder / "one.h5"
+    path.unlink(missing_ok=True)
+    dtype = np.dtype(dtype)
+    plain = dtype != np.longdouble and dtype.names is None
+    data = values(dtype if plain else "<i4", (LENGTH,), kind)
+    with h5py.File(path, "w") as f:
+        create(f, "x", dtype, (LENGTH,), (LENGTH,), filters)[...] = data.astype(dtype)
+    with h5py.File(path) as f:
+        mask, stored = f["x"].id.read_direct_chunk((0,))
+        raw = f["x"][...].tobytes()
+        dcpl = f["x"].id.get_create_plist()
+        found = [dcpl.get_filter(number) for number in range(dcpl.get_nfilters())]
+    header = struct.pack("<IIB", len(raw), mask, len(found))
+    for number, _, options, _ in found:
+        header += struct.pack(f"<IB{len(options)}I", number, len(options), *options)
+    return header + stored, raw
+
+
+def main() -> None:
+    """Write all files anew."""
+    for old in CORPUS.glob("*/*.crc-*"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, dtype, filters in pipelines():
+            target = FOLDERS[filters[0].number] if len(filters) == 1 else "pipeline"
+            (CORPUS / target).mkdir(parents=True, exist_ok=True)
+            for kind in ("smooth", "few") if len(filters) == 1 else ("smooth",):
+                content, raw = encoded(Path(folder), dtype, kind, filters)
+                file = f"{name} {kind}".replace(" ", "-").replace("<", "le-").replace(">", "be-")
+                path = CORPUS / target / f"{file}.crc-{zlib.crc32(raw):08x}"
+                path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Reads damaged files, each in a child that may crash: a JSON line for each.
+
+    python -m tests.bad_reader FILE...
+
+First through chunkwise, then in another child through h5py; memory and time are limited.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy as np
+
+import chunkwise
+
+MEMORY_NBYTES = 2 << 30
+TIME_S = 30
+# Of a dataset that is too large to be read whole.
+PARTS: dict[str, Any] = {
+    "two-to-the-40-chunks.h5": np.s_[2**39 - 1 : 2**39 + 1],
+}
+
+
+def by_chunkwise(path: str) -> Any:
+    with chunkwise.open(path) as f:
+        d = f["d"]
+        assert isinstance(d, chunkwise.Dataset)
+        d.explain()
+        return d[PARTS.get(Path(path).name, ...)]
+
+
+def by_h5py(path: str) -> Any:
+    with h5py.File(path) as f:
+        return f["d"][PARTS.get(Path(path).name, ...)]
+
+
+def outcome(read: Any, path: str) -> dict[str, Any]:
+    warned: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            got = read(path)
+        found: dict[str, Any] = {
+            "read": f"{got.dtype.str} {got.shape} {zlib.crc32(got.tobytes())}"
+        }
+    except Exception as error:
+        classes = [c.__name__ for c in type(error).__mro__]
+        found = {"error": str(error), "classes": classes}
+    found["warned"] = [str(each.message) for each in warned]
+    found["peak_nbytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found
+
+
+def in_child(read: Any, path: str) -> dict[str, Any]:
+    """What `outcome` says, or the signal that ended it."""
+    receive, send = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(TIME_S)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_NBYTES, MEMORY_NBYTES))
+        os.write(send, json.dumps(outcome(read, path)).encode())
+        os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as stream:
+        said = stream.read()
+    status = os.waitpid(pid, 0)[1]
+    found: dict[str, Any] = json.loads(said) if said else {"died": os.WTERMSIG(status)}
+    return found
+
+
+def main() -> None:
+    # What a first read has to find out about libhdf5, children need not find out again.
+    with tempfile.TemporaryDirectory() as folder:
+        sound = str(Path(folder, "sound.h5"))
+        with h5py.File(sound, "w") as f:
+            f["d"] = 1
+        by_chunkwise(sound)
+    for path in sys.argv[1:]:
+        found = {"file": path, "ours": in_child(by_chunkwise, path)}
+        found["theirs"] = in_child(by_h5py, path)
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
