@@ -10,6 +10,7 @@ mod decode;
 mod memory;
 mod numbers;
 mod plan;
+mod product;
 
 use chunkwise_codec::FilterKind;
 

@@ -7,6 +7,7 @@ use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan, Selected, Strip, Union}
 
 use crate::memory::within;
 use crate::numbers::{dims, slab};
+use crate::product::product;
 
 /// Plans with more elements or chunks than this are asked for figures, not walked.
 const MOST_WALKED: u64 = 1 << 12;
@@ -36,13 +37,16 @@ fn any_plan(input: &mut Unstructured<'_>) -> Result<()> {
     }
     if let Some(slab) = slabs.first() {
         let at = |place| position_in_slab(slab, place);
-        planned(&grid, slab.into(), at);
+        planned(&grid, slab.into(), true, at);
     }
     let few = |slab: &Hyperslab| slab.axes().iter().all(|axis| axis.count() <= MOST_BLOCKS);
     if slabs.iter().all(few)
         && let Ok(union) = Union::new(rank, &slabs)
     {
-        planned(&grid, (&union).into(), |place| union.element(place));
+        planned(&grid, (&union).into(), true, |place| union.element(place));
+    }
+    if let Some(listed) = product(input, &shape)? {
+        planned(&grid, (&listed.product).into(), false, |place| listed.element(place));
     }
     Ok(())
 }
@@ -58,8 +62,14 @@ fn position_in_slab(slab: &Hyperslab, mut place: u64) -> Option<Dims> {
     Some(element)
 }
 
-/// Make the plan, and walk it if it is not too long.
-fn planned(grid: &ChunkGrid, selected: Selected<'_>, element: impl Fn(u64) -> Option<Dims>) {
+/// Make the plan, and walk it if it is not too long.  `once`: no element is wanted twice, and
+/// strips come in the order of the chunk where that is asked for.
+fn planned(
+    grid: &ChunkGrid,
+    selected: Selected<'_>,
+    once: bool,
+    element: impl Fn(u64) -> Option<Dims>,
+) {
     let Ok(plan) = Plan::new(grid, selected) else { return };
     let summary = plan.summary();
     assert_eq!(summary.chunks, plan.len());
@@ -69,7 +79,7 @@ fn planned(grid: &ChunkGrid, selected: Selected<'_>, element: impl Fn(u64) -> Op
             let chunk_index = task.chunk_index();
             assert_eq!(grid.linear_index(&chunk_index), Some(task.linear_index()));
             assert_eq!(plan.selected_of(&chunk_index), task.selected_elements());
-            assert!(task.selected_elements() <= grid.chunk_len());
+            assert!(!once || task.selected_elements() <= grid.chunk_len());
             assert!(task.lands_whole_at().is_none() || task.takes_all());
         }
         return;
@@ -95,7 +105,7 @@ fn planned(grid: &ChunkGrid, selected: Selected<'_>, element: impl Fn(u64) -> Op
         let mut end = 0;
         task.for_each_strip_in_order(|strip| {
             for (src, dst) in pairs(&strip) {
-                assert!(src >= end, "{strip:?} goes back");
+                assert!(!once || src >= end, "{strip:?} goes back");
                 end = src + 1;
                 assert_eq!(taken.get(&dst), Some(&(position, src)));
             }
@@ -116,9 +126,10 @@ fn planned(grid: &ChunkGrid, selected: Selected<'_>, element: impl Fn(u64) -> Op
 
 /// Where each of a strip's elements comes from and goes to.
 fn pairs(strip: &Strip) -> impl Iterator<Item = (u64, u64)> {
-    let Strip { src, dst, len, count, src_step, dst_step } = *strip;
+    let Strip { src, dst, len, count, src_step, dst_step, backwards } = *strip;
     (0..count).flat_map(move |run| {
-        (0..len).map(move |i| (src + run * src_step + i, dst + run * dst_step + i))
+        let place = if backwards { count - 1 - run } else { run };
+        (0..len).map(move |i| (src + run * src_step + i, dst + place * dst_step + i))
     })
 }
 

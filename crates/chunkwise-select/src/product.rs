@@ -157,7 +157,8 @@ impl ProductBuilder {
                 if from_start >= size {
                     return Err(SelectError::OutOfRange { index, dimension: dimension + d, size });
                 }
-                *place = *place * size + from_start;
+                // Wraps only where a later dimension is empty, and an error.
+                *place = place.wrapping_mul(size).wrapping_add(from_start);
             }
         }
         if let ([_], Some((axis, backwards))) = (columns, progression(&places)) {
