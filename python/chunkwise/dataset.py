@@ -38,7 +38,6 @@ class Dataset:
 
     def __init__(self, dataset: h5py.Dataset, handle: ObjectHandle | None = None) -> None:
         self._handle = handle or ObjectHandle(dataset)
-        self._id = dataset.id
         # File and name, for messages.
         self._where: str | None = None
         self._native: _native.Dataset | None = None
@@ -306,7 +305,7 @@ class Dataset:
         native = self._native
         # h5py sets the identifier to 0 when it closes a file.  Looking at it takes no lock,
         # so that reads do not wait for another thread's call of libhdf5.
-        if native is not None and (self._id.id or self._handle.is_parked()):
+        if native is not None and (self._handle.id.id or self._handle.is_parked()):
             return native
         # Under h5py's lock no other thread can close the file meanwhile, and the first of
         # several threads lists the chunks for all.
@@ -315,13 +314,12 @@ class Dataset:
                 self._release()
                 raise UsageError("the dataset's file is closed")
             h5 = self._h5
-            self._id = h5.id
             if self._native is not None:
                 return self._native
             dtype = self.dtype
             enum = h5py.check_enum_dtype(dtype) is not None
             memory_type = h5t.py_create(dtype, logical=enum)
-            native = _native.Dataset(library(), self._id.id, memory_type.id, dtype, self._label())
+            native = _native.Dataset(library(), h5.id.id, memory_type.id, dtype, self._label())
             if native.reason is None:
                 self._fixed = (self.shape, dtype)
             self._native = native

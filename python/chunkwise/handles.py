@@ -16,7 +16,7 @@ import os
 import resource
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import h5py
 from h5py import h5f, h5fd
@@ -106,23 +106,25 @@ class FileHandle:
         """Close it for good."""
         with phil:
             self._closed = True
-            self._close()
+            _open.discard(self)
+            if self._id is not None and self._id.valid:
+                h5py.File(self._id).close()
+            self._id = None
 
     def find(self, wanted: ObjectHandle) -> h5py.Group | h5py.Dataset:
         """Give the h5py object, opening what has to be opened; see `ObjectHandle.get`."""
         with phil:
             self.used = next(_clock)
-            found = wanted.h5
-            if found is not None and found.id.id:
-                return found
+            if wanted.h5 is not None and wanted.id.id:
+                return wanted.h5
             # An object that is there and not valid was closed with its file.
-            if found is not None or not self.is_open:
+            if wanted.h5 is not None or not self.is_open:
                 raise UsageError("the file is closed")
             if self._id is None:
                 self._reopen()
             file = h5py.File(self._id)
             # As bytes, since names need not be UTF-8.
-            wanted.h5 = file if wanted.path == "/" else file[encode_name(wanted.path)]
+            wanted.set(file if wanted.path == "/" else file[encode_name(wanted.path)])
             return wanted.h5
 
     def add(self, handed_out: ObjectHandle) -> None:
@@ -134,11 +136,15 @@ class FileHandle:
         """Close it in libhdf5, unless somebody uses it."""
         left = [(one, weakref.ref(one.h5)) for one in self._objects if one.h5 is not None]
         for one, _ in left:
-            one.h5 = None
-        for one, reference in left:
-            one.h5 = reference()
-        if all(one.h5 is None for one, _ in left):
-            self._close()
+            one.set(None)
+        used = [(one, h5) for one, reference in left if (h5 := reference()) is not None]
+        for one, h5 in used:
+            one.set(h5)
+        if not used:
+            _open.discard(self)
+            # The last reference to it.  `h5py.File.close` would go through all that is open
+            # in this process, in search of objects to mark as closed.
+            self._id = None
 
     def _opened(self, file: h5py.File) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
@@ -163,12 +169,6 @@ class FileHandle:
         _make_room()
         self._opened(open_h5(self._path))
 
-    def _close(self) -> None:
-        _open.discard(self)
-        if self._id is not None and self._id.valid:
-            h5py.File(self._id).close()
-        self._id = None
-
     def _check(self) -> None:
         """See that the path still leads to the file that was opened."""
         try:
@@ -188,6 +188,19 @@ class FileHandle:
         )
 
 
+class _Identifier(Protocol):
+    """What is looked at of `h5py.h5d.DatasetID` and others."""
+
+    id: int
+
+
+class _Nothing:
+    id = 0
+
+
+_NOTHING = _Nothing()
+
+
 class ObjectHandle:
     """A group or dataset, found again where its file was parked meanwhile.
 
@@ -201,7 +214,7 @@ class ObjectHandle:
         Under which the file has it.
     """
 
-    __slots__ = ("__weakref__", "file", "h5", "path")
+    __slots__ = ("__weakref__", "file", "h5", "id", "path")
 
     def __init__(
         self,
@@ -209,9 +222,16 @@ class ObjectHandle:
         file: FileHandle | None = None,
         path: str = "/",
     ) -> None:
-        self.h5, self.file, self.path = h5, file, path
+        self.file, self.path = file, path
+        self.set(h5)
         if file is not None:
             file.add(self)
+
+    def set(self, h5: h5py.Group | h5py.Dataset | None) -> None:
+        """Remember the object while it is open in libhdf5."""
+        self.h5 = h5
+        # Its own `id` is 0 when it is closed; looking at it takes no lock.
+        self.id: _Identifier = _NOTHING if h5 is None else h5.id
 
     def get(self) -> Any:
         """The `h5py.Group` or `h5py.Dataset`; refer to it as long as it is needed.
