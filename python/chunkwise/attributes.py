@@ -37,6 +37,3 @@ class Attributes(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         h5 = self._handle.get()
         return name in h5.attrs
-
-    def __repr__(self) -> str:
-        return f"<chunkwise attributes of {self._handle!r}>"

@@ -14,7 +14,7 @@ from chunkwise.attributes import Attributes
 from chunkwise.dataset import Dataset
 from chunkwise.errors import NotADatasetError, UsageError
 from chunkwise.handles import FileHandle, ObjectHandle
-from chunkwise.objects import address_of, decode_name
+from chunkwise.objects import address_of, decode_name, encode_name
 from chunkwise.opening import find_dataset
 
 # Datasets met so far, by the path asked for and the number of the file that it is in,
@@ -78,7 +78,8 @@ class Group(Mapping[str, "Group | Dataset"]):
         # Its file stays open as long as this refers to it.
         h5 = self._h5
         try:
-            item = h5[name]
+            # As bytes, since names need not be UTF-8.
+            item = h5[encode_name(name)]
         except KeyError:
             # Says what is near, or where a link would lead.
             find_dataset(h5.file, path)
@@ -113,6 +114,8 @@ class Group(Mapping[str, "Group | Dataset"]):
             raise UsageError("the file is closed")
 
     def __repr__(self) -> str:
+        if not self._file.is_open:
+            return "<closed chunkwise group>"
         return f"<chunkwise {self._h5!r}>"
 
 

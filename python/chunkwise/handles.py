@@ -70,8 +70,9 @@ class FileHandle:
         self._pinned = self._closed = False
         with phil:
             _make_room()
-            opened = open_h5(path)
-            self.filename: str = opened.filename
+        opened = open_h5(path)
+        self.filename: str = opened.filename
+        with phil:
             self._opened(opened)
 
     @property
