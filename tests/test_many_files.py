@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -26,9 +27,10 @@ DATA = np.arange(6 * 8, dtype="i4").reshape(6, 8)
 MOST, COUNT = 4, 20
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> list[Path]:
-    paths = [tmp_path / f"{i}.h5" for i in range(COUNT)]
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("originals")
+    paths = [folder / f"{i}.h5" for i in range(COUNT)]
     for i, path in enumerate(paths):
         with h5py.File(path, "w") as f:
             d = f.create_dataset("g/chunked", data=DATA + i, chunks=(4, 3), compression=1)
@@ -41,6 +43,11 @@ def paths(tmp_path: Path) -> list[Path]:
             f["named"] = np.dtype("f4")
             f[b"caf\xe9"] = i
     return paths
+
+
+@pytest.fixture
+def paths(tmp_path: Path, originals: list[Path]) -> list[Path]:
+    return [Path(shutil.copy(path, tmp_path)) for path in originals]
 
 
 @pytest.fixture
@@ -90,6 +97,8 @@ def check(i: int, file: chunkwise.File) -> None:
     assert dict(chunked.attrs) == {"number": i, "units": "K"}
     assert same(dataset(file, "contiguous")[2:, ::3], (DATA - i)[2:, ::3])
     assert same(dataset(file, "zfp")[...], DATA * i)
+    assert same(dataset(file, "zfp")[[0, 4]], (DATA * i)[[0, 4]])
+    assert same(dataset(file, "zfp").read(chunkwise.hyperslab((1, 0), (2, 8))), (DATA * i)[1:3])
     assert dataset(file, "words")[0] == f"word {i}".encode()
     assert same(dataset(file, "soft")[1], (DATA + i)[1])
     assert dataset(file, "caf\udce9")[()] == i
