@@ -7,16 +7,17 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import AttributeManager, h5t
+from h5py import h5t
 
 from chunkwise import _native, indexing, lowlevel
 from chunkwise._lib import library
+from chunkwise.attributes import Attributes
 from chunkwise.errors import (
     LibraryError,
     OutOfMemoryError,
@@ -25,6 +26,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.grammar import Pipeline
+from chunkwise.handles import ObjectHandle
 from chunkwise.indexers import (
     OuterIndex,
     PairedIndex,
@@ -48,20 +50,26 @@ class Dataset:
     time.
     """
 
-    def __init__(self, dataset: h5py.Dataset) -> None:
-        self._h5 = dataset
-        self._id = dataset.id
+    def __init__(self, dataset: h5py.Dataset, handle: ObjectHandle | None = None) -> None:
+        self._handle = handle or ObjectHandle(dataset)
+        # File and name, for messages.
+        self._where: str | None = None
         self._native: _native.Dataset | None = None
         # Shape and dtype, where the engine reads, and so the file is read-only: h5py takes
         # its lock to tell them.
         self._fixed: tuple[tuple[int, ...] | None, np.dtype[Any]] | None = None
 
+    @property
+    def _h5(self) -> h5py.Dataset:
+        """As `h5py`, for as long as something refers to it."""
+        return cast("h5py.Dataset", self._handle.get())
+
     # What the file says -------------------------------------------------------------
 
     @property
     def h5py(self) -> h5py.Dataset:
-        """The h5py dataset underneath."""
-        return self._h5
+        """The h5py dataset underneath; libhdf5 keeps its file open from then on."""
+        return cast("h5py.Dataset", self._handle.pin())
 
     @property
     def name(self) -> str:
@@ -95,7 +103,8 @@ class Dataset:
     @property
     def filters(self) -> str:
         """Filters in the order of the pipeline, as ``shuffle+deflate:4``; ``none`` without."""
-        return str(Pipeline.from_dcpl(self._h5.id.get_create_plist()))
+        h5 = self._h5
+        return str(Pipeline.from_dcpl(h5.id.get_create_plist()))
 
     @property
     def fillvalue(self) -> Any:
@@ -103,9 +112,9 @@ class Dataset:
         return self._h5.fillvalue
 
     @property
-    def attrs(self) -> AttributeManager:
+    def attrs(self) -> Mapping[str, Any]:
         """Attributes, as h5py gives them."""
-        return self._h5.attrs
+        return Attributes.of(self._handle)
 
     @property
     def ndim(self) -> int:
@@ -126,7 +135,7 @@ class Dataset:
         return len(self._h5)
 
     def __repr__(self) -> str:
-        if not self._id.valid:
+        if not self._handle.is_open:
             return "<closed chunkwise dataset>"
         return f'<chunkwise dataset "{self.name}": shape {self.shape}, type "{self.dtype.str}">'
 
@@ -344,18 +353,19 @@ class Dataset:
         native = self._native
         # h5py sets the identifier to 0 when it closes a file.  Looking at it takes no lock,
         # so that reads do not wait for another thread's call of libhdf5.
-        if native is not None and self._id.id:
+        if native is not None and (self._handle.id.id or self._handle.is_parked()):
             return native
         # Under h5py's lock no other thread can close the file meanwhile, and the first of
         # several threads lists the chunks for all.
         with h5py._objects.phil:
-            if not self._id.valid:
+            if not self._handle.is_open:
                 self._release()
                 raise UsageError("the dataset's file is closed")
+            h5 = self._h5
             if self._native is not None:
                 return self._native
             dtype = self.dtype
-            native = bind(self._h5, dtype)
+            native = bind(h5, dtype)
             if native.reason is None:
                 self._fixed = (self.shape, dtype)
             self._native = native
@@ -366,7 +376,10 @@ class Dataset:
         self._native = None
 
     def _label(self) -> str:
-        return f"{self._h5.file.filename}: dataset {self.name}"
+        if self._where is None:
+            h5 = self._h5
+            self._where = f"{h5.file.filename}: dataset {h5.name}"
+        return self._where
 
     def _warn(self, error: UndecodedChunkError, stacklevel: int = 3) -> None:
         warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)

@@ -21,6 +21,10 @@ class FileFormatError(ChunkwiseError, OSError):
     """A file that cannot be opened as HDF5: another format, truncated, unreadable."""
 
 
+class FileChangedError(ChunkwiseError, OSError):
+    """A file that is not any more what it was when it was opened."""
+
+
 class DatasetNotFoundError(ChunkwiseError, KeyError):
     """No object of that name in the file."""
 

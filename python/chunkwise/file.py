@@ -6,42 +6,42 @@ import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import cast
+from typing import Any, cast
 
 import h5py
-from h5py import AttributeManager
 
+from chunkwise.attributes import Attributes
 from chunkwise.dataset import Dataset
-from chunkwise.errors import CorruptDataError, NotADatasetError, UsageError
-from chunkwise.names import HDF5_ERRORS
-from chunkwise.objects import address_of, decode_name
-from chunkwise.opening import find_dataset, open_h5
+from chunkwise.errors import NotADatasetError, UsageError
+from chunkwise.handles import FileHandle, ObjectHandle, number_of
+from chunkwise.objects import decode_name, encode_name
+from chunkwise.opening import find_dataset
 
-# Datasets met so far, by libhdf5's number of the file and the path asked for.
-Known = dict[tuple[tuple[int, ...], str], Dataset]
+# Datasets met so far, by the path asked for and the number of the file that it is in,
+# which is None for the file that was opened.
+Known = dict[tuple[tuple[int, ...] | None, str], Dataset]
 
 
 class Group(Mapping[str, "Group | Dataset"]):
     """A group of an open file."""
 
-    def __init__(self, group: h5py.Group, known: Known) -> None:
-        self._h5 = group
+    def __init__(
+        self, handle: ObjectHandle, file: FileHandle, known: Known, number: tuple[int, ...] | None
+    ) -> None:
+        self._handle = handle
+        self._file = file
         self._known = known
-        # An external link leads to a group of another file, where the same names lead
-        # elsewhere.
-        # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
-        try:
-            self._file_number: tuple[int, ...] = address_of(group.id)[:2]
-        except HDF5_ERRORS as error:
-            raise CorruptDataError(
-                f"{group.file.filename}: group {group.name}: its header cannot be read: {error}; "
-                "the file is damaged, or cut off: fetch or copy it again, whole"
-            ) from error
+        self._number = number
+
+    @property
+    def _h5(self) -> h5py.Group:
+        """As `h5py`, for as long as something refers to it."""
+        return self._handle.get()
 
     @property
     def h5py(self) -> h5py.Group:
-        """The h5py group underneath."""
-        return self._h5
+        """The h5py group underneath; libhdf5 keeps its file open from then on."""
+        return self._handle.pin()
 
     @property
     def name(self) -> str:
@@ -49,9 +49,9 @@ class Group(Mapping[str, "Group | Dataset"]):
         return cast("str", self._h5.name)
 
     @property
-    def attrs(self) -> AttributeManager:
+    def attrs(self) -> Mapping[str, Any]:
         """Attributes, as h5py gives them."""
-        return self._h5.attrs
+        return Attributes.of(self._handle)
 
     def __getitem__(self, name: str | bytes) -> Group | Dataset:
         """The object `name`, which may be a path.
@@ -71,21 +71,31 @@ class Group(Mapping[str, "Group | Dataset"]):
             name = decode_name(name)
         if not isinstance(name, str):
             raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
-        path = posixpath.join(self.name, name)
-        found = self._known.get((self._file_number, path))
+        path = posixpath.join(self._handle.path, name)
+        found = self._known.get((self._number, path))
         if found is not None:
             return found
+        # Its file stays open as long as this refers to it.
+        h5 = self._h5
         try:
-            item = self._h5[name]
+            # As bytes, since names need not be UTF-8.
+            item = h5[encode_name(name)]
         except KeyError:
             # Says what is near, or where a link would lead.
-            find_dataset(self._h5.file, path)
+            find_dataset(h5.file, path)
             raise
-        if isinstance(item, h5py.Dataset):
-            return self._known.setdefault((self._file_number, path), Dataset(item))
+        if not isinstance(item, h5py.Dataset | h5py.Group):
+            raise NotADatasetError(f"{path} in {h5.file.filename} is a named type, not data")
+        number = number_of(item, h5.file.filename)
+        own = number == self._file.number
+        if not own:
+            # An external link led to another file, where the same names lead elsewhere.
+            self._file.pin()
         if isinstance(item, h5py.Group):
-            return Group(item, self._known)
-        raise NotADatasetError(f"{path} in {self._h5.file.filename} is a named type, not data")
+            handle = ObjectHandle(item, self._file, path if own else item.name)
+            return Group(handle, self._file, self._known, None if own else number)
+        dataset = Dataset(item, ObjectHandle(item, self._file, path))
+        return self._known.setdefault((self._number, path), dataset)
 
     def __iter__(self) -> Iterator[str]:
         self._check_open()
@@ -99,30 +109,33 @@ class Group(Mapping[str, "Group | Dataset"]):
         return name in self._h5
 
     def _check_open(self) -> None:
-        if not self._h5:
+        if not self._file.is_open:
             raise UsageError("the file is closed")
 
     def __repr__(self) -> str:
+        if not self._file.is_open:
+            return "<closed chunkwise group>"
         return f"<chunkwise {self._h5!r}>"
 
 
 class File(Group):
     """A file opened read-only; close it, or use it in a ``with`` statement."""
 
-    def __init__(self, file: h5py.File) -> None:
-        super().__init__(file, {})
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        file = FileHandle(path)
+        super().__init__(file.root(), file, {}, None)
 
     @property
     def filename(self) -> str:
         """The path it was opened with."""
-        return cast("str", self._h5.file.filename)
+        return self._file.filename
 
     def close(self) -> None:
         """Close the file; its datasets cannot be read afterwards."""
         for dataset in list(self._known.values()):
             dataset._release()
         self._known.clear()
-        cast("h5py.File", self._h5).close()
+        self._file.close()
 
     def __enter__(self) -> File:
         return self
@@ -156,9 +169,4 @@ def open(path: str | os.PathLike[str]) -> File:
     chunkwise.errors.CorruptDataError
         When it can, but is damaged where its objects begin (an OSError).
     """
-    file = open_h5(path)
-    try:
-        return File(file)
-    except CorruptDataError:
-        file.close()
-        raise
+    return File(path)

@@ -91,7 +91,7 @@ def read_index(dataset: Dataset, index: Any) -> Any:
     request = indexing.orthogonal(dataset.shape or (), index, dataset._label())
     if request is not None:
         return _read_request(dataset, request)
-    return dataset._through_h5py(lambda: dataset.h5py[index])
+    return dataset._through_h5py(lambda: dataset._h5[index])
 
 
 def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
@@ -101,7 +101,7 @@ def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
         # First, as h5py leaves it to libhdf5 to find some indices out of range.
         request = indexing.orthogonal(dataset.shape, index, dataset._label())
     try:
-        return dataset._through_h5py(lambda: dataset.h5py[index])
+        return dataset._through_h5py(lambda: dataset._h5[index])
     except (IndexError, TypeError, ValueError):
         if request is None:
             raise
@@ -129,7 +129,7 @@ def _read_request(dataset: Dataset, request: Request, out: npt.NDArray[Any] | No
 
 
 def _read_translated(dataset: Dataset, request: Request) -> npt.NDArray[Any]:
-    read = dataset._through_h5py(lambda: lowlevel.read_request(dataset.h5py, request))
+    read = dataset._through_h5py(lambda: lowlevel.read_request(dataset._h5, request))
     return cast("npt.NDArray[Any]", read)
 
 

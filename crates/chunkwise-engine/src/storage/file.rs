@@ -1,6 +1,6 @@
 //! How are a local file's bytes read, and how many files can be open at once?
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -45,13 +45,16 @@ struct Identity {
 
 impl Identity {
     fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        Ok(Self {
+        file.metadata().map(|metadata| Self::from(&metadata))
+    }
+
+    fn from(metadata: &Metadata) -> Self {
+        Self {
             device: metadata.dev(),
             inode: metadata.ino(),
             len: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+        }
     }
 
     fn is_same_file(&self, other: &Self) -> bool {
@@ -69,9 +72,11 @@ impl Source {
 
     /// Open the file anew.
     fn reopen(&self) -> io::Result<File> {
-        let file = File::open(name_of(self.descriptor.load(Relaxed)));
-        // The descriptor's number may be another file's by now.
-        if let Ok(file) = file
+        // The descriptor's number may be another file's by now, or a pipe's, which is not to
+        // be opened; so it is looked at first.
+        let theirs = name_of(self.descriptor.load(Relaxed));
+        if std::fs::metadata(&theirs).is_ok_and(|m| self.identity.is_same_file(&Identity::from(&m)))
+            && let Ok(file) = File::open(&theirs)
             && self.identity.is_same_file(&Identity::of(&file)?)
         {
             return Ok(file);

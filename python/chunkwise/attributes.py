@@ -1,0 +1,39 @@
+"""How are attributes read of a file that libhdf5 may have to open again?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chunkwise.handles import ObjectHandle
+
+
+class Attributes(Mapping[str, Any]):
+    """Attributes of a group or dataset, read-only; each is read when it is asked for.
+
+    Values and order are those of h5py.
+    """
+
+    def __init__(self, handle: ObjectHandle) -> None:
+        self._handle = handle
+
+    @staticmethod
+    def of(handle: ObjectHandle) -> Mapping[str, Any]:
+        """The attributes of an object: where its file is not ours to close, h5py's own."""
+        return Attributes(handle) if handle.file is not None else handle.get().attrs
+
+    def __getitem__(self, name: str | bytes) -> Any:
+        h5 = self._handle.get()
+        return h5.attrs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        h5 = self._handle.get()
+        return iter(list(h5.attrs))
+
+    def __len__(self) -> int:
+        h5 = self._handle.get()
+        return len(h5.attrs)
+
+    def __contains__(self, name: object) -> bool:
+        h5 = self._handle.get()
+        return name in h5.attrs
