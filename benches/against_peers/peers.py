@@ -89,18 +89,9 @@ def _chunkwise(file: str, dataset: str) -> Opened:
 def _patched(file: str, dataset: str) -> Opened:
     import h5py
 
-    # The package itself, whatever it has by now.
-    package = importlib.import_module("chunkwise")
-    try:
-        package.patch_h5py()
-    except AttributeError as why:
-        raise CannotReadError("this version has no patch_h5py()") from why
-    try:
-        with h5py.File(file) as opened:
-            shape = opened[dataset].shape
-            yield shape, lambda selection: selection.by_h5py(opened[dataset])
-    finally:
-        package.unpatch_h5py()
+    with chunkwise.patch_h5py(), h5py.File(file) as opened:
+        shape = opened[dataset].shape
+        yield shape, lambda selection: selection.by_h5py(opened[dataset])
 
 
 @contextmanager

@@ -51,10 +51,7 @@ class Pick:
         """Read through chunkwise."""
         if not self.points:
             return dataset[self.index]
-        try:
-            return dataset.vindex[self.index]
-        except AttributeError as why:
-            raise CannotReadError("this version has no Dataset.vindex") from why
+        return dataset.vindex[self.index]
 
 
 def pick(kind: str, shape: tuple[int, ...]) -> Pick:
