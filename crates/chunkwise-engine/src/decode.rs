@@ -84,8 +84,9 @@ impl Dataset {
         stored: &[u8],
         scratch: &mut Scratch,
     ) -> Result<Decoded, ReadError> {
-        let mut raw = Vec::new();
-        resize(&mut raw, self.chunk_len()?)?;
+        let nbytes = self.chunk_len()?;
+        let mut raw = ProcessState::of_this_process().cache().spare(nbytes);
+        resize(&mut raw, nbytes)?;
         self.decode_into(chunk, stored, scratch, &mut raw)?;
         Ok(Arc::new(raw))
     }

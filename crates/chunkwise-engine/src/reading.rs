@@ -312,7 +312,9 @@ impl<'a> Reading<'a> {
         let key: ChunkKey = (dataset.number, task.linear_index());
         // A chunk that is wanted whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
-        if task.takes_all() && !state.jobs.has(key) {
+        let kept =
+            || !task.takes_all() && state.cache().would_keep(dataset.chunk_nbytes, self.read);
+        if !state.jobs.has(key) && !kept() {
             let whole = task.lands_whole_at().and_then(|begin| {
                 let begin = begin * dataset.info.element_size as u64;
                 // SAFETY: the caller's contract; the task is this one run.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
+use smallvec::SmallVec;
 
 use crate::crew::share;
 use crate::profile::{Phase, timed};
@@ -98,7 +99,8 @@ impl RawRead<'_> {
         buffer: &mut Vec<u8>,
         by_map: bool,
     ) -> Result<bool, ReadError> {
-        let (strips, mapped) = (Vec::new(), if by_map { Mapped::Untried } else { Mapped::Not });
+        let (strips, mapped) =
+            (SmallVec::new(), if by_map { Mapped::Untried } else { Mapped::Not });
         let mut group = Group { of: self, buffer, strips, mapped, mapped_end: 0, end: 0 };
         let mut outcome = Ok(());
         task.for_each_strip_in_order(|strip| {
@@ -130,7 +132,7 @@ enum Mapped {
 struct Group<'a> {
     of: &'a RawRead<'a>,
     buffer: &'a mut Vec<u8>,
-    strips: Vec<Strip>,
+    strips: SmallVec<[Strip; 4]>,
     mapped: Mapped,
     /// One past the last byte taken from the map.
     mapped_end: u64,
