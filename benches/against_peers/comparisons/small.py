@@ -12,6 +12,7 @@ SHAPE = (3162, 3162)
 
 def small(store: Store) -> Iterator[Comparison]:
     """Rows of a contiguous matrix, and of one whose chunk is cached decoded."""
+    contiguous = store.sampled("counting", SHAPE, None, "none")
     for stored, chunk, filters in (
         ("contiguous", None, "none"),
         ("cached", SHAPE, "shuffle+deflate:1"),
@@ -42,9 +43,25 @@ def small(store: Store) -> Iterator[Comparison]:
             f"small-{stored}-compiled",
             "small",
             f"a row of 12 KB, {stored}, in a compiled loop (a call)",
-            tuple(
-                Reader(name, "loops:small", {"reader": name, **walked})
-                for name in ("libhdf5", "chunkwise")
+            (
+                *(
+                    Reader(name, "loops:small", {"reader": name, **walked})
+                    for name in ("libhdf5", "chunkwise")
+                ),
+                Reader(
+                    "copy from memory" if chunk else "pread",
+                    "limits",
+                    {
+                        "argv": [
+                            "rows",
+                            "memory" if chunk else "pread",
+                            # Bytes as many as the matrix has, not compressed.
+                            str(contiguous.path),
+                            data.shape[1] * 4,
+                        ]
+                    },
+                    limit=True,
+                ),
             ),
             (Target(1e-6),),
             repeat=9,

@@ -5,6 +5,7 @@
 //!
 //!     limits decode FILE LIST FILTERS CHUNK_NBYTES THREADS
 //!     limits copy FILE LIST THREADS
+//!     limits rows pread|memory FILE NBYTES
 //!     limits index CHUNKS
 //!
 //! `LIST` is a file of 64-bit numbers: address, stored bytes and filter mask of each chunk
@@ -17,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chunkwise_codec::{Filter, Pipeline, Scratch, crc32};
 use chunkwise_engine::{ChunkIndexBuilder, ChunkRecord};
@@ -55,11 +56,16 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
             let threads: usize = threads.parse()?;
             answer(|| copy(&file, &runs, threads))
         }
+        ["rows", how, file, nbytes] => {
+            let (file, nbytes): (File, usize) = (File::open(file)?, nbytes.parse()?);
+            let memory = if how == "memory" { fs::read(arguments[2])? } else { Vec::new() };
+            answer(|| rows(&file, &memory, nbytes))
+        }
         ["index", chunks] => {
             let chunks: u64 = chunks.parse()?;
             answer(|| index(chunks))
         }
-        _ => Err("limits decode|copy|index ...: see the head of limits.rs".into()),
+        _ => Err("limits decode|copy|rows|index ...: see the head of limits.rs".into()),
     }
 }
 
@@ -178,6 +184,29 @@ fn copy(file: &File, runs: &[[usize; 2]], threads: usize) -> Result<Measured, Fa
     Ok((elapsed, Some(crc32(0, out.bytes()))))
 }
 
+/// Seconds for a row of `nbytes`, on average over all rows of a file but the first: by `pread`,
+/// or copied out of `memory` where that holds the file.
+fn rows(file: &File, memory: &[u8], nbytes: usize) -> Result<Measured, Failure> {
+    let count = usize::try_from(file.metadata()?.len())? / nbytes.max(1);
+    let mut row = vec![0u8; nbytes];
+    let mut elapsed = Duration::ZERO;
+    for number in 0..count {
+        // As the loops of `chunkwise bench` do between two reads.
+        row.fill(0);
+        let at = number * nbytes;
+        let begun = Instant::now();
+        if memory.is_empty() {
+            file.read_exact_at(&mut row, at as u64)?;
+        } else {
+            row.copy_from_slice(&memory[at..at + nbytes]);
+        }
+        let took = begun.elapsed();
+        elapsed += if number > 0 { took } else { Duration::ZERO };
+        std::hint::black_box(&row);
+    }
+    Ok((elapsed.as_secs_f64() / count.saturating_sub(1).max(1) as f64, None))
+}
+
 /// Memory of an index over so many chunks, all written, by what it says itself.
 fn index(chunks: u64) -> Result<Measured, Failure> {
     let mut builder = ChunkIndexBuilder::with_capacity(chunks)?;
@@ -208,14 +237,10 @@ impl Map {
         Ok(Self { start, len })
     }
 
-    /// A file's bytes, all in memory already.
+    /// A file's bytes; each page is looked up when it is first touched.
     fn of(file: &File) -> Result<Self, Failure> {
         let len = usize::try_from(file.metadata()?.len())?;
-        #[cfg(target_os = "linux")]
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        #[cfg(not(target_os = "linux"))]
-        let flags = libc::MAP_SHARED;
-        Self::new(len, libc::PROT_READ, flags, file.as_raw_fd())
+        Self::new(len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
     fn bytes(&self) -> &[u8] {
