@@ -27,6 +27,28 @@ def plain(args: Any) -> bool:
     return True
 
 
+def listed(args: Any) -> bool:
+    """Whether an index holds one list, or one mask, that h5py takes; the rest is plain.
+
+    A list is of integers that increase and are not negative, in one dimension; a mask has one
+    dimension, or stands alone.
+    """
+    items = args if type(args) is tuple else (args,)
+    arrays = [item for item in items if isinstance(item, list | np.ndarray)]
+    if len(arrays) != 1 or not plain(tuple(i for i in items if i is not arrays[0])):
+        return False
+    array = arrays[0]
+    if isinstance(array, np.ndarray) and array.dtype.kind == "b":
+        return array.ndim > 0 and (array.ndim == 1 or len(items) == 1)
+    if isinstance(array, list):
+        if not all(_is_integer(item) for item in array):
+            return False
+        array = np.array(array, dtype=object)
+    elif array.ndim != 1 or array.dtype.kind not in "iu":
+        return False
+    return len(array) > 0 and array[0] >= 0 and bool((array[1:] > array[:-1]).all())
+
+
 def kept(args: Any, rank: int) -> tuple[bool, ...]:
     """Of each dimension, whether a plain index that fits keeps it in the result's shape."""
     items = args if type(args) is tuple else (args,)

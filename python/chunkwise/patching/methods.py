@@ -17,8 +17,9 @@ import h5py
 import numpy as np
 
 from chunkwise.errors import SelectionError, UndecodedChunkError
+from chunkwise.indexing import orthogonal
 from chunkwise.patching import bindings, reading
-from chunkwise.patching.indexing import plain
+from chunkwise.patching.indexing import listed, plain
 
 Method = Callable[..., Any]
 # A class, the name of a method, and what replaces it, whose __wrapped__ is the original.
@@ -71,6 +72,8 @@ def _getitem(original: Method) -> Method:
                 result = bound.native.getitem(args)
                 if bound.gives_views and type(result) is np.ndarray:
                     result = result.view()
+            elif listed(args):
+                result = _by_list(self, bound, args)
             else:
                 result = NotImplemented
         except SelectionError:
@@ -87,6 +90,17 @@ def _getitem(original: Method) -> Method:
         return original(self, args, new_dtype)
 
     return __getitem__
+
+
+def _by_list(dataset: h5py.Dataset, bound: bindings.Bound, args: Any) -> Any:
+    request = orthogonal(bound.shape, args, "index")
+    if request is None:
+        return NotImplemented
+    if isinstance(args, np.ndarray) and args.dtype.kind == "b" and args.ndim == len(bound.shape):
+        # Points, to h5py, which reads them into an array that it makes itself.
+        return bound.native.read(request.product, np.zeros(request.shape, dataset.dtype))
+    result = bound.native.read(request.product, None, request.shape)
+    return result.view() if bound.gives_views else result
 
 
 def _array(original: Method) -> Method:
