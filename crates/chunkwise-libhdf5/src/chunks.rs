@@ -209,7 +209,10 @@ pub unsafe fn list_chunks(
         let counted = api.checked("H5Dget_num_chunks", status);
         (api.H5Sclose)(space);
         counted?;
-        if count > 0 && !known {
+        if count == 0 {
+            // Nothing that could be listed under wrong coordinates.
+            index_type = -1;
+        } else if !known {
             return Err(api.failed("H5Dget_chunk_index_type").into());
         }
     }
