@@ -304,3 +304,36 @@ def test_a_damaged_chunk_is_an_error_for_h5py_too(tmp_path: Path) -> None:
         assert (f["d0"][20:] == 3).all()
         with pytest.raises(OSError, match="dataset /d0: the chunk at element"):
             f["d0"][...]
+
+
+def test_a_damaged_file_that_is_open_harms_no_other(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.h5"
+    with h5py.File(damaged, "w", libver="latest") as f:
+        f["x"] = np.arange(3)
+    content = bytearray(damaged.read_bytes())
+    # The signature of the root group's header.
+    content[48] = 0
+    damaged.write_bytes(content)
+    with chunkwise.patch_h5py():
+        bad = h5py.File(damaged)
+        held = [h5py.File(write(tmp_path / f"{number}.h5", number)) for number in range(40)]
+        for number, good in enumerate(held):
+            assert good["d0"][0, 0] == number
+        bad.close()
+        assert not bad
+        with h5py.File(damaged):
+            pass
+        for good in held:
+            good.close()
+
+
+def test_a_file_that_a_dataset_holds_open_stays_bound(tmp_path: Path) -> None:
+    with chunkwise.patch_h5py():
+        datasets = [h5py.File(write(tmp_path / f"{n}.h5", n))["d0"] for n in range(40)]
+        for _ in range(2):
+            assert [d[0, 0] for d in datasets] == list(range(40))
+        bound = {id(bindings.binding_of(d)) for d in datasets}
+        assert [d[0, 0] for d in datasets] == list(range(40))
+        assert {id(bindings.binding_of(d)) for d in datasets} == bound
+        for d in datasets:
+            d.file.close()

@@ -103,9 +103,11 @@ impl Dataset {
             return;
         }
         let Some(job) = state.jobs.begin(key) else { return };
-        // A dataset that is closed meanwhile is not kept open for this.
-        let dataset = Weak::clone(&self.itself);
+        // A dataset that is closed meanwhile is not kept open for this; nor is a chunk kept
+        // that a reader has decoded while the pool was busy.
+        let (dataset, job) = (Weak::clone(&self.itself), Arc::downgrade(&job));
         pool.spawn(move || {
+            let Some(job) = job.upgrade() else { return };
             let state = ProcessState::of_this_process();
             let chunk = StoredChunk { chunk_index, record };
             state.jobs.run(key, &job, || {

@@ -48,7 +48,7 @@ pub const ENTRY_NBYTES: usize = 192;
 
 impl Entry {
     fn nbytes(&self) -> usize {
-        self.chunk.len() + ENTRY_NBYTES
+        self.chunk.capacity() + ENTRY_NBYTES
     }
 }
 
@@ -130,7 +130,8 @@ impl ChunkCache {
 
     /// Memory for a chunk of `nbytes`, with anything in it; empty where there is none to spare.
     pub fn spare(&mut self, nbytes: usize) -> Vec<u8> {
-        let fits = |spare: &Vec<u8>| (nbytes..=nbytes.saturating_mul(2)).contains(&spare.len());
+        let fits =
+            |spare: &Vec<u8>| (nbytes..=nbytes.saturating_mul(2)).contains(&spare.capacity());
         let found = self.spares.iter().position(fits);
         found.map_or_else(Vec::new, |place| self.spares.swap_remove(place))
     }
@@ -211,9 +212,9 @@ impl ChunkCache {
         }
         // Unless a read is still copying from it.
         if let Ok(chunk) = Arc::try_unwrap(entry.chunk) {
-            let spared: usize = self.spares.iter().map(Vec::len).sum();
+            let spared: usize = self.spares.iter().map(Vec::capacity).sum();
             let room = self.stats.budget_nbytes / SPARE_FRACTION;
-            if self.spares.len() < MOST_SPARES && spared + chunk.len() <= room {
+            if self.spares.len() < MOST_SPARES && spared + chunk.capacity() <= room {
                 self.spares.push(chunk);
             }
         }
@@ -345,6 +346,11 @@ mod tests {
         let spared: usize = cache.spares.iter().map(Vec::len).sum();
         assert!(spared <= 125_000 && spared > 100_000, "{spared}");
         assert!(cache.spare(9_000).len() >= 9_000);
+        // What was cut to a smaller chunk counts as what it takes.
+        let mut cut = cache.spare(6_000);
+        cut.truncate(6_000);
+        cache.put((2, 0), Arc::new(cut), 200);
+        assert!(cache.stats().held_nbytes >= 10_000 - ENTRY_NBYTES);
         // Neither too small nor far too large.
         assert!(cache.spare(20_000).is_empty() && cache.spare(100).is_empty());
         // A chunk that somebody copies from is left alone.

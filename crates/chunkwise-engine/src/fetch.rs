@@ -88,10 +88,11 @@ impl<'a> FetchAhead<'a> {
     /// has begun it.
     pub fn take(&self, segment: u64) -> Vec<Fetched> {
         let mut state = self.state();
+        // Also before any thread reads ahead: what was taken is not fetched again.
+        state.next = state.next.max(segment + 1);
         if !state.begun {
             return Vec::new();
         }
-        state.next = state.next.max(segment + 1);
         let coming = |state: &mut State| {
             !state.over && matches!(state.segments.get(&segment), Some(Segment::Coming))
         };
@@ -159,14 +160,9 @@ impl<'a> FetchAhead<'a> {
                 state.segments.insert(segment, Segment::Coming);
                 segment
             };
-            let fetched: Vec<Fetched> = (self.batches)(segment)
-                .iter()
-                .filter_map(|batch| self.fetch_batch(batch))
-                .collect();
-            let mut state = self.state();
-            state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
-            state.segments.insert(segment, Segment::Here(fetched));
-            self.changed.notify_all();
+            let mut arriving = Arriving { ahead: self, segment, fetched: Vec::new() };
+            let batches = (self.batches)(segment);
+            arriving.fetched = batches.iter().filter_map(|batch| self.fetch_batch(batch)).collect();
         }
     }
 
@@ -187,6 +183,24 @@ impl<'a> FetchAhead<'a> {
     /// No more is wanted once the result is dropped.
     pub fn ends(&self) -> End<'_> {
         End { state: &self.state, changed: &self.changed }
+    }
+}
+
+/// A segment that is being fetched; it is there when this goes, also by a panic, with what
+/// has come.
+struct Arriving<'a> {
+    ahead: &'a FetchAhead<'a>,
+    segment: u64,
+    fetched: Vec<Fetched>,
+}
+
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        let fetched = std::mem::take(&mut self.fetched);
+        let mut state = self.ahead.state();
+        state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
+        state.segments.insert(self.segment, Segment::Here(fetched));
+        self.ahead.changed.notify_all();
     }
 }
 

@@ -166,6 +166,17 @@ mod tests {
         assert!(lock(&jobs.0).is_empty());
     }
 
+    /// The pool may come to a job long after a reader took it over: what that has decoded is
+    /// not kept until then.
+    #[test]
+    fn a_job_that_is_over_is_gone() {
+        let jobs = Jobs::default();
+        let queued = Arc::downgrade(&jobs.begin((1, 2)).unwrap());
+        assert!(queued.upgrade().is_some());
+        assert_eq!(jobs.decoded((1, 2), || chunk(7)), chunk(7));
+        assert!(queued.upgrade().is_none());
+    }
+
     #[test]
     fn a_job_that_nobody_began_is_taken_over() {
         let jobs = Jobs::default();

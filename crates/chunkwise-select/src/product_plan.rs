@@ -112,7 +112,8 @@ impl Unit {
             dst: regular.dst * self.dst,
             len,
             count,
-            src_step: regular.src_step * self.src,
+            // A stride may be of any length where it is never taken.
+            src_step: if count > 1 { regular.src_step * self.src } else { 0 },
             dst_step: self.dst,
             backwards: regular.backwards,
         }

@@ -20,6 +20,7 @@ from h5py._objects import phil
 from chunkwise import _native
 from chunkwise.dataset import bind
 from chunkwise.errors import ChunkwiseError
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.objects import Address, address_of
 
 # Binding costs as much as h5py needs to read this much.
@@ -112,8 +113,9 @@ class _Bindings:
         """
         if len(self.files) < 2 * self._looked_at + _OVERLOOKED_FILES:
             return
-        identifiers = h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE)
-        numbers = {address_of(identifier)[:2] for identifier in identifiers}
+        # A file may be held open by one of its datasets alone.
+        identifiers = h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE | h5f.OBJ_DATASET)
+        numbers = {_number_of(identifier) for identifier in identifiers}
         for number in [number for number in self.files if number not in numbers]:
             self.release(number)
         self._looked_at = len(self.files)
@@ -159,7 +161,15 @@ def file_number(file: h5py.File) -> FileNumber | None:
     if not _bindings.files:
         return None
     with phil:
-        return address_of(file.id)[:2] if file.id.valid else None
+        return _number_of(file.id) if file.id.valid else None
+
+
+def _number_of(identifier: Any) -> FileNumber | None:
+    """Return the number of an object's file; None of a damaged one, of which nothing is bound."""
+    try:
+        return address_of(identifier)[:2]
+    except HDF5_ERRORS:
+        return None
 
 
 def release(number: FileNumber) -> None:

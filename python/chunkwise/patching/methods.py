@@ -104,12 +104,16 @@ def _by_list(dataset: h5py.Dataset, bound: bindings.Bound, args: Any) -> Any:
 
 
 def _array(original: Method) -> Method:
+    def unpatched(dataset: h5py.Dataset, dtype: Any, copy: Any) -> Any:
+        # Before 3.12 h5py did not know of `copy`, nor NumPy before 2 ask for it.
+        return original(dataset, dtype) if copy is None else original(dataset, dtype, copy)
+
     @wraps(original)
     def __array__(self: h5py.Dataset, dtype: Any = None, copy: Any = None) -> Any:  # noqa: N807
         bound = bindings.binding_of(self).bound
         # The original fills an array by read_direct, which comes here again.
         if bound is None or copy is False or bound.dtype.subdtype is not None:
-            return original(self, dtype, copy)
+            return unpatched(self, dtype, copy)
         try:
             wanted = self.dtype if dtype is None else np.dtype(dtype)
             result = reading.as_type(bound, ..., wanted)
@@ -117,7 +121,7 @@ def _array(original: Method) -> Method:
             _warn(error)
             result = NotImplemented
         if result is NotImplemented:
-            return original(self, dtype, copy)
+            return unpatched(self, dtype, copy)
         counts.engine += 1
         return result
 

@@ -1,7 +1,7 @@
 //! How are a file's bytes read as memory, when the file may shrink meanwhile?
 //!
 //! Touching a page of a map that the file no longer has raises SIGBUS, which ends a
-//! process.  Here a handler puts an empty page in its place and marks the map; who has
+//! process.  Here a handler marks the map and puts empty pages in place of it and the rest; who has
 //! copied from it looks at the mark afterwards, and reads with `pread` instead, which says
 //! what is missing.
 
@@ -57,7 +57,7 @@ impl Map {
             free.is_ok()
         })?;
         region.lost.store(false, Ordering::Relaxed);
-        region.len.store(len, Ordering::Relaxed);
+        region.len.store(len, Ordering::Release);
         region.start.store(bytes.as_ptr() as usize, Ordering::Release);
         Some(Self { bytes, region })
     }
@@ -123,15 +123,21 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         let page = libc::sysconf(libc::_SC_PAGESIZE).max(1) as usize;
         for region in &REGION {
             let start = region.start.load(Ordering::Acquire);
-            let len = region.len.load(Ordering::Relaxed);
-            if start <= TAKEN || at < start || at - start >= len.next_multiple_of(page) {
+            let len = region.len.load(Ordering::Acquire).next_multiple_of(page);
+            // Looked at again: between the two the region may have become another map's.
+            let same = region.start.load(Ordering::Acquire) == start;
+            if start <= TAKEN || !same || at < start || at - start >= len {
                 continue;
             }
-            let begin = (at - at % page) as *mut c_void;
+            // Before there is anything to read, which others may do at once.
+            region.lost.store(true, Ordering::Release);
+            // All that follows as well: each page apart would make a mapping of its own, of
+            // which a process may have some ten thousand.
+            let begin = at - at % page;
+            let rest = start + len - begin;
             let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let put = libc::mmap(begin, page, libc::PROT_READ, flags, -1, 0);
+            let put = libc::mmap(begin as *mut c_void, rest, libc::PROT_READ, flags, -1, 0);
             if put != libc::MAP_FAILED {
-                region.lost.store(true, Ordering::Release);
                 return;
             }
         }
