@@ -22,22 +22,9 @@ import hdf5plugin
 import numpy as np
 from tests.filtered import CASES, SZIPS, Case, create, of_plugin, values
 
+from chunkwise.trials.breakdown import ENGINE_FILTERS
+
 CORPUS = Path(__file__).parent / "corpus"
-FOLDERS = {
-    1: "deflate",
-    2: "shuffle",
-    3: "fletcher32",
-    4: "szip",
-    5: "nbit",
-    6: "scaleoffset",
-    307: "bzip2",
-    32000: "lzf",
-    32001: "blosc",
-    32004: "lz4",
-    32008: "bitshuffle",
-    32015: "zstd",
-    32026: "blosc2",
-}
 DEFLATE, SHUFFLE, FLETCHER32 = Case(1, (4,)), Case(2), Case(3)
 # Elements in a chunk: no multiple of a byte's bits.
 LENGTH = 187
@@ -103,7 +90,7 @@ def main() -> None:
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
         for name, dtype, filters in pipelines():
-            target = FOLDERS[filters[0].number] if len(filters) == 1 else "pipeline"
+            target = ENGINE_FILTERS[filters[0].number] if len(filters) == 1 else "pipeline"
             (CORPUS / target).mkdir(parents=True, exist_ok=True)
             for kind in ("smooth", "few") if len(filters) == 1 else ("smooth",):
                 content, raw = encoded(Path(folder), dtype, kind, filters)

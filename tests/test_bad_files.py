@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import bad_reader
 from tests.make_bad import FOLDER, MAKERS
 
 # What is sound, or what no reader can know to be damaged.
@@ -120,18 +118,7 @@ EXPECTED: dict[str, str | Fails] = {
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, dict[str, Any]]:
     """What `tests.bad_reader` says of each file."""
-    paths = sorted(str(path) for path in FOLDER.iterdir())
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bad_reader", *paths],
-        cwd=FOLDER.parent.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    # libhdf5's plugins print lines of their own.
-    found = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    found = bad_reader.outcomes(sorted(FOLDER.iterdir()))
     return {Path(each["file"]).stem: each for each in found}
 
 

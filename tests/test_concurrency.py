@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ import pytest
 import chunkwise
 from chunkwise import _native
 from tests.reading import LEFT_TO_LIBHDF5, random_index, same
+from tests.threads import HANG_S, run_in_threads
 
 SHAPE, CHUNK = (64, 96, 40), (16, 24, 20)
-# Longer than any of these takes; a hang is what it ends.
-HANG_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -35,28 +34,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f.create_dataset("zfp", data=data, chunks=CHUNK, **LEFT_TO_LIBHDF5)
         f.create_dataset("names", data=["a", "bc"] * 20)
     return path
-
-
-def run_in_threads(works: Sequence[Callable[[], None]]) -> None:
-    """Run all at once; an assertion that fails in one of them fails the test."""
-    errors: list[BaseException] = []
-    gate = threading.Barrier(len(works))
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            gate.wait(HANG_S)
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(w,), daemon=True) for w in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG_S)
-        assert not thread.is_alive(), "a thread hangs"
-    if errors:
-        raise errors[0]
 
 
 def test_threads_read_while_h5py_reads(path: Path) -> None:

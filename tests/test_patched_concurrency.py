@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,13 @@ import pytest
 import chunkwise
 from tests.patched import bound_always, engine_reads
 from tests.reading import LEFT_TO_LIBHDF5, random_index, same
+from tests.threads import HANG_S, run_in_threads
 
 __all__ = ["bound_always"]
 pytestmark = pytest.mark.usefixtures("bound_always")
 
 SHAPE, CHUNK = (48, 64, 40), (16, 24, 20)
 FILES, THREADS = 3, 16
-# Longer than any of these takes; a hang is what it ends.
-HANG_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +36,6 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             f.create_dataset("contiguous", data=data)
             f.create_dataset("zfp", data=data, chunks=CHUNK, **LEFT_TO_LIBHDF5)
     return paths
-
-
-def run_in_threads(works: Sequence[Callable[[], None]]) -> None:
-    """Run all at once; what one of them raises is raised here."""
-    errors: list[BaseException] = []
-    gate = threading.Barrier(len(works))
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            gate.wait(HANG_S)
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(w,), daemon=True) for w in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG_S)
-        assert not thread.is_alive(), "a thread hangs"
-    if errors:
-        raise errors[0]
 
 
 def test_sixteen_threads_read_several_files(paths: list[Path]) -> None:

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arbitrary::{Result, Unstructured};
-use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan, Selected, Strip, Union};
+use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan, Selected, Union};
 
 use crate::memory::within;
 use crate::numbers::{dims, slab};
@@ -95,7 +95,7 @@ fn planned(
         assert_eq!(plan.selected_of(&task.chunk_index()), task.selected_elements());
         let before = taken.len() as u64;
         task.for_each_strip(|strip| {
-            for (src, dst) in pairs(&strip) {
+            for (src, dst) in strip.places() {
                 assert!(src < grid.chunk_len(), "{strip:?} leaves its chunk");
                 let other = taken.insert(dst, (position, src));
                 assert_eq!(other, None, "{strip:?} takes an element again");
@@ -104,7 +104,7 @@ fn planned(
         assert_eq!(taken.len() as u64 - before, task.selected_elements());
         let mut end = 0;
         task.for_each_strip_in_order(|strip| {
-            for (src, dst) in pairs(&strip) {
+            for (src, dst) in strip.places() {
                 assert!(!once || src >= end, "{strip:?} goes back");
                 end = src + 1;
                 assert_eq!(taken.get(&dst), Some(&(position, src)));
@@ -122,15 +122,6 @@ fn planned(
         let wanted = element(place).map(|element| place_in_chunk(grid, &element));
         assert_eq!(taken.get(&place).copied(), wanted, "at {place}");
     }
-}
-
-/// Where each of a strip's elements comes from and goes to.
-fn pairs(strip: &Strip) -> impl Iterator<Item = (u64, u64)> {
-    let Strip { src, dst, len, count, src_step, dst_step, backwards } = *strip;
-    (0..count).flat_map(move |run| {
-        let place = if backwards { count - 1 - run } else { run };
-        (0..len).map(move |i| (src + run * src_step + i, dst + place * dst_step + i))
-    })
 }
 
 /// An element's chunk, and its place there, each in row-major order.

@@ -218,6 +218,15 @@ impl Strip {
         Self { src, dst, len, count: 1, src_step: 0, dst_step: 0, backwards: false }
     }
 
+    /// Where each element lies in the chunk and in the result, in the order of the chunk.
+    pub fn places(self) -> impl Iterator<Item = (u64, u64)> {
+        (0..self.count).flat_map(move |run| {
+            let place = if self.backwards { self.count - 1 - run } else { run };
+            let (src, dst) = (self.src + run * self.src_step, self.dst + place * self.dst_step);
+            (0..self.len).map(move |i| (src + i, dst + i))
+        })
+    }
+
     /// Some of the runs: `count` of them, after the first `skipped` ones in the chunk.
     #[must_use]
     pub fn part(self, skipped: u64, count: u64) -> Self {

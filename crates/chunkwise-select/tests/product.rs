@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use chunkwise_select::{ChunkGrid, Dims, Plan, Product, SelectError, Strip};
+use chunkwise_select::{ChunkGrid, Dims, Plan, Product, SelectError};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -152,16 +152,6 @@ fn wanted(shape: &[u64], given: &[Given]) -> (Vec<Dims>, Vec<u64>) {
     (elements, sizes)
 }
 
-/// The places of a strip in the chunk and in the result, one after another.
-fn places(strip: Strip) -> impl Iterator<Item = (u64, u64)> {
-    (0..strip.count).flat_map(move |run| {
-        let place = if strip.backwards { strip.count - 1 - run } else { run };
-        (0..strip.len).map(move |i| {
-            (strip.src + run * strip.src_step + i, strip.dst + place * strip.dst_step + i)
-        })
-    })
-}
-
 fn row_major(index: &[u64], shape: &[u64]) -> u64 {
     index.iter().zip(shape).fold(0, |at, (i, n)| at * n + i)
 }
@@ -184,7 +174,7 @@ proptest! {
             prop_assert_eq!(grid.linear_index(&task.chunk_index()), Some(number));
             let mut copied = Vec::new();
             task.for_each_strip(|strip| {
-                for (src, dst) in places(strip) {
+                for (src, dst) in strip.places() {
                     assert!(src < grid.chunk_len());
                     assert!(result[dst as usize].is_none(), "element {dst} copied twice");
                     result[dst as usize] = Some((number, src));
@@ -201,7 +191,7 @@ proptest! {
                 let forward = strip.src >= end;
                 assert!(forward || sources.len() < copied.len(), "goes back without repeating");
                 end = strip.src + (strip.count - 1) * strip.src_step + strip.len;
-                in_order.extend(places(strip));
+                in_order.extend(strip.places());
                 strips += 1;
             });
             let first = in_order[0].1;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan, SelectError, Selection, Strip, Union};
+use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan, SelectError, Selection, Union};
 use proptest::prelude::*;
 
 /// Start, gap, count and block of one dimension, before they are cut to fit.
@@ -72,15 +72,6 @@ fn listed(union: &Union) -> Vec<Dims> {
         })
     });
     runs.flatten().collect()
-}
-
-/// The places of a strip in the chunk and in the result, one after another.
-fn places(strip: Strip) -> impl Iterator<Item = (u64, u64)> {
-    (0..strip.count).flat_map(move |run| {
-        (0..strip.len).map(move |i| {
-            (strip.src + run * strip.src_step + i, strip.dst + run * strip.dst_step + i)
-        })
-    })
 }
 
 fn row_major(index: &[u64], shape: &[u64]) -> u64 {
@@ -174,7 +165,7 @@ proptest! {
             prop_assert_eq!(grid.linear_index(&task.chunk_index()), Some(number));
             let mut copied = 0;
             task.for_each_strip(|strip| {
-                for (src, dst) in places(strip) {
+                for (src, dst) in strip.places() {
                     assert!(result[dst as usize].is_none(), "element {dst} copied twice");
                     result[dst as usize] = Some((number, src));
                     copied += 1;
@@ -188,7 +179,7 @@ proptest! {
             task.for_each_strip_in_order(|strip| {
                 assert!(strip.src >= end, "a strip begins before the last one ends");
                 end = strip.src + (strip.count - 1) * strip.src_step + strip.len;
-                in_order.extend(places(strip));
+                in_order.extend(strip.places());
             });
             prop_assert_eq!(in_order.len() as u64, copied);
             for &(src, dst) in &in_order {
