@@ -43,20 +43,6 @@ def test_types_shapes_and_data(tmp_path: Path, case: Case) -> None:
             assert_native(f[name], 2)
 
 
-def test_fill_values_and_masks(tmp_path: Path) -> None:
-    path = tmp_path / "masks.h5"
-    data = values("<i4", (40, 30), "smooth")
-    case = of_plugin(hdf5plugin.Blosc2("lz4"))
-    with h5py.File(path, "w") as f:
-        d = create(f, "x", "<i4", (40, 30), (16, 16), [case], fill=-7)
-        d[:20, :20] = data[:20, :20]
-        raw = np.ascontiguousarray(data[16:32, :16])
-        d.id.write_direct_chunk((16, 0), raw.tobytes(), 1)
-    with h5py.File(path) as f:
-        assert_native(f["x"], 10)
-        assert np.array_equal(chunkwise.wrap(f["x"])[16:32, :16], raw)
-
-
 HEADER_LEN, FLAGS = 32, 31
 
 

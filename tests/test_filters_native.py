@@ -27,6 +27,7 @@ from tests.filtered import (
     Case,
     assert_native,
     create,
+    of_plugin,
     values,
 )
 from tests.reading import same
@@ -63,7 +64,10 @@ def test_types_shapes_and_data(tmp_path: Path, case: Case) -> None:
             assert_native(f[name])
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+MASKED = {**CASES, "blosc2": of_plugin(hdf5plugin.Blosc2("lz4"))}
+
+
+@pytest.mark.parametrize("case", MASKED.values(), ids=MASKED.keys())
 def test_fill_values_and_masks(tmp_path: Path, case: Case) -> None:
     """Chunks never written, and chunks whose mask says that the filter was left out."""
     path = tmp_path / "masks.h5"
