@@ -1,4 +1,4 @@
-//! Why could a chunk not be decoded?
+//! Why could a chunk not be decoded, or encoded?
 
 use thiserror::Error;
 
@@ -74,5 +74,22 @@ pub enum DecodeError {
         len: usize,
         /// Bytes a chunk holds.
         expected: usize,
+    },
+}
+
+/// Why a chunk could not be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EncodeError {
+    /// The filter cannot be applied to these bytes.
+    #[error("the {filter} filter cannot encode this chunk")]
+    Failed {
+        /// The filter's name.
+        filter: &'static str,
+    },
+    /// No memory for what comes out.
+    #[error("there is no memory for {nbytes} bytes")]
+    Memory {
+        /// Bytes needed.
+        nbytes: usize,
     },
 }

@@ -1,7 +1,7 @@
 //! HDF5's filters, one file each, and the pipeline that chains them.
 //!
 //! Knows bytes, not files: a [`Pipeline`] turns the stored bytes of a chunk into the
-//! bytes the chunk holds.  What it does not know it says at construction
+//! bytes the chunk holds, an [`Encoding`] the other way.  What it does not know it says at construction
 //! ([`Filter::from_hdf5`] gives None), so that the caller can leave the dataset to
 //! libhdf5.
 
@@ -14,6 +14,8 @@ mod bytes;
 mod bzip2;
 mod crc;
 mod deflate;
+mod encoder;
+mod encoding;
 mod error;
 mod filter;
 mod fletcher32;
@@ -33,7 +35,9 @@ mod zstd;
 
 pub use bitshuffle::{Bitshuffle, Inner};
 pub use crc::crc32;
-pub use error::DecodeError;
+pub use encoder::Encoder;
+pub use encoding::{EncodeScratch, Encoding, Step};
+pub use error::{DecodeError, EncodeError};
 pub use filter::{Filter, FilterKind};
 pub use memory::resize;
 pub use nbit::Nbit;

@@ -34,6 +34,24 @@ pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
     }
 }
 
+/// Shuffle elements of `element_size` bytes; both slices are of one length.
+pub fn shuffle(element_size: usize, raw: &[u8], out: &mut [u8]) {
+    debug_assert_eq!(raw.len(), out.len());
+    let elements = if element_size > 1 { raw.len() / element_size } else { 0 };
+    if elements <= 1 {
+        out.copy_from_slice(raw);
+        return;
+    }
+    let (body, rest) = raw.split_at(elements * element_size);
+    let (planes, out_rest) = out.split_at_mut(body.len());
+    out_rest.copy_from_slice(rest);
+    for (j, plane) in planes.chunks_exact_mut(elements).enumerate() {
+        for (to, element) in plane.iter_mut().zip(body.chunks_exact(element_size)) {
+            *to = element[j];
+        }
+    }
+}
+
 /// Elements of `W` bytes, which vectors fill without a gap.
 fn adjacent<const W: usize>(body: &[u8], out: &mut [u8]) {
     let elements = body.len() / W;

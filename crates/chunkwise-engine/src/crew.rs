@@ -75,10 +75,16 @@ impl Drop for Closing<'_> {
 ///
 /// `work` has to take pieces until none is left: how many threads come is not known.
 pub fn share(helpers: usize, work: &(dyn Fn() + Sync)) {
+    share_beside(helpers, work, work);
+}
+
+/// As [`share`], where the thread that asks does `own`, which must not need that anybody
+/// comes, and must make those that came end.
+pub fn share_beside(helpers: usize, work: &(dyn Fn() + Sync), own: impl FnOnce()) {
     // Work of the pool does not wait for the pool.
     let alone = helpers == 0 || rayon::current_thread_index().is_some();
     let pool = if alone { None } else { ProcessState::of_this_process().pool() };
-    let Some(pool) = pool else { return work() };
+    let Some(pool) = pool else { return own() };
     // SAFETY: only the lifetime is forgotten; `Closing` keeps this function from returning,
     // or unwinding, while anybody may still call it.
     let erased: *const (dyn Fn() + Sync + 'static) =
@@ -90,7 +96,7 @@ pub fn share(helpers: usize, work: &(dyn Fn() + Sync)) {
         pool.spawn(move || gate.help());
     }
     let closing = Closing(&gate);
-    work();
+    own();
     drop(closing);
     let panic = gate.entered().panic.take();
     if let Some(panic) = panic {

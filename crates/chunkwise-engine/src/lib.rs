@@ -25,6 +25,7 @@ mod schedule;
 mod storage;
 mod touched;
 mod walk;
+mod write;
 
 pub use cache::CacheStats;
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
@@ -36,3 +37,4 @@ pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
 pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};
+pub use write::{CommitError, Committer, EncodedChunk, InOrder};

@@ -343,39 +343,74 @@ unsafe fn chunking(
     let Chunking { chunk, filters, unfiltered_partial_chunks } =
         unsafe { chunk_options(api, dcpl, rank)? };
     let mut decoders = Vec::new();
-    for number in 0..filters {
-        let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
-        // libhdf5 gives no more to anyone; nbit has five for each member of a compound.
-        let mut cd_values = [0 as c_uint; 256];
-        let mut cd_count = cd_values.len();
-        let mut name = [0 as std::ffi::c_char; 64];
-        // SAFETY: pointers to what the function fills, with the sizes that it is told.
-        let id = unsafe {
-            (api.H5Pget_filter2)(
-                dcpl,
-                number,
-                &raw mut flags,
-                &raw mut cd_count,
-                cd_values.as_mut_ptr(),
-                name.len(),
-                name.as_mut_ptr(),
-                &raw mut config,
-            )
-        };
-        let id = api.checked("H5Pget_filter2", id)?;
-        match Filter::from_hdf5(id, &cd_values[..cd_count.min(cd_values.len())]) {
-            Some(filter) => decoders.push(filter),
-            None => {
-                // SAFETY: libhdf5 ends the name with zero within the given length; the
-                // last byte is set here in case it did not.
-                let name = unsafe {
-                    name[name.len() - 1] = 0;
-                    std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
-                };
-                let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
-                return because(format!("filter {id}{named} is not decoded natively yet"));
-            }
+    // SAFETY: the caller's contract.
+    for filter in unsafe { filters_of(api, dcpl, filters)? } {
+        match Filter::from_hdf5(filter.id, &filter.cd_values) {
+            Some(decoder) => decoders.push(decoder),
+            None => return because(format!("{} is not decoded natively yet", filter.label())),
         }
     }
     Ok((chunk, Pipeline::new(decoders), unfiltered_partial_chunks))
+}
+
+/// A filter as a dataset states it.
+pub(crate) struct StatedFilter {
+    /// HDF5's number for it.
+    pub(crate) id: c_int,
+    /// `H5Z_FLAG_OPTIONAL` and the like.
+    pub(crate) flags: c_uint,
+    /// Its client data.
+    pub(crate) cd_values: Vec<u32>,
+    /// What it calls itself; may be empty.
+    name: String,
+}
+
+impl StatedFilter {
+    /// For messages.
+    pub(crate) fn label(&self) -> String {
+        let named = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
+        format!("filter {}{named}", self.id)
+    }
+}
+
+/// The first `count` filters of a property list, in pipeline order.
+///
+/// # Safety
+/// A live property list of a chunked dataset; the lock must be held.
+pub(crate) unsafe fn filters_of(
+    api: &Api,
+    dcpl: hid_t,
+    count: u32,
+) -> Result<Vec<StatedFilter>, BindError> {
+    (0..count)
+        .map(|number| {
+            let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
+            // libhdf5 gives no more to anyone; nbit has five for each member of a compound.
+            let mut cd_values = [0 as c_uint; 256];
+            let mut cd_count = cd_values.len();
+            let mut name = [0 as std::ffi::c_char; 64];
+            // SAFETY: pointers to what the function fills, with the sizes that it is told.
+            let id = unsafe {
+                (api.H5Pget_filter2)(
+                    dcpl,
+                    number,
+                    &raw mut flags,
+                    &raw mut cd_count,
+                    cd_values.as_mut_ptr(),
+                    name.len(),
+                    name.as_mut_ptr(),
+                    &raw mut config,
+                )
+            };
+            let id = api.checked("H5Pget_filter2", id)?;
+            // SAFETY: libhdf5 ends the name with zero within the given length; the last byte
+            // is set here in case it did not.
+            let name = unsafe {
+                name[name.len() - 1] = 0;
+                std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+            };
+            let cd_values = cd_values[..cd_count.min(cd_values.len())].to_vec();
+            Ok(StatedFilter { id, flags, cd_values, name })
+        })
+        .collect()
 }

@@ -11,6 +11,7 @@
 mod api;
 mod census;
 mod chunks;
+mod committer;
 mod dataset;
 mod error;
 mod file;
@@ -27,6 +28,7 @@ mod timed;
 
 pub use api::{Api, hid_t};
 pub use census::{ChunkCensus, Placement, census};
+pub use committer::{ChunkCommitter, encoding_of};
 pub use dataset::{Described, describe};
 pub use error::{BindError, Unsuited};
 pub use file::OpenDataset;

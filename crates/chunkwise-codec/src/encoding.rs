@@ -1,0 +1,146 @@
+//! How do a chunk's bytes become the bytes that are stored?
+
+use crate::encoder::EncoderState;
+use crate::{EncodeError, Encoder, FilterKind};
+
+/// One filter of a pipeline that is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The filter.
+    pub encoder: Encoder,
+    /// Whether a chunk may be stored without it (`H5Z_FLAG_OPTIONAL`).
+    pub optional: bool,
+}
+
+/// Buffers and state that encoding reuses; one for each thread.
+#[derive(Debug, Default)]
+pub struct EncodeScratch {
+    buffer: Vec<u8>,
+    state: EncoderState,
+}
+
+impl EncodeScratch {
+    /// Give back buffers of more than `most` bytes.
+    pub fn trim(&mut self, most: usize) {
+        if self.buffer.capacity() > most {
+            self.buffer = Vec::new();
+        }
+    }
+}
+
+/// A dataset's filters as they are applied, the first first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Encoding {
+    steps: Vec<Step>,
+}
+
+impl Encoding {
+    /// `steps` in pipeline order.
+    pub fn new(steps: Vec<Step>) -> Self {
+        Self { steps }
+    }
+
+    /// The filters, in pipeline order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Encode a chunk of `raw` bytes to `out`, whatever was in it; gives the filter mask, of
+    /// which bit `i` says that filter `i` was not applied (`H5Dwrite_chunk`).
+    ///
+    /// An optional filter that fails, or makes nothing smaller where that is all it is for,
+    /// is left out for this chunk, as libhdf5 leaves it out.
+    ///
+    /// # Errors
+    /// When a filter that is not optional fails, or there is no memory.
+    pub fn encode(
+        &self,
+        raw: &[u8],
+        scratch: &mut EncodeScratch,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, EncodeError> {
+        let EncodeScratch { buffer, state } = scratch;
+        let mut mask = 0u32;
+        // Whether what the next filter takes is in `out`, rather than still `raw`.
+        let mut encoded = false;
+        for (i, step) in self.steps.iter().enumerate() {
+            let source: &[u8] = if encoded { out } else { raw };
+            match step.encoder.encode(source, state, buffer) {
+                Ok(true) => {
+                    std::mem::swap(buffer, out);
+                    encoded = true;
+                }
+                Ok(false) | Err(EncodeError::Failed { .. }) if step.optional && i < 32 => {
+                    mask |= 1 << i;
+                }
+                Ok(false) => return Err(EncodeError::Failed { filter: step.kind().name() }),
+                Err(error) => return Err(error),
+            }
+        }
+        if !encoded {
+            out.clear();
+            let nbytes = raw.len();
+            out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+            out.extend_from_slice(raw);
+        }
+        Ok(mask)
+    }
+}
+
+impl Step {
+    /// What kind of filter it is.
+    pub fn kind(&self) -> FilterKind {
+        self.encoder.kind()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, Pipeline, Scratch};
+    use proptest::prelude::*;
+
+    fn steps(optional: bool) -> Vec<Step> {
+        [Encoder::Shuffle { element_size: 4 }, Encoder::Deflate { level: 4 }, Encoder::Fletcher32]
+            .map(|encoder| Step { encoder, optional })
+            .to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes(
+            raw in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 1..3000),
+        ) {
+            let pipeline = Pipeline::new(vec![
+                Filter::Shuffle { element_size: 4 },
+                Filter::Deflate,
+                Filter::Fletcher32,
+            ]);
+            let mut stored = vec![9; 7];
+            let encoding = Encoding::new(steps(true));
+            let mask = encoding.encode(&raw, &mut EncodeScratch::default(), &mut stored).unwrap();
+            let mut out = vec![0; raw.len()];
+            pipeline.decode(&stored, mask, &mut Scratch::default(), &mut out).unwrap();
+            prop_assert_eq!(out, raw);
+        }
+    }
+
+    #[test]
+    fn what_does_not_shrink_is_left_out_or_an_error() {
+        let (mut scratch, mut out) = (EncodeScratch::default(), Vec::new());
+        let encode = |steps, scratch: &mut _, out: &mut _| {
+            Encoding::new(steps).encode(&[1, 2, 3, 4, 5], scratch, out)
+        };
+        assert_eq!(encode(steps(true), &mut scratch, &mut out), Ok(0b010));
+        assert_eq!(out.len(), 5 + 4);
+        let failed = Err(EncodeError::Failed { filter: "deflate" });
+        assert_eq!(encode(steps(false), &mut scratch, &mut out), failed);
+    }
+
+    #[test]
+    fn without_filters_the_bytes_are_stored() {
+        let mut out = vec![7; 3];
+        let mask = Encoding::default().encode(&[1, 2], &mut EncodeScratch::default(), &mut out);
+        assert_eq!((mask, out), (Ok(0), vec![1, 2]));
+    }
+}
