@@ -14,6 +14,7 @@ mod bytes;
 mod bzip2;
 mod crc;
 mod deflate;
+mod deflater;
 mod encoder;
 mod encoding;
 mod error;
@@ -36,6 +37,7 @@ mod zstd;
 
 pub use bitshuffle::{Bitshuffle, Inner};
 pub use crc::crc32;
+pub use deflater::DeflateEngine;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};
 pub use error::{DecodeError, EncodeError};

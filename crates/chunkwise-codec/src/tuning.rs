@@ -49,7 +49,7 @@ impl Encoding {
     /// The same samples give the same choice.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
         let Some((at, asked)) = self.steps().iter().enumerate().find_map(|(i, step)| {
-            if let Encoder::Deflate { level: level @ 1.. } = step.encoder {
+            if let Encoder::Deflate { level: level @ 1.., .. } = step.encoder {
                 Some((i, level))
             } else {
                 None
@@ -65,7 +65,7 @@ impl Encoding {
             Effort::Fast => 1,
         };
         let mut steps = self.steps().to_vec();
-        steps[at] = Step { encoder: Encoder::Deflate { level }, ..steps[at] };
+        steps[at] = Step { encoder: Encoder::deflate(level), ..steps[at] };
         let tuned = Self::new(steps);
         let sum = |encoding: &Self| {
             let (mut scratch, mut out) = (EncodeScratch::default(), Vec::new());
