@@ -32,6 +32,7 @@ mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod tuning;
 mod zstd;
 

@@ -8,8 +8,8 @@
 
 use std::fmt;
 
-use crate::deflater::Deflater;
-use crate::{DeflateEngine, EncodeScratch, Encoder, Encoding, Step};
+use crate::trial::{Sizes, Trial};
+use crate::{DeflateEngine, Encoder, Encoding};
 
 /// What is asked of encoders that have a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,48 +64,46 @@ const CANDIDATES: [(DeflateEngine, u32); 12] = [
     (DeflateEngine::Libdeflate(11), 10),
 ];
 
-/// The same of zlib at its levels 0 to 9.
-const ZLIB_SPEEDS: [u32; 10] = [600, 71, 70, 58, 54, 42, 29, 21, 9, 5];
+/// The same of zlib at its levels 1 to 9.
+const ZLIB_SPEEDS: [u32; 9] = [71, 70, 58, 54, 42, 29, 21, 9, 5];
 
 /// An engine that makes more than zlib does must be so many times as fast as one that does not.
 const WORTH: u32 = 2;
 
-/// How much more it may make, in thousandths: who asks for low levels asks for speed.  The rest
-/// up to 2% is left to what samples do not tell.
-const fn tolerance(level: u32) -> usize {
-    if level <= 3 { 15 } else { 10 }
+/// How much more it may make of the samples: who asks for low levels asks for speed.
+const fn tolerance(level: u32) -> f64 {
+    if level <= 3 { 0.015 } else { 0.01 }
 }
 
-/// Bytes that are tried: more at levels at which zlib takes less time.
-const fn most_nbytes(level: u32) -> usize {
-    if level <= 6 { 2 << 20 } else { 1 << 20 }
-}
-
-/// Larger chunks are tried in parts of this length.
-const PART_NBYTES: usize = 512 << 10;
+/// How much more an engine may make of the dataset, as far as samples can tell.
+const MOST_EXCESS: f64 = 0.02;
 
 impl Encoding {
     /// The same filters with the engine of deflate chosen for data such as `samples`, whole raw
     /// chunks spread over the dataset; and what was chosen, None without deflate, at its level
     /// 0, or without samples.
     ///
-    /// It takes as long as encoding up to 2 MiB of the samples with zlib and a few others: a
-    /// tenth of a second at usual levels.  The same samples give the same choice.
+    /// It takes as long as encoding 2.5 MiB of the samples, or one chunk, with zlib and a few
+    /// others: a tenth of a second at usual levels.  The same samples give the same choice.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
         let found = self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
             Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
             _ => None,
         });
         let chosen = found.and_then(|(at, level)| {
-            let trial = Trial::new(self.steps(), at, most_nbytes(level), samples)?;
-            let zlib_nbytes = trial.nbytes(DeflateEngine::Zlib(level))?;
-            let (engine, stored_nbytes) = match effort {
-                Effort::AsStated => as_stated(level, zlib_nbytes, |engine| trial.nbytes(engine)),
-                Effort::Fast => built(0).find_map(|(engine, _)| {
-                    trial.nbytes(engine).map(|stored_nbytes| (engine, stored_nbytes))
-                })?,
+            let trial = Trial::new(self.steps(), at, level, samples)?;
+            let zlib = trial.sizes(DeflateEngine::Zlib(level))?;
+            let (engine, sizes) = match effort {
+                Effort::AsStated => as_stated(level, &zlib, |engine| trial.sizes(engine)),
+                Effort::Fast => built(0)
+                    .find_map(|(engine, _)| trial.sizes(engine).map(|sizes| (engine, sizes)))?,
             };
-            let tuning = Tuning { encoder: engine.to_string(), level, stored_nbytes, zlib_nbytes };
+            let tuning = Tuning {
+                encoder: engine.to_string(),
+                level,
+                stored_nbytes: sizes.total(),
+                zlib_nbytes: zlib.total(),
+            };
             let mut steps = self.steps().to_vec();
             steps.get_mut(at)?.encoder = Encoder::Deflate { level, engine };
             Some((Self::new(steps), tuning))
@@ -122,94 +120,139 @@ fn built(speed: u32) -> impl Iterator<Item = (DeflateEngine, u32)> {
     CANDIDATES.into_iter().filter(move |(engine, fast)| engine.is_built() && *fast > speed)
 }
 
-/// The fastest engine that makes no more than zlib's `zlib_nbytes` at `level`, or a little more
-/// where that is worth it; and what it makes.
+/// The fastest engine that makes no more than zlib does at `level`, or a little more where that
+/// is worth it; and what it makes.
 fn as_stated(
     level: u32,
-    zlib_nbytes: usize,
-    nbytes: impl Fn(DeflateEngine) -> Option<usize>,
-) -> (DeflateEngine, usize) {
-    let zlib_speed = ZLIB_SPEEDS.get(level as usize).copied().unwrap_or_default();
-    let within = zlib_nbytes.saturating_add(zlib_nbytes / 1000 * tolerance(level));
-    let mut tolerable: Option<(DeflateEngine, usize, u32)> = None;
+    zlib: &Sizes,
+    sizes: impl Fn(DeflateEngine) -> Option<Sizes>,
+) -> (DeflateEngine, Sizes) {
+    let zlib_speed = ZLIB_SPEEDS.get(level.saturating_sub(1) as usize).copied().unwrap_or(0);
+    let mut tolerable: Option<(DeflateEngine, Sizes, u32)> = None;
     for (engine, speed) in built(zlib_speed) {
-        if let Some((engine, nbytes, faster)) = tolerable
-            && faster >= WORTH * speed
-        {
-            return (engine, nbytes);
+        if tolerable.as_ref().is_some_and(|(_, _, faster)| *faster >= WORTH * speed) {
+            break;
         }
-        match nbytes(engine) {
-            Some(nbytes) if nbytes <= zlib_nbytes => return (engine, nbytes),
-            Some(nbytes) if nbytes <= within && tolerable.is_none() => {
-                tolerable = Some((engine, nbytes, speed));
-            }
-            _ => (),
+        let Some(sizes) = sizes(engine) else { continue };
+        let (excess, at_most) = sizes.excess(zlib);
+        if at_most > MOST_EXCESS {
+            continue;
+        }
+        if excess <= 0.0 {
+            return (engine, sizes);
+        }
+        if excess <= tolerance(level) && tolerable.is_none() {
+            tolerable = Some((engine, sizes, speed));
         }
     }
     match tolerable {
-        Some((engine, nbytes, speed)) if speed >= WORTH * zlib_speed => (engine, nbytes),
-        _ => (DeflateEngine::Zlib(level), zlib_nbytes),
+        Some((engine, sizes, speed)) if speed >= WORTH * zlib_speed => (engine, sizes),
+        _ => (DeflateEngine::Zlib(level), zlib.clone()),
     }
 }
 
-/// What deflate is given for each sample.
-struct Trial {
-    parts: Vec<Vec<u8>>,
-    /// Whether chunks that do not shrink are stored as they are.
-    optional: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EncodeScratch, Step};
 
-impl Trial {
-    /// For the deflate at place `at`; None where nothing comes to it.
-    fn new(steps: &[Step], at: usize, most: usize, samples: &[&[u8]]) -> Option<Self> {
-        let (before, deflate) = (steps.get(..at)?, steps.get(at)?);
-        let unit = before.iter().try_fold(1, |unit: usize, step| match step.encoder {
-            Encoder::Shuffle { element_size } => unit.checked_mul(element_size),
-            Encoder::Fletcher32 => Some(unit),
-            // What the filter makes of a part may tell nothing of what it makes of a chunk.
-            _ => None,
-        });
-        let before = Encoding::new(before.to_vec());
-        let mut scratch = EncodeScratch::default();
-        let parts = parts(samples, unit, most).into_iter().filter_map(|part| {
-            let mut out = Vec::new();
-            before.encode(part, &mut scratch, &mut out).is_ok().then_some(out)
-        });
-        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
-        (!parts.is_empty()).then_some(Self { parts, optional: deflate.optional })
+    /// What an engine makes of samples of which zlib makes 1000 bytes each, in `as_stated`.
+    fn chosen(level: u32, made: impl Fn(DeflateEngine) -> usize) -> DeflateEngine {
+        let sizes = |nbytes| Sizes::new(vec![nbytes; 9]);
+        as_stated(level, &sizes(1000), |engine| Some(sizes(made(engine)))).0
     }
 
-    /// What `engine` makes of all; None where it fails.
-    fn nbytes(&self, engine: DeflateEngine) -> Option<usize> {
-        let (mut deflater, mut out) = (Deflater::default(), Vec::new());
-        let stored = self.parts.iter().map(|part| {
-            deflater
-                .deflate(engine, part, &mut out)
-                .is_ok_and(|done| done)
-                .then(|| if self.optional { out.len().min(part.len()) } else { out.len() })
-        });
-        stored.sum()
+    #[test]
+    fn the_fastest_that_makes_no_more_is_chosen() {
+        let libdeflate =
+            |engine, wanted| matches!(engine, DeflateEngine::Libdeflate(n) if n >= wanted);
+        for wanted in [1, 2, 3, 5, 6] {
+            let made = |engine| if libdeflate(engine, wanted) { 1000 } else { 1100 };
+            assert_eq!(chosen(4, made), DeflateEngine::Libdeflate(wanted));
+        }
+        assert_eq!(chosen(4, |_| 1100), DeflateEngine::Zlib(4));
+        let slowest = |engine| if libdeflate(engine, 9) { 1000 } else { 1100 };
+        // Those that make no more are slower than zlib.
+        assert_eq!(chosen(4, slowest), DeflateEngine::Zlib(4));
+        assert_eq!(chosen(8, slowest), DeflateEngine::Libdeflate(9));
     }
-}
 
-/// About `most` bytes of the samples, spread over them: whole ones, or parts of large ones, which
-/// begin and end at multiples of `unit`; without a unit, only whole ones.
-fn parts<'a>(samples: &[&'a [u8]], unit: Option<usize>, most: usize) -> Vec<&'a [u8]> {
-    let longest = samples.iter().map(|sample| sample.len()).max().unwrap_or(0);
-    let part = match unit {
-        Some(unit) => longest.min(PART_NBYTES.next_multiple_of(unit)),
-        None => longest,
-    };
-    let (unit, part) = (unit.unwrap_or(1), part.max(1));
-    let count = (most / part).clamp(1, samples.len().saturating_mul(longest / part).max(1));
-    // In the middle of each of `count` stretches of equal length.
-    (0..count)
-        .filter_map(|i| {
-            let place = (2 * i + 1) * samples.len();
-            let sample = samples.get(place / (2 * count))?;
-            let free = sample.len().saturating_sub(part);
-            let begin = free / (2 * count) * (place % (2 * count)) / unit * unit;
-            sample.get(begin..sample.len().min(begin + part))
-        })
-        .collect()
+    #[test]
+    fn a_little_more_is_taken_where_much_is_gained() {
+        use DeflateEngine::{Libdeflate, Zlib};
+        let made = |first, second| {
+            move |engine| match engine {
+                Libdeflate(1) => first,
+                Libdeflate(2) => second,
+                Libdeflate(_) | DeflateEngine::Isal(_) | Zlib(_) => 1100,
+            }
+        };
+        assert_eq!(chosen(4, made(1009, 1000)), Libdeflate(2));
+        assert_eq!(chosen(4, made(1009, 1100)), Libdeflate(1));
+        assert_eq!(chosen(4, made(1011, 1100)), Zlib(4));
+        assert_eq!(chosen(3, made(1014, 1100)), Libdeflate(1));
+        assert_eq!(chosen(3, made(1016, 1014)), Libdeflate(2));
+        if Libdeflate(1).is_built() && DeflateEngine::Isal(1).is_built() {
+            let fast = |engine| if engine == Libdeflate(1) { 990 } else { 1009 };
+            assert_eq!(chosen(1, fast), DeflateEngine::Isal(1));
+        }
+    }
+
+    fn deflating(level: u32) -> Encoding {
+        let encoders = [Encoder::Shuffle { element_size: 4 }, Encoder::deflate(level)];
+        Encoding::new(encoders.map(|encoder| Step { encoder, optional: true }).to_vec())
+    }
+
+    /// Integers that count: what the fastest engines make is nearly twice zlib's.
+    fn counting(chunk: u32) -> Vec<u8> {
+        (0..2500).flat_map(|i| (chunk * 2500 + i).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn files_are_not_much_larger_than_zlibs() {
+        let chunks: Vec<_> = (0..8).map(counting).collect();
+        let samples: Vec<_> = chunks.iter().map(Vec::as_slice).collect();
+        let stored = |encoding: &Encoding| {
+            let (mut scratch, mut out) = (EncodeScratch::default(), Vec::new());
+            let nbytes = |chunk: &Vec<u8>| {
+                encoding.encode(chunk, &mut scratch, &mut out).unwrap();
+                out.len()
+            };
+            chunks.iter().map(nbytes).sum::<usize>()
+        };
+        for level in 1..=9 {
+            for steps in [deflating(level).steps(), &deflating(level).steps()[1..]] {
+                let stated = Encoding::new(steps.to_vec());
+                let (tuned, tuning) = stated.tuned(Effort::AsStated, &samples);
+                let tuning = tuning.unwrap();
+                assert_eq!(
+                    stated.tuned(Effort::AsStated, &samples),
+                    (tuned.clone(), Some(tuning.clone()))
+                );
+                assert_eq!((tuning.level, tuning.zlib_nbytes), (level, stored(&stated)));
+                assert_eq!(tuning.stored_nbytes, stored(&tuned));
+                assert!(tuning.excess() <= MOST_EXCESS, "{tuning}");
+            }
+            let (fast, tuning) = deflating(level).tuned(Effort::Fast, &samples);
+            assert_eq!(tuning.unwrap().stored_nbytes, stored(&fast));
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_choice_nothing_changes() {
+        let chunk = counting(0);
+        let shuffled = Encoding::new(deflating(1).steps()[..1].to_vec());
+        for (encoding, samples) in
+            [(shuffled, vec![&chunk[..]]), (deflating(0), vec![&chunk]), (deflating(4), vec![])]
+        {
+            for effort in [Effort::AsStated, Effort::Fast] {
+                assert_eq!(encoding.tuned(effort, &samples), (encoding.clone(), None));
+            }
+        }
+        // Nor does an empty chunk, or one byte, tell anything.
+        for samples in [&[&[][..]][..], &[&[1u8][..]]] {
+            let (tuned, _) = deflating(4).tuned(Effort::AsStated, samples);
+            assert_eq!(tuned.steps().len(), 2);
+        }
+    }
 }
