@@ -1,7 +1,7 @@
 //! Which filters are applied here, and what do their options mean when writing?
 
 use crate::deflater::Deflater;
-use crate::{DeflateEngine, EncodeError, FilterKind, fletcher32, resize, shuffle};
+use crate::{DeflateEngine, EncodeError, FilterKind, fletcher32, lz4, resize, shuffle, zstd};
 
 /// A filter that is applied here; its options are those that encoding needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,16 @@ pub enum Encoder {
     },
     /// A checksum after the data.
     Fletcher32,
+    /// LZ4 blocks.
+    Lz4 {
+        /// Bytes in a block.
+        block_nbytes: u32,
+    },
+    /// Zstandard frames.
+    Zstd {
+        /// zstd's level.
+        level: i32,
+    },
 }
 
 impl Encoder {
@@ -39,6 +49,8 @@ impl Encoder {
                 (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             FilterKind::Fletcher32 => Some(Self::Fletcher32),
+            FilterKind::Lz4 => Some(Self::Lz4 { block_nbytes: lz4::block_nbytes(cd_values) }),
+            FilterKind::Zstd => Some(Self::Zstd { level: zstd::level(cd_values) }),
             _ => None,
         }
     }
@@ -54,12 +66,14 @@ impl Encoder {
             Self::Deflate { .. } => FilterKind::Deflate,
             Self::Shuffle { .. } => FilterKind::Shuffle,
             Self::Fletcher32 => FilterKind::Fletcher32,
+            Self::Lz4 { .. } => FilterKind::Lz4,
+            Self::Zstd { .. } => FilterKind::Zstd,
         }
     }
 
     /// Whether a chunk that it does not make smaller is better stored without it.
     pub(crate) fn is_for_size(&self) -> bool {
-        matches!(self, Self::Deflate { .. })
+        matches!(self, Self::Deflate { .. } | Self::Lz4 { .. } | Self::Zstd { .. })
     }
 
     /// Encode `source` to `out`, whatever was in it; whether there is anything to be stored.
@@ -89,7 +103,20 @@ impl Encoder {
                 out.extend_from_slice(&fletcher32::checksum(source).to_le_bytes());
                 Ok(true)
             }
+            Self::Lz4 { block_nbytes } => lz4::encode(*block_nbytes, source, out),
+            Self::Zstd { level } => state.zstd.compress(*level, source, out),
         }
+    }
+
+    /// Encode what is in `bytes` where it is, which some filters can.
+    pub(crate) fn encode_in_place(&self, bytes: &mut Vec<u8>) -> Result<bool, EncodeError> {
+        if *self != Self::Fletcher32 {
+            return Ok(false);
+        }
+        let nbytes = fletcher32::CHECKSUM_LEN;
+        bytes.try_reserve(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        bytes.extend(fletcher32::checksum(bytes).to_le_bytes());
+        Ok(true)
     }
 }
 
@@ -97,6 +124,7 @@ impl Encoder {
 #[derive(Default)]
 pub(crate) struct EncoderState {
     deflater: Deflater,
+    zstd: zstd::Compressor,
 }
 
 impl std::fmt::Debug for EncoderState {

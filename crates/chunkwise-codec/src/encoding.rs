@@ -64,6 +64,9 @@ impl Encoding {
         // Whether what the next filter takes is in `out`, rather than still `raw`.
         let mut encoded = false;
         for (i, step) in self.steps.iter().enumerate() {
+            if encoded && step.encoder.encode_in_place(out)? {
+                continue;
+            }
             let source: &[u8] = if encoded { out } else { raw };
             let len = source.len();
             match step.encoder.encode(source, state, buffer) {

@@ -1,7 +1,7 @@
 //! Which engine makes a dataset's chunks small enough, soonest?
 //!
 //! No engine is right for all data: ISA-L makes satellite radiances smaller than zlib does at any
-//! level, twenty times as fast, and counted integers twice as large.  So the candidates deflate
+//! level, twenty times as fast, and integers that count twice as large.  So the candidates deflate
 //! samples of the dataset's own chunks, fastest first, and zlib does at the level stated.  How
 //! fast they are is taken from a table, not measured: the same samples give the same choice,
 //! whatever else the machine does.
@@ -83,8 +83,9 @@ impl Encoding {
     /// chunks spread over the dataset; and what was chosen, None without deflate, at its level
     /// 0, or without samples.
     ///
-    /// It takes as long as encoding 2.5 MiB of the samples, or one chunk, with zlib and a few
-    /// others: a tenth of a second at usual levels.  The same samples give the same choice.
+    /// It takes as long as encoding one or two MiB of the samples, or one chunk, with zlib and a
+    /// few others: a twentieth of a second at usual levels.  The same samples give the same
+    /// choice; more than 20 are of use where chunks are small.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
         let found = self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
             Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
@@ -158,7 +159,7 @@ mod tests {
 
     /// What an engine makes of samples of which zlib makes 1000 bytes each, in `as_stated`.
     fn chosen(level: u32, made: impl Fn(DeflateEngine) -> usize) -> DeflateEngine {
-        let sizes = |nbytes| Sizes::new(vec![nbytes; 9]);
+        let sizes = |nbytes| Sizes { nbytes: vec![nbytes; 9], unknown: 0.0 };
         as_stated(level, &sizes(1000), |engine| Some(sizes(made(engine)))).0
     }
 
