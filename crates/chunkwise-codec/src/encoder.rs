@@ -2,7 +2,12 @@
 
 use libdeflater::{CompressionLvl, Compressor};
 
-use crate::{EncodeError, FilterKind, fletcher32, resize, shuffle};
+use crate::bitshuffle::encode::{BitshuffleEncoder, Buffers};
+use crate::blosc::encode::BloscEncoder;
+use crate::streams::Streams;
+use crate::{
+    EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lzf, resize, shuffle,
+};
 
 /// A filter that is applied here; its options are those that encoding needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +24,23 @@ pub enum Encoder {
     },
     /// A checksum after the data.
     Fletcher32,
+    /// The adaptive entropy code of CCSDS 121.
+    Szip(Szip),
+    /// The bits of elements that count.
+    Nbit(Nbit),
+    /// Differences to the smallest element.
+    ScaleOffset(ScaleOffset),
+    /// bzip2 streams.
+    Bzip2 {
+        /// Bytes of a block in units of 100,000, 1 to 9.
+        level: u32,
+    },
+    /// h5py's own compression.
+    Lzf,
+    /// Blosc chunks.
+    Blosc(BloscEncoder),
+    /// Bits of elements stored plane by plane, and perhaps compressed.
+    Bitshuffle(BitshuffleEncoder),
 }
 
 impl Encoder {
@@ -37,6 +59,22 @@ impl Encoder {
                 (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             FilterKind::Fletcher32 => Some(Self::Fletcher32),
+            FilterKind::Szip => {
+                Szip::from_cd_values(cd_values).filter(Szip::is_possible).map(Self::Szip)
+            }
+            FilterKind::Nbit => Nbit::from_cd_values(cd_values).map(Self::Nbit),
+            FilterKind::ScaleOffset => {
+                ScaleOffset::from_cd_values(cd_values).map(Self::ScaleOffset)
+            }
+            FilterKind::Bzip2 => {
+                let level = cd_values.first().copied().unwrap_or(9);
+                (1..=9).contains(&level).then_some(Self::Bzip2 { level })
+            }
+            FilterKind::Lzf => Some(Self::Lzf),
+            FilterKind::Blosc => BloscEncoder::from_cd_values(cd_values).map(Self::Blosc),
+            FilterKind::Bitshuffle => {
+                BitshuffleEncoder::from_cd_values(cd_values).map(Self::Bitshuffle)
+            }
             _ => None,
         }
     }
@@ -47,6 +85,13 @@ impl Encoder {
             Self::Deflate { .. } => FilterKind::Deflate,
             Self::Shuffle { .. } => FilterKind::Shuffle,
             Self::Fletcher32 => FilterKind::Fletcher32,
+            Self::Szip(_) => FilterKind::Szip,
+            Self::Nbit(_) => FilterKind::Nbit,
+            Self::ScaleOffset(_) => FilterKind::ScaleOffset,
+            Self::Bzip2 { .. } => FilterKind::Bzip2,
+            Self::Lzf => FilterKind::Lzf,
+            Self::Blosc(_) => FilterKind::Blosc,
+            Self::Bitshuffle(_) => FilterKind::Bitshuffle,
         }
     }
 
@@ -88,6 +133,17 @@ impl Encoder {
                 out.extend_from_slice(&fletcher32::checksum(source).to_le_bytes());
                 Ok(true)
             }
+            Self::Szip(options) => options.encode(source, &mut state.buffers.planes, out),
+            Self::Nbit(options) => options.encode(source, out),
+            Self::ScaleOffset(options) => options.encode(source, out),
+            Self::Bzip2 { level } => bzip2::encode(*level, source, out),
+            Self::Lzf => lzf::encode(source, &mut state.streams.repeats, out),
+            Self::Blosc(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
+            Self::Bitshuffle(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
         }
     }
 }
@@ -96,6 +152,8 @@ impl Encoder {
 #[derive(Default)]
 pub(crate) struct EncoderState {
     deflater: Option<(i32, Compressor)>,
+    pub(crate) buffers: Buffers,
+    streams: Streams,
 }
 
 impl EncoderState {

@@ -42,6 +42,23 @@ pub(crate) fn interleave<const W: usize>(mut planes: [Lanes; W]) -> [Lanes; W] {
     planes
 }
 
+/// What undoes [`interleave`].
+#[inline(always)]
+pub(crate) fn deinterleave<const W: usize>(mut records: [Lanes; W]) -> [Lanes; W] {
+    debug_assert!(W.is_power_of_two());
+    // The same step; after log2(W) and log2(LANES) of them, all is as it was.
+    let mut step = 1;
+    while step < LANES {
+        let mut next = records;
+        for k in 0..W / 2 {
+            (next[2 * k], next[2 * k + 1]) = records[k].zip(records[k + W / 2]);
+        }
+        records = next;
+        step *= 2;
+    }
+    records
+}
+
 /// Eight rows of bits: bit `i` of byte `c` of row `j` becomes bit `j` of byte `c` of row `i`.
 #[inline(always)]
 pub(crate) fn transpose_bits(mut rows: [Lanes; 8]) -> [Lanes; 8] {
@@ -201,6 +218,14 @@ mod tests {
         }
         for (at, byte) in records.as_flattened().iter().enumerate() {
             assert_eq!(*byte, bytes[at % W][at / W]);
+        }
+        if W > 1 {
+            let mut planes = [[0; LANES]; W];
+            let lanes = records.map(|bytes| Lanes::load(&bytes));
+            for (to, lanes) in planes.iter_mut().zip(deinterleave(lanes)) {
+                lanes.store(to);
+            }
+            assert_eq!(planes, bytes);
         }
     }
 

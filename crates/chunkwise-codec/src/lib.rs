@@ -5,6 +5,7 @@
 //! ([`Filter::from_hdf5`] gives None), so that the caller can leave the dataset to
 //! libhdf5.
 
+mod bit_writer;
 mod bits;
 mod bitshuffle;
 mod blosc;
@@ -26,14 +27,18 @@ mod memory;
 mod nbit;
 mod output;
 mod pipeline;
+mod repeats;
 mod scaleoffset;
 mod shuffle;
+mod streams;
 mod szip;
 #[cfg(test)]
 mod tests;
 mod zstd;
 
+pub use bitshuffle::encode::BitshuffleEncoder;
 pub use bitshuffle::{Bitshuffle, Inner};
+pub use blosc::encode::BloscEncoder;
 pub use crc::crc32;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};
