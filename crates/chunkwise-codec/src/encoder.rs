@@ -4,6 +4,7 @@ use libdeflater::{CompressionLvl, Compressor};
 
 use crate::bitshuffle::encode::{BitshuffleEncoder, Buffers};
 use crate::blosc::encode::BloscEncoder;
+use crate::blosc2::encode::Blosc2Encoder;
 use crate::streams::Streams;
 use crate::{
     EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lzf, resize, shuffle,
@@ -41,6 +42,8 @@ pub enum Encoder {
     Blosc(BloscEncoder),
     /// Bits of elements stored plane by plane, and perhaps compressed.
     Bitshuffle(BitshuffleEncoder),
+    /// Blosc2 frames.
+    Blosc2(Blosc2Encoder),
 }
 
 impl Encoder {
@@ -75,6 +78,7 @@ impl Encoder {
             FilterKind::Bitshuffle => {
                 BitshuffleEncoder::from_cd_values(cd_values).map(Self::Bitshuffle)
             }
+            FilterKind::Blosc2 => Blosc2Encoder::from_cd_values(cd_values).map(Self::Blosc2),
             _ => None,
         }
     }
@@ -92,6 +96,7 @@ impl Encoder {
             Self::Lzf => FilterKind::Lzf,
             Self::Blosc(_) => FilterKind::Blosc,
             Self::Bitshuffle(_) => FilterKind::Bitshuffle,
+            Self::Blosc2(_) => FilterKind::Blosc2,
         }
     }
 
@@ -139,6 +144,9 @@ impl Encoder {
             Self::Bzip2 { level } => bzip2::encode(*level, source, out),
             Self::Lzf => lzf::encode(source, &mut state.streams.repeats, out),
             Self::Blosc(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
+            Self::Blosc2(options) => {
                 options.encode(source, &mut state.buffers, &mut state.streams, out)
             }
             Self::Bitshuffle(options) => {

@@ -23,8 +23,8 @@ pub struct EncodeScratch {
 impl EncodeScratch {
     /// Give back buffers of more than `most` bytes.
     pub fn trim(&mut self, most: usize) {
-        let Buffers { planes, shuffled } = &mut self.state.buffers;
-        for buffer in [&mut self.buffer, planes, shuffled] {
+        let Buffers { planes, shuffled, boxed } = &mut self.state.buffers;
+        for buffer in [&mut self.buffer, planes, shuffled, boxed] {
             if buffer.capacity() > most {
                 *buffer = Vec::new();
             }

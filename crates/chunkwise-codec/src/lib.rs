@@ -39,6 +39,7 @@ mod zstd;
 pub use bitshuffle::encode::BitshuffleEncoder;
 pub use bitshuffle::{Bitshuffle, Inner};
 pub use blosc::encode::BloscEncoder;
+pub use blosc2::encode::Blosc2Encoder;
 pub use crc::crc32;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};

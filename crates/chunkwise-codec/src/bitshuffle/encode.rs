@@ -19,6 +19,8 @@ pub(crate) struct Buffers {
     pub(crate) planes: Vec<u8>,
     /// A block that is shuffled.
     pub(crate) shuffled: Vec<u8>,
+    /// A block that is a box of an array.
+    pub(crate) boxed: Vec<u8>,
 }
 
 /// Bytes of the chunk's and the block's length.
@@ -74,7 +76,7 @@ impl BitshuffleEncoder {
         out[8..HEADER_LEN].copy_from_slice(&(block_len as u32).to_be_bytes());
         let mut len = HEADER_LEN;
         for raw in body.chunks(block_len) {
-            let Buffers { planes, shuffled } = &mut *buffers;
+            let Buffers { planes, shuffled, .. } = &mut *buffers;
             grown(shuffled, raw.len())?;
             shuffle_bits(size, raw, planes, shuffled)?;
             // Blocks that got longer have taken the room of those to come.

@@ -148,7 +148,7 @@ impl BloscEncoder {
                 return Ok(false);
             };
             *start = (len as u32).to_le_bytes();
-            match put_block(codec, count, shuffled, streams, out, len) {
+            match put_block(codec, count, Runs::Unknown, shuffled, streams, out, len) {
                 Some(end) => len = end,
                 None => return Ok(false),
             }
@@ -163,27 +163,37 @@ impl BloscEncoder {
 
     /// Bytes of a block of a chunk of `len` bytes, at least an element.
     fn block_len(&self, len: usize) -> usize {
-        const FIRST_LEVEL_CACHE: usize = 32 << 10;
         let Self { element_size, level, compressor, .. } = *self;
-        let mut block_len = len;
-        if len >= FIRST_LEVEL_CACHE {
-            let thorough = usize::from(compressor.is_thorough());
-            let halves = match level {
-                1 => 1,
-                2 => 2,
-                3 => 4,
-                4 | 5 => 8,
-                6..=8 => 16,
-                _ => 16 << thorough,
-            };
-            block_len = (FIRST_LEVEL_CACHE << thorough) / 2 * halves;
-        }
+        let mut block_len = usual_block_len(compressor, level, len);
         if compressor.splits(element_size, block_len) {
             block_len = (block_len.min(1 << 18) * element_size).clamp(1 << 16, 1 << 20);
         }
-        let block_len = block_len.min(len);
-        if block_len > element_size { block_len / element_size * element_size } else { block_len }
+        whole_elements(block_len.min(len), element_size)
     }
+}
+
+/// Bytes of a block that is not split, of a chunk of `len` bytes.
+pub(crate) fn usual_block_len(compressor: Compressor, level: u32, len: usize) -> usize {
+    const FIRST_LEVEL_CACHE: usize = 32 << 10;
+    if len < FIRST_LEVEL_CACHE {
+        return len;
+    }
+    let thorough = u32::from(compressor.is_thorough());
+    let quarters = match level {
+        0 => 1,
+        1 => 2,
+        2 => 4,
+        3 => 8,
+        4 | 5 => 16,
+        6..=8 => 32,
+        _ => 32 << thorough,
+    };
+    (FIRST_LEVEL_CACHE / 4 * quarters) << thorough
+}
+
+/// As many bytes of `len` as whole elements have, where there is one.
+pub(crate) fn whole_elements(len: usize, element_size: usize) -> usize {
+    if len > element_size { len / element_size * element_size } else { len }
 }
 
 /// What becomes of a block whose elements do not come in eights when bits are shuffled.
@@ -211,7 +221,7 @@ pub(crate) fn shuffled<'a>(
         Shuffle::Bits if rest == Rest::AsItIs && !elements.is_multiple_of(8) => return Ok(raw),
         Shuffle::Bits => elements / 8 * 8 * element_size,
     };
-    let Buffers { planes, shuffled } = buffers;
+    let Buffers { planes, shuffled, .. } = buffers;
     let nbytes = raw.len();
     resize(shuffled, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
     if how == Shuffle::Bytes {
@@ -223,11 +233,19 @@ pub(crate) fn shuffled<'a>(
     Ok(shuffled)
 }
 
+/// Whether there is a short form for streams of one byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    Known,
+    Unknown,
+}
+
 /// Write a block's `count` streams to `out` from `len` on, each behind its length, as it is where
 /// it does not shrink; where they end, or None where there is no room.
 pub(crate) fn put_block(
     codec: StreamCodec,
     count: usize,
+    runs: Runs,
     block: &[u8],
     streams: &mut Streams,
     out: &mut [u8],
@@ -235,6 +253,16 @@ pub(crate) fn put_block(
 ) -> Option<usize> {
     for raw in block.chunks_exact((block.len() / count).max(1)) {
         let (stored_len, room) = out.get_mut(len..)?.split_first_chunk_mut()?;
+        if runs == Runs::Known && raw.iter().all(|byte| *byte == raw[0]) {
+            // The length's sign says that one byte follows, which says so again.
+            *stored_len = (-i32::from(raw[0])).to_le_bytes();
+            len += 4;
+            if raw[0] != 0 {
+                *room.first_mut()? = 1;
+                len += 1;
+            }
+            continue;
+        }
         let limit = room.len().min(raw.len());
         let packed = streams.compress(codec, raw, &mut room[..limit]);
         let written = match packed.filter(|&written| written < raw.len()) {

@@ -36,8 +36,28 @@ fn lossless(elements: usize, size: usize) -> impl Strategy<Value = (i32, Vec<u32
             (32008, vec![0, 4, bytes, 8 * groups, inner, level.cast_unsigned()])
         },
     );
+    let blosc2 =
+        (0u32..10, 0u32..4, prop::sample::select(vec![0u32, 1, 2, 4, 5]), 0u32..900, 0u32..9)
+            .prop_map(move |(level, filter, codec, block, columns)| {
+                let level = level.min(if codec > 3 { 6 } else { 9 });
+                let block = if block < 300 { 0 } else { block };
+                let mut options = vec![1, block, bytes, 0, level, filter, codec];
+                if columns > 0 && n.is_multiple_of(columns) {
+                    options.extend([2, n / columns, columns]);
+                }
+                (32026, options)
+            });
     let bzip2 = (1u32..10).prop_map(|level| (307, vec![level]));
-    prop_oneof![szip, nbit, offset, blosc, bitshuffle, bzip2, Just((32000, vec![4, 261, 0]))]
+    prop_oneof![
+        szip,
+        nbit,
+        offset,
+        blosc,
+        blosc2,
+        bitshuffle,
+        bzip2,
+        Just((32000, vec![4, 261, 0]))
+    ]
 }
 
 /// Elements of which some are alike, or none.
