@@ -1,7 +1,14 @@
 //! Which filters are applied here, and what do their options mean when writing?
 
+use crate::bitshuffle::encode::{BitshuffleEncoder, Buffers};
+use crate::blosc::encode::BloscEncoder;
+use crate::blosc2::encode::Blosc2Encoder;
 use crate::deflater::Deflater;
-use crate::{DeflateEngine, EncodeError, FilterKind, fletcher32, lz4, resize, shuffle, zstd};
+use crate::streams::Streams;
+use crate::{
+    DeflateEngine, EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lz4, lzf,
+    resize, shuffle, zstd,
+};
 
 /// A filter that is applied here; its options are those that encoding needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +28,25 @@ pub enum Encoder {
     },
     /// A checksum after the data.
     Fletcher32,
+    /// The adaptive entropy code of CCSDS 121.
+    Szip(Szip),
+    /// The bits of elements that count.
+    Nbit(Nbit),
+    /// Differences to the smallest element.
+    ScaleOffset(ScaleOffset),
+    /// bzip2 streams.
+    Bzip2 {
+        /// Bytes of a block in units of 100,000, 1 to 9.
+        level: u32,
+    },
+    /// h5py's own compression.
+    Lzf,
+    /// Blosc chunks.
+    Blosc(BloscEncoder),
+    /// Bits of elements stored plane by plane, and perhaps compressed.
+    Bitshuffle(BitshuffleEncoder),
+    /// Blosc2 frames.
+    Blosc2(Blosc2Encoder),
     /// LZ4 blocks.
     Lz4 {
         /// Bytes in a block.
@@ -49,9 +75,25 @@ impl Encoder {
                 (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             FilterKind::Fletcher32 => Some(Self::Fletcher32),
+            FilterKind::Szip => {
+                Szip::from_cd_values(cd_values).filter(Szip::is_possible).map(Self::Szip)
+            }
+            FilterKind::Nbit => Nbit::from_cd_values(cd_values).map(Self::Nbit),
+            FilterKind::ScaleOffset => {
+                ScaleOffset::from_cd_values(cd_values).map(Self::ScaleOffset)
+            }
+            FilterKind::Bzip2 => {
+                let level = cd_values.first().copied().unwrap_or(9);
+                (1..=9).contains(&level).then_some(Self::Bzip2 { level })
+            }
+            FilterKind::Lzf => Some(Self::Lzf),
+            FilterKind::Blosc => BloscEncoder::from_cd_values(cd_values).map(Self::Blosc),
+            FilterKind::Bitshuffle => {
+                BitshuffleEncoder::from_cd_values(cd_values).map(Self::Bitshuffle)
+            }
+            FilterKind::Blosc2 => Blosc2Encoder::from_cd_values(cd_values).map(Self::Blosc2),
             FilterKind::Lz4 => Some(Self::Lz4 { block_nbytes: lz4::block_nbytes(cd_values) }),
             FilterKind::Zstd => Some(Self::Zstd { level: zstd::level(cd_values) }),
-            _ => None,
         }
     }
 
@@ -66,6 +108,14 @@ impl Encoder {
             Self::Deflate { .. } => FilterKind::Deflate,
             Self::Shuffle { .. } => FilterKind::Shuffle,
             Self::Fletcher32 => FilterKind::Fletcher32,
+            Self::Szip(_) => FilterKind::Szip,
+            Self::Nbit(_) => FilterKind::Nbit,
+            Self::ScaleOffset(_) => FilterKind::ScaleOffset,
+            Self::Bzip2 { .. } => FilterKind::Bzip2,
+            Self::Lzf => FilterKind::Lzf,
+            Self::Blosc(_) => FilterKind::Blosc,
+            Self::Bitshuffle(_) => FilterKind::Bitshuffle,
+            Self::Blosc2(_) => FilterKind::Blosc2,
             Self::Lz4 { .. } => FilterKind::Lz4,
             Self::Zstd { .. } => FilterKind::Zstd,
         }
@@ -103,6 +153,20 @@ impl Encoder {
                 out.extend_from_slice(&fletcher32::checksum(source).to_le_bytes());
                 Ok(true)
             }
+            Self::Szip(options) => options.encode(source, &mut state.buffers.planes, out),
+            Self::Nbit(options) => options.encode(source, out),
+            Self::ScaleOffset(options) => options.encode(source, out),
+            Self::Bzip2 { level } => bzip2::encode(*level, source, out),
+            Self::Lzf => lzf::encode(source, &mut state.streams.repeats, out),
+            Self::Blosc(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
+            Self::Blosc2(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
+            Self::Bitshuffle(options) => {
+                options.encode(source, &mut state.buffers, &mut state.streams, out)
+            }
             Self::Lz4 { block_nbytes } => lz4::encode(*block_nbytes, source, out),
             Self::Zstd { level } => state.zstd.compress(*level, source, out),
         }
@@ -125,6 +189,8 @@ impl Encoder {
 pub(crate) struct EncoderState {
     deflater: Deflater,
     zstd: zstd::Compressor,
+    pub(crate) buffers: Buffers,
+    streams: Streams,
 }
 
 impl std::fmt::Debug for EncoderState {

@@ -1,5 +1,6 @@
 //! How do a chunk's bytes become the bytes that are stored?
 
+use crate::bitshuffle::encode::Buffers;
 use crate::encoder::EncoderState;
 use crate::{EncodeError, Encoder, FilterKind};
 
@@ -22,8 +23,11 @@ pub struct EncodeScratch {
 impl EncodeScratch {
     /// Give back buffers of more than `most` bytes.
     pub fn trim(&mut self, most: usize) {
-        if self.buffer.capacity() > most {
-            self.buffer = Vec::new();
+        let Buffers { planes, shuffled, boxed } = &mut self.state.buffers;
+        for buffer in [&mut self.buffer, planes, shuffled, boxed] {
+            if buffer.capacity() > most {
+                *buffer = Vec::new();
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! ([`Filter::from_hdf5`] gives None), so that the caller can leave the dataset to
 //! libhdf5.
 
+mod bit_writer;
 mod bits;
 mod bitshuffle;
 mod blosc;
@@ -27,8 +28,10 @@ mod memory;
 mod nbit;
 mod output;
 mod pipeline;
+mod repeats;
 mod scaleoffset;
 mod shuffle;
+mod streams;
 mod szip;
 #[cfg(test)]
 mod tests;
@@ -36,7 +39,10 @@ mod trial;
 mod tuning;
 mod zstd;
 
+pub use bitshuffle::encode::BitshuffleEncoder;
 pub use bitshuffle::{Bitshuffle, Inner};
+pub use blosc::encode::BloscEncoder;
+pub use blosc2::encode::Blosc2Encoder;
 pub use crc::crc32;
 pub use deflater::DeflateEngine;
 pub use encoder::Encoder;
