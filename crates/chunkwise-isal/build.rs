@@ -48,7 +48,6 @@ const DEFINES: [(&str, &str); 2] = [("AS_FEATURE_LEVEL", "10"), ("HAVE_AS_KNOWS_
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src/deflate.c");
-    println!("cargo:rerun-if-env-changed=PATH");
     println!("cargo:rustc-check-cfg=cfg(built)");
     let target = (env::var("CARGO_CFG_TARGET_ARCH")?, env::var("CARGO_CFG_TARGET_OS")?);
     if target != ("x86_64".into(), "linux".into()) {
