@@ -356,6 +356,14 @@ def union_len(rank: int, union: Sequence[Hyperslab]) -> int:
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
 
+def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tuple[bytes, int]:
+    """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them.
+
+    `raw` is C-contiguous and holds a whole chunk's bytes, in the file's type.  Raises
+    `UsageError` where only libhdf5 can apply one of the dataset's filters, `ChunkwiseError`
+    where a filter that is not optional fails.
+    """
+
 @final
 class OpenDataset:
     """A dataset opened for reading, without h5py, in any libhdf5; closed with the object.

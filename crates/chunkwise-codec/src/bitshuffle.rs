@@ -1,4 +1,4 @@
-//! How are bitshuffled chunks put together again, compressed or not?
+//! How are bitshuffled chunks put together again, compressed or not ([`encode`]: made)?
 //!
 //! Elements go in blocks.  In each, the first bits of all elements come first, then all
 //! second bits, and so on, from the lowest bit of the first byte to the highest of the
@@ -8,6 +8,8 @@
 //! With LZ4 or Zstandard, a header tells the chunk's length (8 bytes, big-endian) and the
 //! block's in bytes (4); each block is then compressed by itself, behind its stored
 //! length (4).
+
+pub(crate) mod encode;
 
 use crate::bytes::Reader;
 use crate::filter::State;

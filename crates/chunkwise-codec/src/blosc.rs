@@ -1,9 +1,11 @@
-//! How is a Blosc chunk decoded?
+//! How is a Blosc chunk decoded ([`encode`]: made)?
 //!
 //! A header of 16 bytes says what was done: lengths, the compressor, the shuffle.  Blocks
 //! follow, whose places are listed first; each is compressed as one stream, or as one for
 //! each byte of an element, behind its stored length.  A stream that did not shrink is
 //! stored as it is, and so is a chunk.
+
+pub(crate) mod encode;
 
 use crate::bytes::Reader;
 use crate::filter::State;

@@ -1,12 +1,14 @@
-//! How is what HDF5's Blosc2 filter stored decoded?
+//! How is what HDF5's Blosc2 filter stored decoded ([`encode`]: made)?
 //!
 //! The filter stores a file format of its own, a contiguous frame ([`frame`]), with one Blosc2
 //! chunk in it ([`chunk`]).  Of arrays of two dimensions and more, the chunk's blocks are
 //! boxes, and put back in their places ([`grid`]).
 
 mod chunk;
+pub(crate) mod encode;
 mod frame;
 mod grid;
+mod layout;
 #[cfg(test)]
 mod tests;
 

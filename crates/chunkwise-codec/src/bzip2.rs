@@ -1,8 +1,8 @@
-//! How is a bzip2 stream decompressed?
+//! How is a bzip2 stream compressed and decompressed?
 
-use bzip2::{Decompress, Status};
+use bzip2::{Action, Compress, Compression, Decompress, Status};
 
-use crate::{DecodeError, Output};
+use crate::{DecodeError, EncodeError, Output, resize};
 
 /// A block of 900,000 bytes, each four of which stand for 259 at most, takes more than
 /// 32 bytes.
@@ -32,4 +32,17 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
             _ => Err(damaged.clone()),
         }
     })
+}
+
+/// Compress `raw` in blocks of `level` times 100,000 bytes, be that shorter or not.
+pub(crate) fn encode(level: u32, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, EncodeError> {
+    /// The library's own choice, for repetitive data.
+    const WORK_FACTOR: u32 = 0;
+    // The most that comes out, as bzip2's manual has it.
+    let most = raw.len() + raw.len() / 100 + 600;
+    resize(out, most).map_err(|_| EncodeError::Memory { nbytes: most })?;
+    let mut state = Compress::new(Compression::new(level), WORK_FACTOR);
+    let status = state.compress(raw, out, Action::Finish);
+    out.truncate(usize::try_from(state.total_out()).unwrap_or(0));
+    Ok(matches!(status, Ok(Status::StreamEnd)))
 }

@@ -1,11 +1,12 @@
-//! How is LZF, h5py's own filter, decompressed?
+//! How is LZF, h5py's own filter, compressed and decompressed?
 //!
 //! A control byte below 32 is followed by so many bytes and one more, to be copied;
 //! another stands for bytes that came before: three bits of length (7: a byte follows
 //! that is added), 13 bits of distance.  A chunk that would not shrink is stored without
 //! the filter.
 
-use crate::{DecodeError, Output};
+use crate::repeats::{Limits, Repeats, Stream};
+use crate::{DecodeError, EncodeError, Output, resize};
 
 /// Three bytes give at most 264.
 pub(crate) const MOST_EXPANSION: usize = 88;
@@ -19,6 +20,27 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
         Err(Stopped::Full) => Ok(None),
         Err(Stopped::Damaged) => Err(damaged.clone()),
     })
+}
+
+/// Compress `raw`; false where that makes it no smaller.
+pub(crate) fn encode(
+    raw: &[u8],
+    repeats: &mut Repeats,
+    out: &mut Vec<u8>,
+) -> Result<bool, EncodeError> {
+    const LIMITS: Limits = Limits { distance: 1 << 13, len: 264, far: (usize::MAX, 0), tail: 0 };
+    resize(out, raw.len()).map_err(|_| EncodeError::Memory { nbytes: raw.len() })?;
+    let len = repeats.compress(raw, LIMITS, &mut out[..raw.len()], put_repeat);
+    out.truncate(len.unwrap_or(0));
+    Ok(len.is_some_and(|len| len < raw.len()))
+}
+
+fn put_repeat(stream: &mut Stream<'_>, distance: usize, len: usize) -> Option<()> {
+    let [high, low] = (distance as u16 - 1).to_be_bytes();
+    match len - 2 {
+        short @ ..7 => stream.put(&[(short as u8) << 5 | high, low]),
+        long => stream.put(&[7 << 5 | high, (long - 7) as u8, low]),
+    }
 }
 
 enum Stopped {
@@ -96,6 +118,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_compressed_comes_back(
+            raw in prop::collection::vec(prop_oneof![0u8..3, any::<u8>()], 0..3000),
+            again in 1usize..6,
+        ) {
+            let raw = raw.repeat(again);
+            let (mut stored, mut out) = (vec![1; 5], vec![0; raw.len()]);
+            let smaller = encode(&raw, &mut Repeats::default(), &mut stored).unwrap();
+            if smaller {
+                prop_assert!(matches!(decompress(&stored, &mut out), Ok(n) if n == raw.len()));
+                prop_assert_eq!(out, raw);
+            } else {
+                prop_assert!(again < 4 || raw.len() < 100);
+            }
+        }
+
         #[test]
         fn repeats_as_byte_by_byte(at in 1usize..40, distance in 1usize..40, len in 0usize..60) {
             let from = at.saturating_sub(distance);

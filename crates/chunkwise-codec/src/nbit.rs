@@ -1,11 +1,12 @@
-//! How do elements come back of which only the significant bits were stored?
+//! How are only the significant bits of elements stored, and how do elements come back?
 //!
 //! The options describe the type: which bits of each number count.  The bits of all
 //! elements follow each other, each number's highest first (`H5Znbit.c`); all other bits
 //! become zero.
 
+use crate::bit_writer::{BitWriter, SLACK};
 use crate::bits::Bits;
-use crate::{DecodeError, Output};
+use crate::{DecodeError, EncodeError, Output, resize};
 
 /// The filter's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,33 @@ impl Nbit {
             kind.unpack(&mut bits, element);
         }
         Ok(())
+    }
+
+    /// Encode `raw`; false where that is not the chunk that the options describe.
+    pub(crate) fn encode(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, EncodeError> {
+        let memory = |nbytes| move |_| EncodeError::Memory { nbytes };
+        let Some(kind) = &self.kind else {
+            resize(out, raw.len()).map_err(memory(raw.len()))?;
+            out.copy_from_slice(raw);
+            return Ok(true);
+        };
+        if self.elements.checked_mul(kind.size()) != Some(raw.len()) {
+            return Ok(false);
+        }
+        // Members of a compound may overlap, and then take more than the whole.
+        let bits = kind.stored_bits().saturating_mul(self.elements as u128);
+        let nbytes = usize::try_from(bits / 8 + 1).unwrap_or(usize::MAX);
+        let room = nbytes.saturating_add(SLACK);
+        resize(out, room).map_err(memory(room))?;
+        out[..room].fill(0);
+        let mut writer = BitWriter::new(&mut out[..room]);
+        for element in raw.chunks_exact(kind.size()) {
+            kind.pack(element, &mut writer);
+        }
+        let written = writer.finish().is_some();
+        // A byte more than is full, as the original has it, which may look at it.
+        out.truncate(nbytes);
+        Ok(written)
     }
 }
 
@@ -126,6 +154,31 @@ impl Kind {
         }
     }
 
+    /// Write the bits of an element that count.
+    fn pack(&self, element: &[u8], bits: &mut BitWriter<'_>) {
+        match self {
+            Self::Number { size, big_endian, precision, offset } => {
+                let mut bytes = [0; 16];
+                for (i, byte) in element.iter().enumerate() {
+                    bytes[if *big_endian { size - 1 - i } else { i }] = *byte;
+                }
+                let value = u128::from_le_bytes(bytes) >> offset;
+                let high = precision.saturating_sub(64);
+                bits.put((value >> 64) as u64, high);
+                bits.put(value as u64, precision - high);
+            }
+            Self::Bytes { .. } => element.iter().for_each(|&byte| bits.put(byte.into(), 8)),
+            Self::Array { base, .. } => {
+                element.chunks_exact(base.size()).for_each(|part| base.pack(part, bits));
+            }
+            Self::Compound { members, .. } => {
+                for (offset, member) in members {
+                    member.pack(&element[*offset..][..member.size()], bits);
+                }
+            }
+        }
+    }
+
     /// Fill an element, which is zero.
     fn unpack(&self, bits: &mut Bits<'_>, element: &mut [u8]) {
         match self {
@@ -186,5 +239,10 @@ mod tests {
         kind.unpack(&mut Bits::new(&[0xab, 0xc1, 0x23, 0x45]), &mut element);
         assert_eq!(element, [0, 0x55, 0xe0, 0x09, 0x18, 0, 0x45]);
         assert_eq!(kind.stored_bits(), 32);
+        let mut packed = [0; 4 + SLACK];
+        let mut writer = BitWriter::new(&mut packed);
+        kind.pack(&element, &mut writer);
+        assert_eq!(writer.finish(), Some(4));
+        assert_eq!(packed[..4], [0xab, 0xc1, 0x23, 0x45]);
     }
 }

@@ -1,10 +1,13 @@
-//! How do numbers come back that were stored as small differences to the smallest one?
+//! How do numbers come back that were stored ([`encode`]) as small differences to the smallest
+//! one?
 //!
 //! A chunk begins with the bits of a difference (4 bytes, little-endian), the length of
 //! the smallest value (1) and that value (8, little-endian), and 8 bytes of nothing; then
 //! come the differences, the highest bit first.  All bits set stand for the fill value,
 //! if there is one.  Floating-point numbers were multiplied by a power of ten before
 //! (`H5Zscaleoffset.c`).
+
+mod encode;
 
 use crate::bits::Bits;
 use crate::{DecodeError, Output};
@@ -28,7 +31,11 @@ pub struct ScaleOffset {
 enum Kind {
     /// Stored as they are: as many bits were asked for as an element has.
     Whole,
-    Integer,
+    Integer {
+        signed: bool,
+        /// Bits of a difference as the options state them; 0 where each chunk decides.
+        width: u32,
+    },
     /// The power of ten by which elements were multiplied.
     Float(i32),
 }
@@ -39,16 +46,17 @@ impl ScaleOffset {
     pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         const DECIMAL: u32 = 0;
         const INTEGER: u32 = 2;
-        let &[scale, factor, elements, class, size, _sign, order, has_fill, ref fill @ ..] =
+        let &[scale, factor, elements, class, size, sign, order, has_fill, ref fill @ ..] =
             cd_values
         else {
             return None;
         };
         let &[low, high, ..] = fill else { return None };
         let factor = factor.cast_signed();
+        let width = factor.max(0).unsigned_abs();
         let kind = match (class, scale, size) {
-            (0, INTEGER, 1 | 2 | 4 | 8) => match factor.max(0).unsigned_abs().cmp(&(size * 8)) {
-                std::cmp::Ordering::Less => Kind::Integer,
+            (0, INTEGER, 1 | 2 | 4 | 8) => match width.cmp(&(size * 8)) {
+                std::cmp::Ordering::Less => Kind::Integer { signed: sign != 0, width },
                 std::cmp::Ordering::Equal => Kind::Whole,
                 std::cmp::Ordering::Greater => return None,
             },

@@ -1,4 +1,4 @@
-//! How are szip chunks decoded, that is, CCSDS 121's adaptive entropy code?
+//! How are szip chunks decoded ([`encode`]: encoded), that is, CCSDS 121's adaptive entropy code?
 //!
 //! A chunk begins with its length when decoded (4 bytes, little-endian).  Samples then
 //! come in blocks; each says how it is coded: as zeros (for many blocks at once), as sums
@@ -9,6 +9,8 @@
 //! What libaec's compatibility layer does around that is done here, too: elements of 4
 //! and 8 bytes were coded byte plane by byte plane, and lines that are no multiple of a
 //! block were filled up.
+
+mod encode;
 
 use crate::bits::Bits;
 use crate::filter::State;
@@ -115,11 +117,7 @@ impl Szip {
 
     /// Decode at least the first `wanted` samples of a line.
     fn line(&self, coded: &mut Bits<'_>, line: &mut [u32], wanted: usize) -> Option<()> {
-        let id_bits = match self.bits {
-            ..=8 => 3,
-            9..=16 => 4,
-            _ => 5,
-        };
+        let id_bits = self.id_bits();
         let plain = (1 << id_bits) - 1;
         let blocks = line.len() / self.block;
         let mut number = 0;
@@ -158,6 +156,20 @@ impl Szip {
             self.undo_differences(&mut line[..wanted]);
         }
         Some(())
+    }
+
+    /// Bits that say how a block is coded.
+    fn id_bits(&self) -> u32 {
+        match self.bits {
+            ..=8 => 3,
+            9..=16 => 4,
+            _ => 5,
+        }
+    }
+
+    /// Whether chunks can be encoded with these options at all.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.line > 0
     }
 
     /// How many blocks of zeros come, of which the first is block `number`.

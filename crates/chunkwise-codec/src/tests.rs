@@ -1,5 +1,7 @@
 //! Any filters in any order: do they give back what went in, and survive what is damaged?
 
+mod encoders;
+
 use std::io::Write;
 
 use libdeflater::{CompressionLvl, Compressor};

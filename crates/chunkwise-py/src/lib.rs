@@ -8,6 +8,7 @@
 
 mod arrays;
 mod dataset;
+mod encoding;
 mod errors;
 mod index;
 mod library;
@@ -103,6 +104,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
+    m.add_function(wrap_pyfunction!(encoding::encode_chunk, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
     m.add_function(wrap_pyfunction!(index::combined, m)?)?;

@@ -219,6 +219,15 @@ fn steps(
     Ok(steps)
 }
 
+/// Bytes of what differences are between.
+pub(super) fn delta_width(element_size: usize) -> usize {
+    match element_size {
+        size @ (1 | 2 | 4) => size,
+        size if size % 8 == 0 => 8,
+        _ => 1,
+    }
+}
+
 impl Blocks<'_> {
     fn decode(
         &self,
@@ -329,11 +338,7 @@ impl Blocks<'_> {
         first: &mut Vec<u8>,
         block: &mut [u8],
     ) -> Result<(), DecodeError> {
-        let width = match self.element_size {
-            size @ (1 | 2 | 4) => size,
-            size if size % 8 == 0 => 8,
-            _ => 1,
-        };
+        let width = delta_width(self.element_size);
         let whole = block.len() / width * width;
         if number > 0 {
             for (byte, other) in block[..whole].iter_mut().zip(first) {

@@ -73,34 +73,40 @@ impl Grid {
 
     /// Copy what lies in the array of a decoded block.
     pub(super) fn put(&self, number: usize, block: &[u8], out: &mut [u8]) {
-        self.put_box(0, number, 0, block, 0, out);
+        self.visit(0, number, 0, 0, &mut |within, at, nbytes| {
+            out[at..at + nbytes].copy_from_slice(&block[within..within + nbytes]);
+        });
     }
 
-    /// Copy along dimension `dim` and those after it, from element `from` of the block to
-    /// element `to` of the array; `number` counts blocks of these dimensions.
-    fn put_box(
+    /// Copy a block out of the array; what is beyond the array stays as it is.
+    pub(super) fn take(&self, number: usize, array: &[u8], block: &mut [u8]) {
+        self.visit(0, number, 0, 0, &mut |within, at, nbytes| {
+            block[within..within + nbytes].copy_from_slice(&array[at..at + nbytes]);
+        });
+    }
+
+    /// Tell of each run that a block shares with the array: its first byte in the block, in
+    /// the array, and its bytes.  Along dimension `dim` and those after it, from element
+    /// `within` of the block and `at` of the array; `number` counts blocks of these dimensions.
+    fn visit(
         &self,
         dim: usize,
         number: usize,
-        from: usize,
-        block: &[u8],
-        to: usize,
-        out: &mut [u8],
+        within: usize,
+        at: usize,
+        run: &mut impl FnMut(usize, usize, usize),
     ) {
         let inner: usize = self.counts[dim + 1..].iter().product();
         let begin = number / inner % self.counts[dim] * self.block[dim];
         let len = self.block[dim].min(self.shape[dim].saturating_sub(begin));
         let size = self.element_size;
         if dim + 1 == self.shape.len() {
-            out[(to + begin) * size..][..len * size]
-                .copy_from_slice(&block[from * size..][..len * size]);
-            return;
+            return run(within * size, (at + begin) * size, len * size);
         }
         let block_stride: usize = self.block[dim + 1..].iter().product();
         let stride: usize = self.shape[dim + 1..].iter().product();
         for i in 0..len {
-            let (from, to) = (from + i * block_stride, to + (begin + i) * stride);
-            self.put_box(dim + 1, number, from, block, to, out);
+            self.visit(dim + 1, number, within + i * block_stride, at + (begin + i) * stride, run);
         }
     }
 }

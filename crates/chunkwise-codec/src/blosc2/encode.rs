@@ -1,0 +1,311 @@
+//! How is a chunk made a Blosc2 frame?
+//!
+//! As HDF5's filter makes it: a frame with one chunk; where `cd_values` state the shape of an
+//! array, of boxes of that.  A chunk that does not shrink is stored as it is, within the frame.
+
+use super::grid::Grid;
+use super::layout::{self, CHUNK_HEADER_LEN, FrameOptions};
+use crate::bitshuffle::encode::Buffers;
+use crate::blosc::encode::{
+    Compressor, Rest, Runs, Shuffle, put_block, shuffled, usual_block_len, whole_elements,
+};
+use crate::streams::Streams;
+use crate::{EncodeError, resize};
+
+/// Elements that a stream has at least, where blocks are split.
+const LEAST: usize = 32;
+/// Streams that a block is split into at most.
+const MOST_STREAMS: usize = 16;
+/// Dimensions that Blosc2's arrays have at most.
+const MOST_DIMENSIONS: usize = 8;
+/// Bytes of a chunk at most.
+const MOST: usize = i32::MAX as usize - CHUNK_HEADER_LEN;
+
+/// The filter's options when writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blosc2Encoder {
+    element_size: usize,
+    /// Bytes of a block as stated; 0 where the encoder chooses.
+    block_len: usize,
+    level: u32,
+    /// Blosc2's number for what is done before compressing.
+    filter: u8,
+    compressor: Compressor,
+    number: u8,
+    /// The array's, empty where there is none.
+    shape: Vec<usize>,
+}
+
+const SHUFFLE: u8 = 1;
+const BITSHUFFLE: u8 = 2;
+const DELTA: u8 = 3;
+
+/// How a chunk is cut.
+struct Cut {
+    grid: Option<(Grid, Vec<usize>)>,
+    block_len: usize,
+    /// Bytes of all blocks.
+    len: usize,
+}
+
+impl Blosc2Encoder {
+    /// From `cd_values`: a version, the block's length, the element's, the chunk's, level,
+    /// filter, compressor; of arrays, their rank and shape.
+    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        let &[_, block_len, element_size, _, level @ ..=9, filter, ref rest @ ..] = cd_values
+        else {
+            return None;
+        };
+        let number = rest.first().copied().unwrap_or(0);
+        let shape = match rest {
+            [] | [_] => &[],
+            [_, rank, shape @ ..] => {
+                let rank = (2..=MOST_DIMENSIONS).contains(&(*rank as usize)).then_some(*rank)?;
+                shape.get(..rank as usize)?
+            }
+        };
+        let sizes = [element_size].into_iter().chain(shape.iter().copied());
+        let sound = sizes.into_iter().all(|n| n > 0 && n <= i32::MAX as u32);
+        sound.then_some(Self {
+            element_size: element_size as usize,
+            block_len: block_len as usize,
+            level,
+            filter: u8::try_from(filter).ok().filter(|filter| *filter <= DELTA)?,
+            compressor: Compressor::from_number(number)?,
+            number: number as u8,
+            shape: shape.iter().map(|&n| n as usize).collect(),
+        })
+    }
+
+    /// Encode `raw`, be that shorter or not; false where no frame can hold it.
+    pub(crate) fn encode(
+        &self,
+        raw: &[u8],
+        buffers: &mut Buffers,
+        streams: &mut Streams,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EncodeError> {
+        let Some(cut) = self.cut(raw.len()) else { return Ok(false) };
+        let options = FrameOptions {
+            element_size: self.element_size,
+            compressor: self.number,
+            format: self.compressor.format(),
+            level: self.level,
+            filter: self.filter,
+            len: cut.len,
+            block_len: cut.block_len,
+        };
+        let shapes = cut.grid.as_ref().map(|(_, block)| (&self.shape[..], &block[..]));
+        out.clear();
+        layout::put_frame_header(&options, shapes, out);
+        let header_len = out.len();
+        let most = CHUNK_HEADER_LEN + cut.len;
+        let room = header_len + most + layout::REST_LEN;
+        resize(out, room).map_err(|_| EncodeError::Memory { nbytes: room })?;
+        let (frame_header, chunk) = out.split_at_mut(header_len);
+        let chunk = &mut chunk[..most];
+        let packed = match self.level {
+            0 => None,
+            _ => {
+                let mut boxed = std::mem::take(&mut buffers.boxed);
+                let packed = self.put_blocks(raw, &cut, &mut boxed, buffers, streams, chunk);
+                buffers.boxed = boxed;
+                packed?
+            }
+        };
+        let is_split = self.splits(cut.block_len, self.filter == SHUFFLE);
+        let chunk_len = match packed {
+            Some(len) => len,
+            None => {
+                self.store_blocks(raw, &cut, chunk);
+                most
+            }
+        };
+        let stored = packed.is_none();
+        layout::put_chunk_header(&options, stored, is_split, chunk_len, chunk);
+        layout::finish_frame_header(frame_header, chunk_len);
+        out.truncate(header_len + chunk_len);
+        layout::put_rest(out);
+        Ok(true)
+    }
+
+    /// Write blocks behind their places; where they end, or None where that is no shorter than
+    /// the blocks are.
+    fn put_blocks(
+        &self,
+        raw: &[u8],
+        cut: &Cut,
+        boxed: &mut Vec<u8>,
+        buffers: &mut Buffers,
+        streams: &mut Streams,
+        chunk: &mut [u8],
+    ) -> Result<Option<usize>, EncodeError> {
+        let blocks = cut.len.div_ceil(cut.block_len);
+        let mut len = CHUNK_HEADER_LEN + 4 * blocks;
+        let codec = self.compressor.codec(self.level);
+        let element_size = self.stream_element_size();
+        let (how, is_split) = match self.filter {
+            SHUFFLE => (Shuffle::Bytes, self.splits(cut.block_len, true)),
+            BITSHUFFLE => (Shuffle::Bits, false),
+            _ => (Shuffle::None, false),
+        };
+        let mut first = Vec::new();
+        for number in 0..blocks {
+            let block = cut.block(number, raw, boxed)?;
+            let differences;
+            let block = if self.filter == DELTA {
+                differences = delta(element_size, block, &mut first)?;
+                &differences[..]
+            } else {
+                block
+            };
+            let count = if is_split && block.len() == cut.block_len { element_size } else { 1 };
+            let packed = shuffled(how, element_size, block, buffers, Rest::Few)?;
+            let start = chunk.get_mut(CHUNK_HEADER_LEN + 4 * number..);
+            let Some(start) = start.and_then(|start| start.first_chunk_mut()) else {
+                return Ok(None);
+            };
+            *start = (len as u32).to_le_bytes();
+            match put_block(codec, count, Runs::Known, packed, streams, chunk, len) {
+                Some(end) => len = end,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(len))
+    }
+
+    /// Write blocks as they are.
+    fn store_blocks(&self, raw: &[u8], cut: &Cut, chunk: &mut [u8]) {
+        let body = &mut chunk[CHUNK_HEADER_LEN..];
+        match &cut.grid {
+            None => body.copy_from_slice(raw),
+            Some((grid, _)) => {
+                body.fill(0);
+                for (number, block) in body.chunks_mut(cut.block_len).enumerate() {
+                    grid.take(number, raw, block);
+                }
+            }
+        }
+    }
+
+    /// How `len` bytes are cut; None where they cannot be.
+    fn cut(&self, len: usize) -> Option<Cut> {
+        let size = self.element_size;
+        let array_len = self.shape.iter().try_fold(size, |len, &n| len.checked_mul(n));
+        // What another filter has made longer is no array any more.
+        if self.shape.is_empty() || array_len != Some(len) {
+            let block_len = match self.block_len {
+                0 => self.chosen_block_len(len, self.filter == SHUFFLE),
+                stated => stated,
+            };
+            let block_len = whole_elements(block_len.min(len), size);
+            let sound = (1..=MOST).contains(&len);
+            return sound.then_some(Cut { grid: None, block_len, len });
+        }
+        let block_len = match self.block_len {
+            0 => whole_elements(self.chosen_block_len(len, true).min(len), size),
+            stated => stated,
+        };
+        let block = block_shape(block_len / size, &self.shape)?;
+        let grid = Grid::new(self.shape.clone(), block.clone(), size)?;
+        let len = grid.nbytes().filter(|len| (1..=MOST).contains(len))?;
+        Some(Cut { block_len: grid.block_nbytes()?, grid: Some((grid, block)), len })
+    }
+
+    /// Bytes of an element as streams have them.
+    fn stream_element_size(&self) -> usize {
+        if self.element_size > 255 { 1 } else { self.element_size }
+    }
+
+    fn chosen_block_len(&self, len: usize, is_shuffled: bool) -> usize {
+        let block_len = usual_block_len(self.compressor, self.level, len);
+        if self.level == 0 || !self.splits(block_len, is_shuffled) {
+            return block_len;
+        }
+        let stream_len: usize = match self.level {
+            ..=3 => 32 << 10,
+            4..=6 => 64 << 10,
+            7 => 128 << 10,
+            8 => 256 << 10,
+            _ => 512 << 10,
+        };
+        (stream_len * self.element_size).clamp(32 << 10, 4 << 20)
+    }
+
+    /// Whether whole blocks have a stream for each byte of an element.
+    fn splits(&self, block_len: usize, is_shuffled: bool) -> bool {
+        let fast = match self.compressor {
+            Compressor::BloscLz | Compressor::Lz4 => true,
+            Compressor::Zstd => self.level <= 5,
+            Compressor::Lz4Hc | Compressor::Zlib => false,
+        };
+        fast && is_shuffled
+            && self.element_size <= MOST_STREAMS
+            && block_len / self.element_size >= LEAST
+    }
+}
+
+impl Cut {
+    /// The block's bytes, those beyond an array zero.
+    fn block<'a>(
+        &self,
+        number: usize,
+        raw: &'a [u8],
+        boxed: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], EncodeError> {
+        let Some((grid, _)) = &self.grid else {
+            let end = raw.len().min((number + 1) * self.block_len);
+            return Ok(&raw[number * self.block_len..end]);
+        };
+        if let Some(range) = grid.run_of(number) {
+            return Ok(&raw[range]);
+        }
+        let nbytes = self.block_len;
+        resize(boxed, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        boxed.fill(0);
+        grid.take(number, raw, boxed);
+        Ok(boxed)
+    }
+}
+
+/// The block's differences to the first one; in the first, to the element before.
+fn delta(element_size: usize, block: &[u8], first: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
+    let nbytes = block.len();
+    let mut out = Vec::new();
+    resize(&mut out, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+    out.copy_from_slice(block);
+    let width = super::chunk::delta_width(element_size);
+    let whole = nbytes / width * width;
+    if first.is_empty() {
+        for (to, before) in out[..whole].iter_mut().skip(width).zip(block) {
+            *to ^= before;
+        }
+        resize(first, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        first.copy_from_slice(block);
+    } else {
+        for (to, other) in out[..whole].iter_mut().zip(first) {
+            *to ^= *other;
+        }
+    }
+    Ok(out)
+}
+
+/// The shape of a block of at most `elements`: dimensions double in turns, the last first, from
+/// two elements on, until no more fit.
+fn block_shape(elements: usize, shape: &[usize]) -> Option<Vec<usize>> {
+    let mut block: Vec<usize> = shape.iter().map(|&n| n.min(2)).collect();
+    let mut count: usize = block.iter().product();
+    loop {
+        let before = count;
+        for (len, &whole) in block.iter_mut().zip(shape).rev() {
+            let longer = if *len * 2 <= whole { *len * 2 } else { whole };
+            let more = (count / *len).checked_mul(longer)?;
+            if more <= elements {
+                (*len, count) = (longer, more);
+            }
+        }
+        if count == before || count >= elements {
+            return Some(block);
+        }
+    }
+}
