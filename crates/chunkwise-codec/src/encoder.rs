@@ -1,13 +1,13 @@
 //! Which filters are applied here, and what do their options mean when writing?
 
-use libdeflater::{CompressionLvl, Compressor};
-
 use crate::bitshuffle::encode::{BitshuffleEncoder, Buffers};
 use crate::blosc::encode::BloscEncoder;
 use crate::blosc2::encode::Blosc2Encoder;
+use crate::deflater::Deflater;
 use crate::streams::Streams;
 use crate::{
-    EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lzf, resize, shuffle,
+    DeflateEngine, EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lz4, lzf,
+    resize, shuffle, zstd,
 };
 
 /// A filter that is applied here; its options are those that encoding needs.
@@ -17,6 +17,9 @@ pub enum Encoder {
     Deflate {
         /// zlib's level as the file states it, 0 to 9.
         level: u32,
+        /// What makes them: zlib at that level until [`Encoding::tuned`](crate::Encoding::tuned)
+        /// has chosen.
+        engine: DeflateEngine,
     },
     /// Bytes of elements stored plane by plane.
     Shuffle {
@@ -25,6 +28,16 @@ pub enum Encoder {
     },
     /// A checksum after the data.
     Fletcher32,
+    /// LZ4 blocks.
+    Lz4 {
+        /// Bytes in a block.
+        block_nbytes: u32,
+    },
+    /// Zstandard frames.
+    Zstd {
+        /// zstd's level.
+        level: i32,
+    },
     /// The adaptive entropy code of CCSDS 121.
     Szip(Szip),
     /// The bits of elements that count.
@@ -54,7 +67,7 @@ impl Encoder {
         match kind {
             FilterKind::Deflate => {
                 let &[level @ 0..=9] = cd_values else { return None };
-                Some(Self::Deflate { level })
+                Some(Self::deflate(level))
             }
             FilterKind::Shuffle => {
                 let &[element_size] = cd_values else { return None };
@@ -62,6 +75,8 @@ impl Encoder {
                 (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             FilterKind::Fletcher32 => Some(Self::Fletcher32),
+            FilterKind::Lz4 => Some(Self::Lz4 { block_nbytes: lz4::block_nbytes(cd_values) }),
+            FilterKind::Zstd => Some(Self::Zstd { level: zstd::level(cd_values) }),
             FilterKind::Szip => {
                 Szip::from_cd_values(cd_values).filter(Szip::is_possible).map(Self::Szip)
             }
@@ -79,8 +94,12 @@ impl Encoder {
                 BitshuffleEncoder::from_cd_values(cd_values).map(Self::Bitshuffle)
             }
             FilterKind::Blosc2 => Blosc2Encoder::from_cd_values(cd_values).map(Self::Blosc2),
-            _ => None,
         }
+    }
+
+    /// Deflate as libhdf5 does it at `level`, 0 to 9.
+    pub fn deflate(level: u32) -> Self {
+        Self::Deflate { level, engine: DeflateEngine::Zlib(level) }
     }
 
     /// What kind it is.
@@ -89,6 +108,8 @@ impl Encoder {
             Self::Deflate { .. } => FilterKind::Deflate,
             Self::Shuffle { .. } => FilterKind::Shuffle,
             Self::Fletcher32 => FilterKind::Fletcher32,
+            Self::Lz4 { .. } => FilterKind::Lz4,
+            Self::Zstd { .. } => FilterKind::Zstd,
             Self::Szip(_) => FilterKind::Szip,
             Self::Nbit(_) => FilterKind::Nbit,
             Self::ScaleOffset(_) => FilterKind::ScaleOffset,
@@ -100,10 +121,15 @@ impl Encoder {
         }
     }
 
+    /// Whether a chunk that it does not make smaller is better stored without it.
+    pub(crate) fn is_for_size(&self) -> bool {
+        matches!(self, Self::Deflate { .. } | Self::Lz4 { .. } | Self::Zstd { .. })
+    }
+
     /// Encode `source` to `out`, whatever was in it; whether there is anything to be stored.
     ///
-    /// A filter that compresses declines (gives false) where nothing is gained, `out` is then
-    /// unspecified.
+    /// A filter that cannot encode these bytes gives false; `out` is then unspecified.  One that
+    /// compresses may make them longer: see [`Encoder::is_for_size`].
     pub(crate) fn encode(
         &self,
         source: &[u8],
@@ -111,18 +137,7 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
         match self {
-            Self::Deflate { level } => {
-                let most = source.len();
-                resize(out, most).map_err(|_| EncodeError::Memory { nbytes: most })?;
-                let level = i32::try_from(*level).unwrap_or(1).max(1);
-                match state.deflater(level).zlib_compress(source, out) {
-                    Ok(len) => {
-                        out.truncate(len);
-                        Ok(len < source.len())
-                    }
-                    Err(_) => Ok(false),
-                }
-            }
+            Self::Deflate { engine, .. } => state.deflater.deflate(*engine, source, out),
             Self::Shuffle { element_size } => {
                 let nbytes = source.len();
                 resize(out, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
@@ -138,6 +153,8 @@ impl Encoder {
                 out.extend_from_slice(&fletcher32::checksum(source).to_le_bytes());
                 Ok(true)
             }
+            Self::Lz4 { block_nbytes } => lz4::encode(*block_nbytes, source, out),
+            Self::Zstd { level } => state.zstd.compress(*level, source, out),
             Self::Szip(options) => options.encode(source, &mut state.buffers.planes, out),
             Self::Nbit(options) => options.encode(source, out),
             Self::ScaleOffset(options) => options.encode(source, out),
@@ -154,24 +171,26 @@ impl Encoder {
             }
         }
     }
+
+    /// Encode what is in `bytes` where it is, which some filters can.
+    pub(crate) fn encode_in_place(&self, bytes: &mut Vec<u8>) -> Result<bool, EncodeError> {
+        if *self != Self::Fletcher32 {
+            return Ok(false);
+        }
+        let nbytes = fletcher32::CHECKSUM_LEN;
+        bytes.try_reserve(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        bytes.extend(fletcher32::checksum(bytes).to_le_bytes());
+        Ok(true)
+    }
 }
 
 /// What encoders keep from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct EncoderState {
-    deflater: Option<(i32, Compressor)>,
+    deflater: Deflater,
+    zstd: zstd::Compressor,
     pub(crate) buffers: Buffers,
     streams: Streams,
-}
-
-impl EncoderState {
-    fn deflater(&mut self, level: i32) -> &mut Compressor {
-        if self.deflater.as_ref().is_none_or(|(made, _)| *made != level) {
-            self.deflater = None;
-        }
-        let make = || (level, Compressor::new(CompressionLvl::new(level).unwrap_or_default()));
-        &mut self.deflater.get_or_insert_with(make).1
-    }
 }
 
 impl std::fmt::Debug for EncoderState {

@@ -15,6 +15,7 @@ mod bytes;
 mod bzip2;
 mod crc;
 mod deflate;
+mod deflater;
 mod encoder;
 mod encoding;
 mod error;
@@ -34,6 +35,8 @@ mod streams;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod trial;
+mod tuning;
 mod zstd;
 
 pub use bitshuffle::encode::BitshuffleEncoder;
@@ -41,6 +44,7 @@ pub use bitshuffle::{Bitshuffle, Inner};
 pub use blosc::encode::BloscEncoder;
 pub use blosc2::encode::Blosc2Encoder;
 pub use crc::crc32;
+pub use deflater::DeflateEngine;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};
 pub use error::{DecodeError, EncodeError};
@@ -50,6 +54,7 @@ pub use nbit::Nbit;
 pub use pipeline::{Pipeline, Scratch};
 pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;
+pub use tuning::{Effort, Tuning};
 
 use deflate::Inflater;
 use output::Output;

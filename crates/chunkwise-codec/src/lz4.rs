@@ -1,4 +1,5 @@
-//! How are LZ4 blocks decompressed, alone and in the container of HDF5's filter?
+//! How are LZ4 blocks decompressed, alone and in the container of HDF5's filter, and how is that
+//! made?
 //!
 //! The filter (`H5Zlz4.c`) writes the chunk's length (8 bytes, big-endian), the length of
 //! a block (4), and for each block its stored length (4) and bytes; a block that did not
@@ -7,7 +8,7 @@
 use std::ffi::c_int;
 
 use crate::bytes::Reader;
-use crate::{DecodeError, Output};
+use crate::{DecodeError, EncodeError, Output};
 
 /// A byte of LZ4 gives at most this many.
 pub(crate) const MOST_EXPANSION: usize = 255;
@@ -56,4 +57,115 @@ fn blocks(mut stored: Reader<'_>, output: &mut Output<'_>) -> Result<Option<()>,
         }
     }
     Ok(Some(()))
+}
+
+/// The length of a block that a dataset states; none, or 0, is the filter's own, 1 GiB.
+pub(crate) fn block_nbytes(cd_values: &[u32]) -> u32 {
+    match cd_values.first() {
+        None | Some(0) => 1 << 30,
+        Some(&nbytes) => nbytes,
+    }
+}
+
+/// Encode `source` as HDF5's LZ4 filter does, to `out`, whatever was in it; false where a block is
+/// longer than LZ4 takes.
+pub(crate) fn encode(
+    block_nbytes: u32,
+    source: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool, EncodeError> {
+    let block_len = source.len().min(block_nbytes as usize);
+    let Some(bound) = bound(block_len) else { return Ok(false) };
+    let blocks = source.chunks(block_len.max(1));
+    let nbytes =
+        source.len().saturating_add(12 + 4 * blocks.len()).saturating_add(bound - block_len);
+    out.clear();
+    out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+    out.extend((source.len() as u64).to_be_bytes());
+    // Not longer than a block that LZ4 takes.
+    out.extend((block_len as u32).to_be_bytes());
+    for block in blocks {
+        let begin = out.len();
+        out.extend([0; 4]);
+        let room = out.spare_capacity_mut();
+        let room_len = c_int::try_from(room.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the lengths are those of live slices, the block's at most what LZ4 takes.
+        let written = unsafe {
+            lz4_sys::LZ4_compress_default(
+                block.as_ptr().cast(),
+                room.as_mut_ptr().cast(),
+                block.len() as c_int,
+                room_len,
+            )
+        };
+        let stored = match usize::try_from(written) {
+            Ok(written @ 1..) if written < block.len() => {
+                // SAFETY: so many bytes of the room have been written.
+                unsafe { out.set_len(begin + 4 + written) };
+                written
+            }
+            _ => {
+                out.extend_from_slice(block);
+                block.len()
+            }
+        };
+        out[begin..begin + 4].copy_from_slice(&(stored as u32).to_be_bytes());
+    }
+    Ok(true)
+}
+
+/// The most that a block of `len` bytes is compressed to; None where LZ4 does not take it.
+fn bound(len: usize) -> Option<usize> {
+    let len = c_int::try_from(len).ok()?;
+    // SAFETY: arithmetic.
+    let bound = unsafe { lz4_sys::LZ4_compressBound(len) };
+    usize::try_from(bound).ok().filter(|bound| *bound > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filter, Pipeline, Scratch};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes(
+            raw in prop_oneof![
+                prop::collection::vec(0u8..3, 0..3000),
+                prop::collection::vec(any::<u8>(), 0..500),
+            ],
+            block in prop_oneof![0u32..70, Just(1000), any::<u32>()],
+        ) {
+            let mut stored = vec![1; 5];
+            prop_assert!(encode(block_nbytes(&[block]), &raw, &mut stored).unwrap());
+            let mut out = vec![7; raw.len()];
+            let pipeline = Pipeline::new(vec![Filter::Lz4]);
+            pipeline.decode(&stored, 0, &mut Scratch::default(), &mut out).unwrap();
+            prop_assert_eq!(out, raw);
+        }
+    }
+
+    #[test]
+    fn blocks_that_do_not_shrink_are_stored() {
+        let mut stored = Vec::new();
+        assert_eq!(encode(block_nbytes(&[4]), &[1, 2, 3, 4, 5], &mut stored), Ok(true));
+        let expected: [&[u8]; 5] = [
+            &5u64.to_be_bytes(),
+            &4u32.to_be_bytes(),
+            &[0, 0, 0, 4, 1, 2, 3, 4],
+            &[0, 0, 0, 1],
+            &[5],
+        ];
+        assert_eq!(stored, expected.concat());
+    }
+
+    #[test]
+    fn a_block_may_be_too_long() {
+        assert_eq!((bound(0x7e00_0001), bound(1 << 40)), (None, None));
+        assert_eq!(
+            (block_nbytes(&[]), block_nbytes(&[0]), block_nbytes(&[9])),
+            (1 << 30, 1 << 30, 9)
+        );
+    }
 }

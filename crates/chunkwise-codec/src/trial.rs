@@ -1,0 +1,176 @@
+//! What does an engine make of samples, and how sure is it of the rest?
+
+use crate::deflater::Deflater;
+use crate::{DeflateEngine, EncodeScratch, Encoding, Step};
+
+/// Bytes that are tried: more at levels at which zlib takes less time.
+const fn most_nbytes(level: u32) -> usize {
+    match level {
+        0..=3 => 5 << 19,
+        4..=6 => 3 << 19,
+        _ => 1 << 20,
+    }
+}
+
+/// Longer chunks are tried in parts: those that come to deflate as they are...
+const LONGEST_PLAIN_NBYTES: usize = 1 << 20;
+/// ... and those that come from another filter.
+const LONGEST_NBYTES: usize = 16 << 20;
+
+/// The length of such a part.
+const PART_NBYTES: usize = 128 << 10;
+
+/// Two standard errors of what one chunk alone tells of all.
+const ONE_CHUNK: f64 = 0.01;
+
+/// What parts tell of whole chunks may be wrong by as much: 1.9% was seen, of a chunk that is
+/// mostly empty.
+const PARTS: f64 = 0.02;
+
+/// What deflate is given of each sample.
+pub(crate) struct Trial {
+    parts: Vec<Vec<u8>>,
+    /// What whole chunks may differ by.
+    unknown: f64,
+    /// Whether chunks that do not shrink are stored as they are.
+    optional: bool,
+}
+
+impl Trial {
+    /// For the deflate at place `at` of `steps`; None where nothing comes to it.
+    ///
+    /// Of shuffled chunks parts tell little: what an engine makes depends on where its blocks
+    /// meet the planes' ends, which is several percent.
+    pub(crate) fn new(steps: &[Step], at: usize, level: u32, samples: &[&[u8]]) -> Option<Self> {
+        let longest = samples.iter().map(|sample| sample.len()).max()?;
+        let whole = if at == 0 { LONGEST_PLAIN_NBYTES } else { LONGEST_NBYTES };
+        let each = if longest <= whole { longest.max(1) } else { PART_NBYTES };
+        let most = most_nbytes(level);
+        let count = most.div_ceil(each).clamp(1, samples.len());
+        let parts_each = (most / each / count).max(1);
+
+        let before = Encoding::new(steps.get(..at)?.to_vec());
+        let (mut scratch, mut parts) = (EncodeScratch::default(), Vec::new());
+        for i in 0..count {
+            let sample = samples.get(middle(i, count, samples.len()))?;
+            let mut out = Vec::new();
+            before.encode(sample, &mut scratch, &mut out).ok()?;
+            if out.len() <= whole {
+                parts.push(out);
+                continue;
+            }
+            for i in 0..parts_each {
+                let begin = middle(i, parts_each, out.len() - PART_NBYTES);
+                parts.push(out.get(begin..begin + PART_NBYTES)?.to_vec());
+            }
+        }
+        let unknown = if longest > whole {
+            PARTS
+        } else if count == 1 {
+            ONE_CHUNK
+        } else {
+            0.0
+        };
+        Some(Self { parts, unknown, optional: steps.get(at)?.optional })
+    }
+
+    /// What `engine` makes of each; None where it fails.
+    pub(crate) fn sizes(&self, engine: DeflateEngine) -> Option<Sizes> {
+        let (mut deflater, mut out) = (Deflater::default(), Vec::new());
+        let stored = self.parts.iter().map(|part| {
+            let done = deflater.deflate(engine, part, &mut out).ok()?;
+            let nbytes = if self.optional { out.len().min(part.len()) } else { out.len() };
+            done.then_some(nbytes)
+        });
+        Some(Sizes { nbytes: stored.collect::<Option<_>>()?, unknown: self.unknown })
+    }
+}
+
+/// The middle of stretch `i` of `count` that `len` is divided into.
+fn middle(i: usize, count: usize, len: usize) -> usize {
+    len / count * i + len % count * i / count + len / count / 2
+}
+
+/// Bytes that an engine has made of each part.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sizes {
+    pub(crate) nbytes: Vec<usize>,
+    /// What all chunks may differ by, beside what the parts' own differences say.
+    pub(crate) unknown: f64,
+}
+
+impl Sizes {
+    /// Bytes of all.
+    pub(crate) fn total(&self) -> usize {
+        self.nbytes.iter().sum()
+    }
+
+    /// How much more they are than `other`'s of the same parts, as a fraction; and how much
+    /// more they may be of all that the parts stand for: two standard errors of the ratio, and
+    /// what is unknown.
+    pub(crate) fn excess(&self, other: &Self) -> (f64, f64) {
+        let total = other.total().max(1) as f64;
+        let ratio = self.total() as f64 / total;
+        let apart = |(&own, &other): (&usize, &usize)| (own as f64 - ratio * other as f64).powi(2);
+        let sum: f64 = self.nbytes.iter().zip(&other.nbytes).map(apart).sum();
+        let count = self.nbytes.len() as f64;
+        let error = (sum * count / (count - 1.0).max(1.0)).sqrt() / total;
+        (ratio - 1.0, ratio - 1.0 + 2.0 * error + self.unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Encoder;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_spread_and_bounded(
+            len in 0usize..1_500_000,
+            count in 0usize..30,
+            shuffled in any::<bool>(),
+            level in 1u32..=9,
+        ) {
+            let bytes = vec![1; len];
+            let samples = vec![&bytes[..]; count];
+            let shuffle = Encoder::Shuffle { element_size: 4 };
+            let encoders = shuffled.then_some(shuffle).into_iter().chain([Encoder::deflate(level)]);
+            let steps: Vec<_> =
+                encoders.map(|encoder| Step { encoder, optional: true }).collect();
+            let Some(trial) = Trial::new(&steps, steps.len() - 1, level, &samples) else {
+                prop_assert_eq!(count, 0);
+                return Ok(());
+            };
+            let tried: usize = trial.parts.iter().map(Vec::len).sum();
+            prop_assert!(tried < most_nbytes(level) + len.max(1));
+            prop_assert!(!trial.parts.is_empty());
+            let whole = |part: &Vec<u8>| part.len() == len;
+            let part = |part: &Vec<u8>| part.len() == PART_NBYTES && !shuffled;
+            prop_assert!(trial.parts.iter().all(|one| whole(one) || part(one)));
+        }
+
+        #[test]
+        fn middles_are_in_order_and_within(count in 1usize..50, more in 0usize..1000) {
+            let len = count + more;
+            let middles: Vec<_> = (0..count).map(|i| middle(i, count, len)).collect();
+            prop_assert!(middles.iter().all(|&at| at < len));
+            prop_assert!(middles.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+
+    #[test]
+    fn the_excess_and_its_error() {
+        let sizes = |nbytes: &[usize]| Sizes { nbytes: nbytes.to_vec(), unknown: 0.0 };
+        let zlib = sizes(&[100, 200, 300]);
+        let (excess, at_most) = sizes(&[110, 220, 330]).excess(&zlib);
+        assert!((excess - 0.1).abs() < 1e-9 && (at_most - 0.1).abs() < 1e-9);
+        let (excess, at_most) = sizes(&[90, 200, 310]).excess(&zlib);
+        // Apart by 10, 0 and 10: the root of 200 * 3 / 2, twice, of 600.
+        assert!(excess.abs() < 1e-9 && (at_most - 300f64.sqrt() * 2.0 / 600.0).abs() < 1e-9);
+        let one = Sizes { unknown: 0.01, ..sizes(&[101]) };
+        let (excess, at_most) = one.excess(&sizes(&[100]));
+        assert!((excess - 0.01).abs() < 1e-9 && (at_most - 0.02).abs() < 1e-9);
+    }
+}
