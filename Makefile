@@ -4,7 +4,8 @@
 #   make test      every check and every test
 #
 #   make install   .venv with the release build and all that the library needs
-#   make tools     the HDF5 and netCDF tools and headers that tests compare with
+#   make tools     the HDF5 and netCDF tools and headers that tests compare with, and nasm, with
+#                  which ISA-L is built (without it, libdeflate is the fastest encoder)
 #   make check     formats, lints, types (part of `make test`)
 #   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
 #   make wheel     an abi3 manylinux wheel in dist/
@@ -23,7 +24,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
+RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
 .PHONY: demo test install tools check fuzz wheel bench benchmarks bench-c readme lock clean dev rust-test python-test
@@ -57,7 +58,7 @@ $(VENV)/.dev: $(VENV)/.installed
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump; do \
+	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump nasm; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
@@ -67,7 +68,7 @@ tools:
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev netcdf-bin >/dev/null || \
+	    hdf5-tools libhdf5-dev netcdf-bin nasm >/dev/null || \
 	echo "make tools: the packages could not be installed; missing:$$missing"
 
 check: dev

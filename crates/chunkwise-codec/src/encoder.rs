@@ -28,16 +28,6 @@ pub enum Encoder {
     },
     /// A checksum after the data.
     Fletcher32,
-    /// LZ4 blocks.
-    Lz4 {
-        /// Bytes in a block.
-        block_nbytes: u32,
-    },
-    /// Zstandard frames.
-    Zstd {
-        /// zstd's level.
-        level: i32,
-    },
     /// The adaptive entropy code of CCSDS 121.
     Szip(Szip),
     /// The bits of elements that count.
@@ -57,6 +47,16 @@ pub enum Encoder {
     Bitshuffle(BitshuffleEncoder),
     /// Blosc2 frames.
     Blosc2(Blosc2Encoder),
+    /// LZ4 blocks.
+    Lz4 {
+        /// Bytes in a block.
+        block_nbytes: u32,
+    },
+    /// Zstandard frames.
+    Zstd {
+        /// zstd's level.
+        level: i32,
+    },
 }
 
 impl Encoder {
@@ -75,8 +75,6 @@ impl Encoder {
                 (element_size > 0).then_some(Self::Shuffle { element_size })
             }
             FilterKind::Fletcher32 => Some(Self::Fletcher32),
-            FilterKind::Lz4 => Some(Self::Lz4 { block_nbytes: lz4::block_nbytes(cd_values) }),
-            FilterKind::Zstd => Some(Self::Zstd { level: zstd::level(cd_values) }),
             FilterKind::Szip => {
                 Szip::from_cd_values(cd_values).filter(Szip::is_possible).map(Self::Szip)
             }
@@ -94,6 +92,8 @@ impl Encoder {
                 BitshuffleEncoder::from_cd_values(cd_values).map(Self::Bitshuffle)
             }
             FilterKind::Blosc2 => Blosc2Encoder::from_cd_values(cd_values).map(Self::Blosc2),
+            FilterKind::Lz4 => Some(Self::Lz4 { block_nbytes: lz4::block_nbytes(cd_values) }),
+            FilterKind::Zstd => Some(Self::Zstd { level: zstd::level(cd_values) }),
         }
     }
 
@@ -108,8 +108,6 @@ impl Encoder {
             Self::Deflate { .. } => FilterKind::Deflate,
             Self::Shuffle { .. } => FilterKind::Shuffle,
             Self::Fletcher32 => FilterKind::Fletcher32,
-            Self::Lz4 { .. } => FilterKind::Lz4,
-            Self::Zstd { .. } => FilterKind::Zstd,
             Self::Szip(_) => FilterKind::Szip,
             Self::Nbit(_) => FilterKind::Nbit,
             Self::ScaleOffset(_) => FilterKind::ScaleOffset,
@@ -118,6 +116,8 @@ impl Encoder {
             Self::Blosc(_) => FilterKind::Blosc,
             Self::Bitshuffle(_) => FilterKind::Bitshuffle,
             Self::Blosc2(_) => FilterKind::Blosc2,
+            Self::Lz4 { .. } => FilterKind::Lz4,
+            Self::Zstd { .. } => FilterKind::Zstd,
         }
     }
 
@@ -153,8 +153,6 @@ impl Encoder {
                 out.extend_from_slice(&fletcher32::checksum(source).to_le_bytes());
                 Ok(true)
             }
-            Self::Lz4 { block_nbytes } => lz4::encode(*block_nbytes, source, out),
-            Self::Zstd { level } => state.zstd.compress(*level, source, out),
             Self::Szip(options) => options.encode(source, &mut state.buffers.planes, out),
             Self::Nbit(options) => options.encode(source, out),
             Self::ScaleOffset(options) => options.encode(source, out),
@@ -169,6 +167,8 @@ impl Encoder {
             Self::Bitshuffle(options) => {
                 options.encode(source, &mut state.buffers, &mut state.streams, out)
             }
+            Self::Lz4 { block_nbytes } => lz4::encode(*block_nbytes, source, out),
+            Self::Zstd { level } => state.zstd.compress(*level, source, out),
         }
     }
 

@@ -47,6 +47,9 @@ fn lossless(elements: usize, size: usize) -> impl Strategy<Value = (i32, Vec<u32
                 }
                 (32026, options)
             });
+    let lz4 = (0u32..300).prop_map(|block_nbytes| (32004, vec![block_nbytes]));
+    let zstd = (-3i32..7).prop_map(|level| (32015, vec![level.cast_unsigned()]));
+    let deflate = (0u32..10).prop_map(|level| (1, vec![level]));
     let bzip2 = (1u32..10).prop_map(|level| (307, vec![level]));
     prop_oneof![
         szip,
@@ -56,6 +59,9 @@ fn lossless(elements: usize, size: usize) -> impl Strategy<Value = (i32, Vec<u32
         blosc2,
         bitshuffle,
         bzip2,
+        deflate,
+        lz4,
+        zstd,
         Just((32000, vec![4, 261, 0]))
     ]
 }
