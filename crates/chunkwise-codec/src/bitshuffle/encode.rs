@@ -1,7 +1,7 @@
 //! How are elements bitshuffled, and blocks of them compressed?
 
 use super::{Bitshuffle, GROUP, Inner, default_block, transposed};
-use crate::lanes::{LANES, Lanes, deinterleave, transpose_bits};
+use crate::lanes::{LANES, Lanes, deinterleave, store_rows, transpose_bits};
 use crate::streams::{StreamCodec, Streams};
 use crate::{EncodeError, resize, shuffle};
 
@@ -144,9 +144,8 @@ fn transpose(plane: &[u8], rows: &mut [u8]) {
         for (lanes, bytes) in lanes.iter_mut().zip(from.as_chunks::<LANES>().0) {
             *lanes = Lanes::load(bytes);
         }
-        for (j, lanes) in transpose_bits(deinterleave(lanes)).into_iter().enumerate() {
-            let to = rows[j * row_len + done..].first_chunk_mut::<LANES>();
-            to.into_iter().for_each(|to| lanes.store(to));
+        if !store_rows(transpose_bits(deinterleave(lanes)), rows, row_len, done) {
+            break;
         }
         done += LANES;
     }
