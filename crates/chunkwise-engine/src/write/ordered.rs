@@ -15,8 +15,9 @@ use crate::write::{CommitError, Committer, EncodedChunk};
 const BATCH_NBYTES: usize = 4 << 20;
 /// ... and are so many at most.
 const BATCH_CHUNKS: usize = 256;
-/// Encoded bytes that may wait behind a chunk that takes longer.
-const WAITING_NBYTES: usize = 16 << 20;
+/// Memory of encoded chunks that may wait behind one that takes longer: encoding is given room
+/// for what does not shrink, and keeps it.
+const WAITING_NBYTES: usize = 32 << 20;
 
 /// A run of tasks, each of which makes one chunk, or none.
 pub struct InOrder<'a, E> {
@@ -149,7 +150,7 @@ impl<E: From<CommitError>> Queue<E> {
                     let mut state = self.locked();
                     match made {
                         Ok(kept) => {
-                            state.waiting_nbytes += if kept { chunk.bytes.len() } else { 0 };
+                            state.waiting_nbytes += if kept { chunk.bytes.capacity() } else { 0 };
                             state.ready.insert(task, (kept, chunk));
                             if task == state.head {
                                 self.changed.notify_all();
@@ -171,7 +172,7 @@ impl<E: From<CommitError>> Queue<E> {
                         Ok(()) => {
                             state.head += done;
                             for chunk in chunks {
-                                state.waiting_nbytes -= chunk.bytes.len();
+                                state.waiting_nbytes -= chunk.bytes.capacity();
                                 state.spare.push(chunk);
                             }
                             self.changed.notify_all();
