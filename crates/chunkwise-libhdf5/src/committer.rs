@@ -60,8 +60,14 @@ impl Committer for ChunkCommitter {
                 self.facts = Some(held.facts().map_err(|error| failed(first, error))?);
             }
             let Some(facts) = &self.facts else { return Ok(()) };
+            // Just beyond it libhdf5 takes a chunk that nobody will find.
+            let extent = held.extent().map_err(|error| failed(first, error))?;
             let mut stale = false;
             let outcome = chunks.iter().try_for_each(|chunk| {
+                if chunk.chunk_origin.iter().zip(&extent).any(|(begin, end)| begin >= end) {
+                    let reason = format!("the dataset's shape is {:?} now", extent.as_slice());
+                    return Err(failed(chunk, Unsuited::Reason(reason)));
+                }
                 let written = if facts.filtered {
                     held.write_filtered(chunk, &mut stale)
                 } else {
@@ -94,6 +100,11 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
+    fn extent(&self) -> Result<Dims, Unsuited> {
+        // SAFETY: a live dataset, with the lock held.
+        unsafe { shape_of(self.api, self.dataset) }.map(|(shape, _)| shape)
+    }
+
     fn facts(&self) -> Result<Facts, Unsuited> {
         let Self { api, dataset } = *self;
         // SAFETY: a live dataset, with the lock held.
@@ -208,9 +219,7 @@ impl Held<'_> {
 
     /// Where another chunk begins.
     fn neighbour(&self, origin: &[u64], chunk: &[u64]) -> Option<Dims> {
-        // SAFETY: a live dataset, with the lock held.
-        let (shape, _) = unsafe { shape_of(self.api, self.dataset) }.ok()?;
-        let grid = ChunkGrid::new(&shape, chunk).ok()?;
+        let grid = ChunkGrid::new(&self.extent().ok()?, chunk).ok()?;
         let position = grid.linear_index_of_origin(origin)?;
         let other = if position > 0 { position - 1 } else { position + 1 };
         if other >= grid.len() {

@@ -159,7 +159,11 @@ pub(crate) unsafe fn open_storage(
 }
 
 /// The size of an element, if elements can be copied as they are stored.
-pub(crate) unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<usize, Unsuited> {
+pub(crate) unsafe fn check_type(
+    api: &Api,
+    file_type: hid_t,
+    memory_type: hid_t,
+) -> Result<usize, Unsuited> {
     // SAFETY: two live types, by the caller's contract.
     unsafe {
         if holds_pointers(api, file_type)? {

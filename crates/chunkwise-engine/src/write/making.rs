@@ -7,8 +7,8 @@ use chunkwise_codec::{EncodeScratch, Encoding, Scratch, Step, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
 use crate::process::thread_count;
-use crate::schedule::most_threads;
 use crate::scatter::fill_run;
+use crate::schedule::most_threads;
 use crate::write::dirty::DirtyChunks;
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::gather::gather_strip;
@@ -319,8 +319,7 @@ impl Maker<'_> {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), WriteError> {
-        let partial =
-            self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
+        let partial = self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
         let mask = if partial { u32::MAX } else { mask };
         let decoded = self.info.pipeline.decode(bytes, mask, scratch, out);
         decoded.map_err(|source| WriteError::Decode { chunk_origin: self.origin(job), source })
