@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -40,14 +41,23 @@ def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
     return _writings.setdefault(address_of(dataset.id), writing)
 
 
-def settle_file(file: h5py.File) -> None:
-    """Have all that was written to the datasets of a file handed to libhdf5."""
+def settle_file(file: h5py.File, blocking: bool = True) -> None:
+    """Have all that was written to the datasets of a file handed to libhdf5.
+
+    Parameters
+    ----------
+    file : h5py.File
+        Open or closed.
+    blocking : bool
+        Whether to wait for those who are writing: never while h5py's lock is held, which they
+        wait for.
+    """
     if not _writings or not file.id.valid:
         return
     number = address_of(file.id)[:2]
     for key, writing in list(_writings.items()):
         if key[:2] == number:
-            writing.settle()
+            writing.settle(blocking)
 
 
 def balance(writing: Writing) -> None:
@@ -88,17 +98,26 @@ def finish(native: _native.Writer, dataset: h5py.Dataset, label: str, process: i
 def _watch() -> None:
     """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
     os.register_at_fork(after_in_child=_writings.clear)
-    for name in ("close", "flush"):
+    for name in ("close", "flush", "__exit__"):
         setattr(h5py.File, name, _after_settling(getattr(h5py.File, name)))
 
 
-def _after_settling(method: Callable[[h5py.File], Any]) -> Callable[[h5py.File], Any]:
+# Whether this thread is within one of h5py's methods, and may have its lock.
+_within = threading.local()
+
+
+def _after_settling(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def settled(file: h5py.File) -> Any:
+    def settled(file: h5py.File, *args: Any) -> Any:
+        outermost = not getattr(_within, "method", False)
         try:
-            settle_file(file)
+            settle_file(file, blocking=outermost)
         finally:
-            done = method(file)
+            _within.method = True
+            try:
+                done = method(file, *args)
+            finally:
+                _within.method = not outermost
         return done
 
     return settled

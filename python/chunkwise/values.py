@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import _native
-from chunkwise.patching.conversions import convert, exact, identical
+from chunkwise.conversions import convert, exact, identical
 from chunkwise.selection import Selection
 
 Array = npt.NDArray[Any]
@@ -79,6 +79,11 @@ def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:
         return None
     if identical(array.dtype, dtype):
         return array
+    if array.dtype.kind in "iu" and dtype.kind in "iu" and not dtype.metadata and array.size:
+        # What does not fit is clipped by libhdf5, and wraps around here.
+        limits = np.iinfo(dtype)
+        fits = limits.min <= int(array.min()) and int(array.max()) <= limits.max
+        return array.astype(dtype) if fits else None
     if array.dtype.fields is not None or not exact(array.dtype, dtype):
         return None
     into = np.empty(array.shape, dtype)

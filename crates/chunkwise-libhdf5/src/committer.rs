@@ -88,7 +88,12 @@ impl ChunkStore for ChunkCommitter {
         self.library.locked(|api| {
             let held = Held { api, dataset: self.dataset };
             let Some(nbytes) = held.size_of(chunk_origin) else { return Ok(None) };
-            held.read(chunk_origin, nbytes, bytes).map(Some).map_err(|error| error.to_string())
+            match held.read(chunk_origin, nbytes, bytes) {
+                Ok(mask) => Ok(Some(mask)),
+                // What was only in libhdf5's cache, never written, is not even there any more.
+                Err(_) if held.size_of(chunk_origin).is_none() => Ok(None),
+                Err(error) => Err(error.to_string()),
+            }
         })
     }
 }
@@ -210,10 +215,8 @@ impl Held<'_> {
         let mut bytes = Vec::new();
         if let Some(origin) = self.neighbour(&last.chunk_origin, chunk) {
             let nbytes = self.size_of(&origin).unwrap_or(0);
-            if nbytes > 0 {
-                // What is read is of no interest, nor is whether it could be.
-                let _ = self.read(&origin, nbytes, &mut bytes);
-            }
+            // What is read is of no interest, nor is whether anything could be.
+            let _ = self.read(&origin, nbytes, &mut bytes);
         }
     }
 
