@@ -175,6 +175,7 @@ api! {
         fn H5Dcreate2(hid_t, *const c_char, hid_t, hid_t, hid_t, hid_t, hid_t) -> hid_t;
         fn H5Dopen2(hid_t, *const c_char, hid_t) -> hid_t;
         fn H5Dclose(hid_t) -> herr_t;
+        fn H5Dflush(hid_t) -> herr_t;
         fn H5Dget_create_plist(hid_t) -> hid_t;
         fn H5Dget_access_plist(hid_t) -> hid_t;
         fn H5Dget_type(hid_t) -> hid_t;

@@ -87,7 +87,14 @@ impl ChunkStore for ChunkCommitter {
     fn stored(&mut self, chunk_origin: &[u64], bytes: &mut Vec<u8>) -> Result<Option<u32>, String> {
         self.library.locked(|api| {
             let held = Held { api, dataset: self.dataset };
-            let Some(nbytes) = held.size_of(chunk_origin) else { return Ok(None) };
+            // Before a dataset has any place in the file, its only chunks may be in libhdf5's
+            // cache, which then does not tell of them.
+            let nbytes = held.size_of(chunk_origin).or_else(|| {
+                // SAFETY: a live dataset, with the lock held.
+                unsafe { (api.H5Dflush)(self.dataset) };
+                held.size_of(chunk_origin)
+            });
+            let Some(nbytes) = nbytes else { return Ok(None) };
             match held.read(chunk_origin, nbytes, bytes) {
                 Ok(mask) => Ok(Some(mask)),
                 // What was only in libhdf5's cache, never written, is not even there any more.
