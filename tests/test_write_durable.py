@@ -100,7 +100,9 @@ def test_h5py_and_the_writer_take_turns(tmp_path: Path, libver: str) -> None:
             np.testing.assert_array_equal(theirs[...], model)
             np.testing.assert_array_equal(d[...], model)
     np.testing.assert_array_equal(in_file(path), model)
-    if h5dump := shutil.which("h5dump"):
+    h5dump = shutil.which("h5dump")
+    # Debian's does not know the latest format.
+    if h5dump and libver == "earliest":
         dumped = tmp_path / "dumped"
         subprocess.run([h5dump, "-d", "/x", "-b", "LE", "-o", dumped, path], check=True,
                        capture_output=True)  # fmt: skip
@@ -134,7 +136,7 @@ with h5py.File({str(path)!r}, "w") as file:
     d = chunkwise.wrap(file.create_dataset("x", data.shape, "u1", chunks=(8, 1 << 14),
                                            compression=9))
     d[:8] = data[:8]
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         d[8:] = data[8:]
     except KeyboardInterrupt:
@@ -152,7 +154,7 @@ import h5py, numpy as np, chunkwise, resource, signal, sys
 from chunkwise.errors import CannotWriteError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 path, existing = sys.argv[1], sys.argv[2] == "existing"
-data = np.random.default_rng(0).integers(0, 255, (64, 4096), "u1")
+data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
 if existing:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data.shape, "u1", chunks=(2, 4096), compression=1)
@@ -163,7 +165,7 @@ x = file["x"] if existing else file.create_dataset("x", data.shape, "u1", chunks
 d = chunkwise.wrap(x)
 d[:8] = data[:8]
 d.flush()
-resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, resource.RLIM_INFINITY))
 try:
     d[8:] = data[8:]
     d.flush()
@@ -186,5 +188,5 @@ def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> Non
     assert "x.h5: dataset /x: the chunk at element [" in done.stdout, done.stdout
     assert "make room" in done.stdout
     # What was flushed before is there.
-    data = np.random.default_rng(0).integers(0, 255, (64, 4096), "u1")
+    data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
     np.testing.assert_array_equal(in_file(path)[:8], data[:8])

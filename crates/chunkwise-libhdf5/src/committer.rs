@@ -14,6 +14,7 @@ use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
 use crate::dataset::{Handle, chunk_options, shape_of};
+use crate::room::no_room;
 use crate::{BindError, Library, Unsuited};
 
 /// Hands chunks to `H5Dwrite_chunk`.
@@ -62,6 +63,11 @@ impl Committer for ChunkCommitter {
             let Some(facts) = &self.facts else { return Ok(()) };
             // Just beyond it libhdf5 takes a chunk that nobody will find.
             let extent = held.extent().map_err(|error| failed(first, error))?;
+            let nbytes = chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum();
+            // SAFETY: a live dataset, with the lock held.
+            if let Some(reason) = unsafe { no_room(api, self.dataset, nbytes) } {
+                return Err(failed(first, Unsuited::Reason(reason)));
+            }
             let mut stale = false;
             let outcome = chunks.iter().try_for_each(|chunk| {
                 if chunk.chunk_origin.iter().zip(&extent).any(|(begin, end)| begin >= end) {

@@ -19,6 +19,7 @@ mod library;
 mod lock;
 mod probe;
 mod properties;
+mod room;
 mod selecting;
 mod table;
 mod tally;

@@ -195,8 +195,8 @@ impl DatasetWriter {
         let mut samples: Vec<Vec<u8>> = Vec::new();
         for at in (0..jobs.len()).step_by(jobs.len().div_ceil(SAMPLES).max(1)) {
             let mut buffers = Buffers::default();
-            let sample = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
-            samples.push(sample.to_vec());
+            let elsewhere = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
+            samples.push(elsewhere.map_or(buffers.raw, <[u8]>::to_vec));
         }
         let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
         self.tuned = Some(self.info.encoding.tuned(self.effort, &samples));
@@ -236,30 +236,30 @@ impl Maker<'_> {
         out: &mut EncodedChunk,
     ) -> Result<(), WriteError> {
         out.chunk_origin = self.origin(job);
-        // The scratch is needed while the chunk is still borrowed from the other buffers.
-        let mut scratch = std::mem::take(&mut buffers.encoding);
-        let made = self.raw(job, stored, buffers).and_then(|raw| {
-            let unfiltered =
-                self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
-            let made = if unfiltered {
-                Encoding::default().encode(raw, &mut scratch, &mut out.bytes)
-            } else {
-                encoding.encode(raw, &mut scratch, &mut out.bytes)
-            };
-            made.map_err(|source| WriteError::Encode { chunk_origin: self.origin(job), source })
-        });
-        buffers.encoding = scratch;
-        out.filter_mask = made?;
+        let unfiltered =
+            self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
+        let encoding = if unfiltered { &Encoding::default() } else { encoding };
+        let elsewhere = self.raw(job, stored, buffers)?;
+        if elsewhere.is_none() && encoding.steps().is_empty() {
+            // Put together for this chunk alone: handed over as it is.
+            std::mem::swap(&mut buffers.raw, &mut out.bytes);
+            out.filter_mask = 0;
+            return Ok(());
+        }
+        let raw = elsewhere.unwrap_or(&buffers.raw);
+        let made = encoding.encode(raw, &mut buffers.encoding, &mut out.bytes);
+        out.filter_mask =
+            made.map_err(|source| WriteError::Encode { chunk_origin: self.origin(job), source })?;
         Ok(())
     }
 
-    /// A chunk's bytes before the filters.
-    fn raw<'b>(
-        &'b self,
+    /// A chunk's bytes before the filters; None once they are put together in `buffers.raw`.
+    fn raw(
+        &self,
         job: &Job,
         stored: &Stored,
-        buffers: &'b mut Buffers,
-    ) -> Result<&'b [u8], WriteError> {
+        buffers: &mut Buffers,
+    ) -> Result<Option<&[u8]>, WriteError> {
         let within = reach(self.grid.shape(), self.grid.chunk(), &job.chunk_index);
         let Buffers { raw, old, decoding, .. } = buffers;
         let no_memory = |_| WriteError::Memory(self.chunk_nbytes as u64);
@@ -270,7 +270,7 @@ impl Maker<'_> {
                 && let Some(begin) = usize::try_from(begin).ok().and_then(|n| n.checked_mul(size))
                 && let Some(whole) = data.get(begin..).and_then(|d| d.get(..self.chunk_nbytes))
             {
-                return Ok(whole);
+                return Ok(Some(whole));
             }
             resize(raw, self.chunk_nbytes).map_err(no_memory)?;
             raw.truncate(self.chunk_nbytes);
@@ -281,15 +281,15 @@ impl Maker<'_> {
             for_each_beyond(&within, self.grid.chunk(), &mut |begin, len| {
                 self.fill(raw, begin, len);
             });
-            return Ok(raw);
+            return Ok(None);
         }
         let Some(dirty) = self.dirty.get(&job.chunk_index) else {
             debug_assert!(false, "a job without a task is a dirty chunk");
-            return Ok(&[]);
+            return Ok(Some(&[]));
         };
         let len = self.grid.chunk_len();
         if dirty.covered.elements() == len {
-            return Ok(&dirty.raw);
+            return Ok(Some(&dirty.raw));
         }
         resize(raw, self.chunk_nbytes).map_err(no_memory)?;
         raw.truncate(self.chunk_nbytes);
@@ -308,7 +308,7 @@ impl Maker<'_> {
         } else {
             dirty.covered.for_each_gap(len, |begin, end| self.fill(raw, begin, end - begin));
         }
-        Ok(raw)
+        Ok(None)
     }
 
     fn decode(
