@@ -124,8 +124,11 @@ fn values(number: usize, elements: u64) -> Vec<u8> {
     (0..elements as usize * 2).map(|i| (number * 31 + i) as u8).collect()
 }
 
+/// Start, stride, count and block along one dimension.
+type Part = (u64, u64, u64, u64);
+
 /// One dimension: size, chunk, and writes as start, stride, count, block.
-fn axis() -> impl Strategy<Value = (u64, u64, Vec<(u64, u64, u64, u64)>)> {
+fn axis() -> impl Strategy<Value = (u64, u64, Vec<Part>)> {
     (1u64..14, 1u64..6).prop_flat_map(|(size, chunk)| {
         let one = (0..size, 1..4u64, 1..4u64).prop_flat_map(move |(start, block, more)| {
             let block = block.min(size - start);
@@ -154,7 +157,7 @@ proptest! {
         let mut written = writer(info.clone(), &kept, budget);
         let mut model = FILL.repeat(shape.iter().product::<u64>() as usize);
         for number in 0..writes {
-            let part = |pick: fn(&(u64, u64, u64, u64)) -> u64| -> Vec<u64> {
+            let part = |pick: fn(&Part) -> u64| -> Vec<u64> {
                 axes.iter().map(|axis| pick(&axis.2[number])).collect()
             };
             let slab = Hyperslab::new(
