@@ -1,0 +1,192 @@
+"""What was written is in the file, whatever happens; what cannot be is an error."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import chunkwise
+from chunkwise.errors import CannotWriteError, UsageError
+
+NOISE = np.random.default_rng(0).integers(0, 255, (8, 4096), "u1")
+
+
+def new(file: h5py.File, **options: object) -> chunkwise.Dataset:
+    options = {"chunks": (2, 4096), "compression": 1, **options}
+    return chunkwise.wrap(file.create_dataset("x", NOISE.shape, "u1", **options))
+
+
+def in_file(path: Path) -> npt.NDArray[np.uint8]:
+    with h5py.File(path) as file:
+        return np.asarray(file["x"])
+
+
+def test_closing_and_flushing_through_h5py_writes_what_waits(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    file = h5py.File(path, "w")
+    d = new(file)
+    d[0] = NOISE[0]
+    assert d.explain_write()["dirty_chunks"] == 1
+    file.flush()
+    assert d.explain_write()["dirty_chunks"] == 0
+    d[3] = NOISE[3]
+    file.close()
+    expected = np.zeros_like(NOISE)
+    expected[[0, 3]] = NOISE[[0, 3]]
+    np.testing.assert_array_equal(in_file(path), expected)
+    with pytest.raises(UsageError):
+        d[0] = 1
+
+
+def test_what_nobody_refers_to_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        d = new(file)
+        d[0] = NOISE[0]
+        del d
+        gc.collect()
+        np.testing.assert_array_equal(file["x"][0], NOISE[0])
+
+
+def test_a_file_closed_below_h5py_is_an_error(tmp_path: Path) -> None:
+    file = h5py.File(tmp_path / "x.h5", "w")
+    d = new(file)
+    d[0] = NOISE[0]
+    for one in (file["x"].id, d.h5py.id):
+        one._close()
+    file.id._close_open_objects(h5py.h5f.OBJ_ALL)
+    d._written()._dirty = True
+    with pytest.raises((CannotWriteError, UsageError)):
+        d[1] = NOISE[1]
+    file.close()
+
+
+def test_two_wrappers_are_one_writer(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        one, other = new(file), chunkwise.wrap(file["x"])
+        one[0] = NOISE[0]
+        other[1] = NOISE[1]
+        assert one.explain_write()["dirty_chunks"] <= 1
+        np.testing.assert_array_equal(other[:2], NOISE[:2])
+        assert other.explain_write()["committed_chunks"] == 1
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_h5py_and_the_writer_take_turns(tmp_path: Path, libver: str) -> None:
+    """libhdf5's own cache holds no copy of a chunk that was overwritten, nor its mask."""
+    path = tmp_path / "x.h5"
+    model = np.zeros_like(NOISE)
+    with h5py.File(path, "w", libver=libver) as file:
+        d, theirs = new(file), file["x"]
+        for number in range(12):
+            value = NOISE[:2] if number % 2 else np.full((2, 4096), number, "u1")
+            first = number % 3 * 2
+            if number % 4 == 3:
+                theirs[first] = value[0]
+                model[first] = value[0]
+            else:
+                d[first : first + 2] = value
+                model[first : first + 2] = value
+            d.flush()
+            np.testing.assert_array_equal(theirs[...], model)
+            np.testing.assert_array_equal(d[...], model)
+    np.testing.assert_array_equal(in_file(path), model)
+    h5dump = shutil.which("h5dump")
+    # Debian's does not know the latest format.
+    if h5dump and libver == "earliest":
+        dumped = tmp_path / "dumped"
+        subprocess.run([h5dump, "-d", "/x", "-b", "LE", "-o", dumped, path], check=True,
+                       capture_output=True)  # fmt: skip
+        assert dumped.read_bytes() == model.tobytes()
+
+
+def test_a_child_writes_nothing_of_its_parents(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        d = new(file)
+        d[0] = NOISE[0]
+        child = os.fork()
+        if child == 0:
+            # Neither by asking nor by leaving.
+            try:
+                d[1] = NOISE[1]
+            except UsageError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert d.explain_write()["dirty_chunks"] == 1
+    np.testing.assert_array_equal(in_file(path)[0], NOISE[0])
+
+
+def test_an_interrupted_write_leaves_a_file_that_opens(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    program = f"""
+import h5py, numpy as np, chunkwise, os, signal, threading, time
+data = np.random.default_rng(0).integers(0, 255, (1 << 10, 1 << 17), "u1")
+with h5py.File({str(path)!r}, "w") as file:
+    d = chunkwise.wrap(file.create_dataset("x", data.shape, "u1", chunks=(8, 1 << 14),
+                                           compression=9))
+    d[:8] = data[:8]
+    threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        d[8:] = data[8:]
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    with h5py.File(path) as file:
+        first = np.random.default_rng(0).integers(0, 255, (1 << 10, 1 << 17), "u1")[:8]
+        np.testing.assert_array_equal(file["x"][:8], first)
+
+
+FULL = """
+import h5py, numpy as np, chunkwise, resource, signal, sys
+from chunkwise.errors import CannotWriteError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path, existing = sys.argv[1], sys.argv[2] == "existing"
+data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
+if existing:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data.shape, "u1", chunks=(2, 4096), compression=1)
+        file["x"][:8] = data[:8]
+file = h5py.File(path, "a")
+x = file["x"] if existing else file.create_dataset("x", data.shape, "u1", chunks=(2, 4096),
+                                                   compression=1)
+d = chunkwise.wrap(x)
+d[:8] = data[:8]
+d.flush()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, resource.RLIM_INFINITY))
+try:
+    d[8:] = data[8:]
+    d.flush()
+except CannotWriteError as error:
+    print(error)
+try:
+    file.close()
+except Exception as error:
+    print("close:", type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("which", ["new", "existing"])
+def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> None:
+    path = tmp_path / "x.h5"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, path, which], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "x.h5: dataset /x: the chunk at element [" in done.stdout, done.stdout
+    assert "make room" in done.stdout
+    # What was flushed before is there.
+    data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
+    np.testing.assert_array_equal(in_file(path)[:8], data[:8])
