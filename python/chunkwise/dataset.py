@@ -7,7 +7,7 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
@@ -25,7 +25,7 @@ from chunkwise.errors import (
     UndecodedChunkError,
     UsageError,
 )
-from chunkwise.grammar import Pipeline
+from chunkwise.grammar import Effort, Pipeline
 from chunkwise.handles import ObjectHandle
 from chunkwise.indexers import (
     OuterIndex,
@@ -50,8 +50,15 @@ class Dataset:
     time.
     """
 
-    def __init__(self, dataset: h5py.Dataset, handle: ObjectHandle | None = None) -> None:
+    def __init__(
+        self,
+        dataset: h5py.Dataset,
+        handle: ObjectHandle | None = None,
+        effort: Effort = "as-stated",
+    ) -> None:
         self._handle = handle or ObjectHandle(dataset)
+        # How hard the encoder tries where chunks are written.
+        self._effort: Effort = effort
         # File and name, for messages.
         self._where: str | None = None
         self._native: _native.Dataset | None = None
@@ -112,8 +119,8 @@ class Dataset:
         return self._h5.fillvalue
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Attributes, as h5py gives them."""
+    def attrs(self) -> Any:
+        """Attributes: h5py's `AttributeManager`, or a mapping that reads like it (read-only)."""
         return Attributes.of(self._handle)
 
     @property
@@ -345,6 +352,15 @@ class Dataset:
         if native.reason is not None:
             raise UsageError(f"{self._label()} is read through libhdf5: {native.reason}")
         return native.walk(walk, max_operations, max_seconds)
+
+    # Writing ------------------------------------------------------------------------
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self._h5[index] = values
+
+    def flush(self) -> None:
+        """Hand what waits to libhdf5."""
+        self._h5.id.flush()
 
     # Underneath ---------------------------------------------------------------------
 
