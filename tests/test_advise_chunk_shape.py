@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise.advise.chunk_shape import MOST_WASTE, default_chunk, expected_shape
@@ -43,6 +43,7 @@ def datasets(draw: st.DrawFn) -> tuple[tuple[int, ...], int, tuple[int | None, .
     )
 
 
+@settings(max_examples=40, deadline=None)
 @given(datasets())
 def test_chunks_are_within_their_bounds_and_waste_little(case: Any) -> None:
     shape, itemsize, maxshape, blocks = case
@@ -69,6 +70,7 @@ def test_chunks_of_a_large_array_are_not_small(shape: list[int], itemsize: int) 
     assert nbytes >= min(CHUNK_NBYTES, math.prod(shape) * itemsize) // 8
 
 
+@settings(max_examples=40, deadline=None)
 @given(datasets())
 def test_libhdf5_takes_the_chunks(case: Any) -> None:
     shape, itemsize, maxshape, blocks = case

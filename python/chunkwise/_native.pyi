@@ -272,6 +272,59 @@ class ChunkTable:
         """
 
 @final
+class Writer:
+    """Writes one chunked dataset of a file that is open for writing.
+
+    The handles must be live ones of `library`, the dataset's for as long as anything is written;
+    `memory_type_id` is the type of the elements that are given, of `dtype`.  `effort` is
+    "as-stated" (no larger than zlib's at the level stated) or "fast"; `budget_nbytes` is what
+    chunks may take that wait for what they lack, None for 256 MiB or less.  Raises
+    `CorruptDataError`.
+    """
+
+    def __new__(
+        cls,
+        library: Library,
+        dataset_id: int,
+        memory_type_id: int,
+        dtype: np.dtype[Any],
+        label: str,
+        *,
+        effort: str = "as-stated",
+        budget_nbytes: int | None = None,
+    ) -> Writer: ...
+    @property
+    def reason(self) -> str | None:
+        """Why libhdf5 has to write this dataset; everything else needs that this is None."""
+    @property
+    def shape(self) -> list[int]:
+        """For which selections are understood."""
+    @property
+    def unfiltered_partial_chunks(self) -> bool: ...
+    @property
+    def held_nbytes(self) -> int: ...
+    @property
+    def dirty_chunks(self) -> int: ...
+    @property
+    def stats(self) -> tuple[int, int]:
+        """Chunks committed, and those of them whose stored bytes were read first."""
+    @property
+    def tuning(self) -> str | None:
+        """Which encoder of deflate was chosen; None before that, or without a choice."""
+    def set_shape(self, shape: Sequence[int]) -> None:
+        """Take over the dataset's shape; chunks outside are forgotten."""
+    def write(self, selection: Selection, array: npt.NDArray[Any]) -> None:
+        """Write elements in the selection's order, C-contiguous and of the dtype.
+
+        Nobody may change them meanwhile.  Raises `SelectionError`, `CannotWriteError`,
+        `CorruptDataError`, `OutOfMemoryError`, `UsageError` (in a forked child).
+        """
+    def flush(self, *, interruptible: bool = True) -> None:
+        """Commit all dirty chunks; those that cannot be stay.  Raises as `write`."""
+    def forget(self) -> None:
+        """Forget all dirty chunks."""
+
+@final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
 

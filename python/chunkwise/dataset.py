@@ -25,7 +25,7 @@ from chunkwise.errors import (
     UndecodedChunkError,
     UsageError,
 )
-from chunkwise.grammar import Effort, Pipeline
+from chunkwise.grammar import Pipeline
 from chunkwise.handles import ObjectHandle
 from chunkwise.indexers import (
     OuterIndex,
@@ -35,6 +35,7 @@ from chunkwise.indexers import (
     read_points,
 )
 from chunkwise.selection import Points, Selection, Union
+from chunkwise.writable import Writable
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -42,23 +43,16 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class Dataset:
-    """A dataset of an open file, read in parallel; made by `open` or `wrap`.
+class Dataset(Writable):
+    """A dataset of an open file, read and written in parallel; made by `open` or `wrap`.
 
     ``d[index]`` takes what h5py takes and gives what h5py gives, bit for bit; it also
     takes what h5py refuses (see `__getitem__`).  Any number of threads may read at the same
     time.
     """
 
-    def __init__(
-        self,
-        dataset: h5py.Dataset,
-        handle: ObjectHandle | None = None,
-        effort: Effort = "as-stated",
-    ) -> None:
+    def __init__(self, dataset: h5py.Dataset, handle: ObjectHandle | None = None) -> None:
         self._handle = handle or ObjectHandle(dataset)
-        # How hard the encoder tries where chunks are written.
-        self._effort: Effort = effort
         # File and name, for messages.
         self._where: str | None = None
         self._native: _native.Dataset | None = None
@@ -76,6 +70,7 @@ class Dataset:
     @property
     def h5py(self) -> h5py.Dataset:
         """The h5py dataset underneath; libhdf5 keeps its file open from then on."""
+        self._settle()
         return cast("h5py.Dataset", self._handle.pin())
 
     @property
@@ -353,18 +348,17 @@ class Dataset:
             raise UsageError(f"{self._label()} is read through libhdf5: {native.reason}")
         return native.walk(walk, max_operations, max_seconds)
 
-    # Writing ------------------------------------------------------------------------
-
-    def __setitem__(self, index: Any, values: Any) -> None:
-        self._h5[index] = values
-
-    def flush(self) -> None:
-        """Hand what waits to libhdf5."""
-        self._h5.id.flush()
-
     # Underneath ---------------------------------------------------------------------
 
     def _bound(self) -> _native.Dataset:
+        """What the engine knows, once everything that was written is where it is read."""
+        native = self._described()
+        # The engine reads what nobody writes.
+        if self._fixed is None:
+            self._settle()
+        return native
+
+    def _described(self) -> _native.Dataset:
         """What the engine knows; found out at the first read."""
         native = self._native
         # h5py sets the identifier to 0 when it closes a file.  Looking at it takes no lock,
@@ -475,12 +469,13 @@ def bind(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> _native.Dataset:
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
-    """The same dataset, read by the engine.
+    """The same dataset, read and written by the engine.
 
     Parameters
     ----------
     dataset : h5py.Dataset
-        Of a file opened in any mode; one open for writing is read through libhdf5.
+        Of a file opened in any mode; one open for writing is read through libhdf5, and written
+        in parallel.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from typing import Any
 from chunkwise.errors import ChunkwiseError
 from chunkwise.group import Group
 from chunkwise.handles import FileHandle
-from chunkwise.writable import Mode
+from chunkwise.opening_writable import Mode
 
 __all__ = ["File", "open"]
 
@@ -43,7 +43,6 @@ class File(Group):
             When it does not get there: a full disk, a quota.
         """
         self._check_open()
-        self._flush_datasets()
         self._file.flush()
 
     def close(self) -> None:
@@ -55,24 +54,12 @@ class File(Group):
             As `flush`; it is closed nevertheless.
         """
         try:
-            if self._file.writable and self._file.is_open:
-                self._flush_datasets()
+            # What waits to be written is, while the datasets are still there.
+            self._file.close()
         finally:
             for dataset in list(self._known.values()):
                 dataset._release()
             self._known.clear()
-            self._file.close()
-
-    def _flush_datasets(self) -> None:
-        """Flush each, also after one that failed; the first failure is raised."""
-        failure: ChunkwiseError | None = None
-        for dataset in list(self._known.values()):
-            try:
-                dataset.flush()
-            except ChunkwiseError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
 
     def __enter__(self) -> File:
         return self

@@ -9,6 +9,7 @@ from typing import Any, cast
 import h5py
 import numpy as np
 
+from chunkwise import pending
 from chunkwise.attributes import Attributes
 from chunkwise.creating import Chunks, MaxShape, Request, create
 from chunkwise.dataset import Dataset
@@ -18,7 +19,7 @@ from chunkwise.errors import (
     NotADatasetError,
     UsageError,
 )
-from chunkwise.grammar import Effort, Pipeline
+from chunkwise.grammar import Pipeline
 from chunkwise.handles import FileHandle, ObjectHandle, number_of
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 from chunkwise.objects import Address, address_of, names_of
@@ -48,8 +49,11 @@ class Group(Mapping[str, "Group | Dataset"]):
 
     @property
     def h5py(self) -> h5py.Group:
-        """The h5py group underneath; libhdf5 keeps its file open from then on."""
-        return self._handle.pin()
+        """The h5py group underneath, after all that was written; libhdf5 keeps its file open."""
+        found = self._handle.pin()
+        if self._file.writable:
+            pending.settle_file(found.file)
+        return found
 
     @property
     def name(self) -> str:
@@ -104,11 +108,11 @@ class Group(Mapping[str, "Group | Dataset"]):
             return Group(handle, self._file, self._known, None if own else number)
         return self._met(item, path)
 
-    def _met(self, item: Any, path: str, effort: Effort = "as-stated") -> Dataset:
+    def _met(self, item: Any, path: str) -> Dataset:
         """The dataset, the same object each time."""
         key = address_of(item.id) if self._file.writable else (self._number, path)
         if key not in self._known:
-            dataset = Dataset(item, ObjectHandle(item, self._file, path), effort)
+            dataset = Dataset(item, ObjectHandle(item, self._file, path))
             return self._known.setdefault(key, dataset)
         return self._known[key]
 
@@ -226,7 +230,9 @@ class Group(Mapping[str, "Group | Dataset"]):
         h5 = self._h5
         made = create(h5, name, where, asked)
         try:
-            dataset = self._met(made.dataset, path, made.effort)
+            dataset = self._met(made.dataset, path)
+            if made.effort != "as-stated":
+                dataset._set_effort(made.effort)
             if made.data is not None:
                 dataset[...] = made.data
         except BaseException:

@@ -27,7 +27,7 @@ from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import address_of
 from chunkwise.opening import open_h5
-from chunkwise.writable import Mode, open_file, synced, told
+from chunkwise.opening_writable import Mode, open_file, synced, told
 
 # The most files kept open where the system's limit allows.
 MOST = 256
@@ -76,7 +76,7 @@ class FileHandle:
     Parameters
     ----------
     path, mode, options
-        As `chunkwise.writable.open_file` takes them, which says what it raises.
+        As `chunkwise.opening_writable.open_file` takes them, which says what it raises.
     sync
         Whether `flush` and `close` wait until storage has what was written.
 

@@ -1,8 +1,7 @@
 //! Which filters are applied here, and what do their options mean when writing?
 
-use libdeflater::{CompressionLvl, Compressor};
-
-use crate::{EncodeError, FilterKind, fletcher32, resize, shuffle};
+use crate::deflater::Deflater;
+use crate::{DeflateEngine, EncodeError, FilterKind, fletcher32, resize, shuffle};
 
 /// A filter that is applied here; its options are those that encoding needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +10,9 @@ pub enum Encoder {
     Deflate {
         /// zlib's level as the file states it, 0 to 9.
         level: u32,
+        /// What makes them: zlib at that level until [`Encoding::tuned`](crate::Encoding::tuned)
+        /// has chosen.
+        engine: DeflateEngine,
     },
     /// Bytes of elements stored plane by plane.
     Shuffle {
@@ -29,7 +31,7 @@ impl Encoder {
         match kind {
             FilterKind::Deflate => {
                 let &[level @ 0..=9] = cd_values else { return None };
-                Some(Self::Deflate { level })
+                Some(Self::deflate(level))
             }
             FilterKind::Shuffle => {
                 let &[element_size] = cd_values else { return None };
@@ -41,6 +43,11 @@ impl Encoder {
         }
     }
 
+    /// Deflate as libhdf5 does it at `level`, 0 to 9.
+    pub fn deflate(level: u32) -> Self {
+        Self::Deflate { level, engine: DeflateEngine::Zlib(level) }
+    }
+
     /// What kind it is.
     pub fn kind(&self) -> FilterKind {
         match self {
@@ -50,10 +57,15 @@ impl Encoder {
         }
     }
 
+    /// Whether a chunk that it does not make smaller is better stored without it.
+    pub(crate) fn is_for_size(&self) -> bool {
+        matches!(self, Self::Deflate { .. })
+    }
+
     /// Encode `source` to `out`, whatever was in it; whether there is anything to be stored.
     ///
-    /// A filter that compresses declines (gives false) where nothing is gained, `out` is then
-    /// unspecified.
+    /// A filter that cannot encode these bytes gives false; `out` is then unspecified.  One that
+    /// compresses may make them longer: see [`Encoder::is_for_size`].
     pub(crate) fn encode(
         &self,
         source: &[u8],
@@ -61,18 +73,7 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
         match self {
-            Self::Deflate { level } => {
-                let most = source.len();
-                resize(out, most).map_err(|_| EncodeError::Memory { nbytes: most })?;
-                let level = i32::try_from(*level).unwrap_or(1).max(1);
-                match state.deflater(level).zlib_compress(source, out) {
-                    Ok(len) => {
-                        out.truncate(len);
-                        Ok(len < source.len())
-                    }
-                    Err(_) => Ok(false),
-                }
-            }
+            Self::Deflate { engine, .. } => state.deflater.deflate(*engine, source, out),
             Self::Shuffle { element_size } => {
                 let nbytes = source.len();
                 resize(out, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
@@ -95,17 +96,7 @@ impl Encoder {
 /// What encoders keep from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct EncoderState {
-    deflater: Option<(i32, Compressor)>,
-}
-
-impl EncoderState {
-    fn deflater(&mut self, level: i32) -> &mut Compressor {
-        if self.deflater.as_ref().is_none_or(|(made, _)| *made != level) {
-            self.deflater = None;
-        }
-        let make = || (level, Compressor::new(CompressionLvl::new(level).unwrap_or_default()));
-        &mut self.deflater.get_or_insert_with(make).1
-    }
+    deflater: Deflater,
 }
 
 impl std::fmt::Debug for EncoderState {

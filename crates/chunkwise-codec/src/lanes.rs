@@ -23,23 +23,53 @@ pub(crate) fn load_rows<const W: usize>(
     Some(lanes)
 }
 
+/// Store a vector to each of `W` rows of `row_len` bytes, at byte `at` on; false where one would
+/// go beyond the end.
+#[inline(always)]
+pub(crate) fn store_rows<const W: usize>(
+    lanes: [Lanes; W],
+    rows: &mut [u8],
+    row_len: usize,
+    at: usize,
+) -> bool {
+    for (j, lanes) in lanes.into_iter().enumerate() {
+        let Some(to) = rows.get_mut(j * row_len + at..).and_then(|row| row.first_chunk_mut())
+        else {
+            return false;
+        };
+        lanes.store(to);
+    }
+    true
+}
+
 /// Element `i` of `W` planes, a power of two, for each of sixteen `i`: its `W` bytes side by
 /// side.
 #[inline(always)]
-pub(crate) fn interleave<const W: usize>(mut planes: [Lanes; W]) -> [Lanes; W] {
+pub(crate) fn interleave<const W: usize>(planes: [Lanes; W]) -> [Lanes; W] {
+    riffle(planes, W.trailing_zeros())
+}
+
+/// The inverse of [`interleave`].
+#[inline(always)]
+pub(crate) fn deinterleave<const W: usize>(records: [Lanes; W]) -> [Lanes; W] {
+    // After as many times as a byte's place has binary digits, every byte is back.
+    riffle(records, LANES.trailing_zeros())
+}
+
+/// Put both halves of the bytes in turns, as a deck of cards is shuffled, so many times.  Each
+/// time the binary digits of a byte's place are rotated by one: after log2(`W`) times, the
+/// number of the vector and that within it have changed places.
+#[inline(always)]
+fn riffle<const W: usize>(mut vectors: [Lanes; W], times: u32) -> [Lanes; W] {
     debug_assert!(W.is_power_of_two());
-    // Halves in turns, as a deck of cards is shuffled: after log2(W) times, each byte is
-    // where it belongs.
-    let mut step = 1;
-    while step < W {
-        let mut next = planes;
+    for _ in 0..times {
+        let mut next = vectors;
         for k in 0..W / 2 {
-            (next[2 * k], next[2 * k + 1]) = planes[k].zip(planes[k + W / 2]);
+            (next[2 * k], next[2 * k + 1]) = vectors[k].zip(vectors[k + W / 2]);
         }
-        planes = next;
-        step *= 2;
+        vectors = next;
     }
-    planes
+    vectors
 }
 
 /// Eight rows of bits: bit `i` of byte `c` of row `j` becomes bit `j` of byte `c` of row `i`.
@@ -202,6 +232,12 @@ mod tests {
         for (at, byte) in records.as_flattened().iter().enumerate() {
             assert_eq!(*byte, bytes[at % W][at / W]);
         }
+        let back = deinterleave(interleave(bytes.map(|b| Lanes::load(&b))));
+        for (lanes, bytes) in back.into_iter().zip(bytes) {
+            let mut found = [0; LANES];
+            lanes.store(&mut found);
+            assert_eq!((W, found), (W, bytes));
+        }
     }
 
     #[test]
@@ -221,7 +257,6 @@ mod tests {
 
     #[test]
     fn each_element_has_its_bytes_side_by_side() {
-        assert_interleaves::<1>();
         assert_interleaves::<2>();
         assert_interleaves::<4>();
         assert_interleaves::<8>();

@@ -14,6 +14,7 @@ mod bytes;
 mod bzip2;
 mod crc;
 mod deflate;
+mod deflater;
 mod encoder;
 mod encoding;
 mod error;
@@ -31,10 +32,12 @@ mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod zstd;
 
 pub use bitshuffle::{Bitshuffle, Inner};
 pub use crc::crc32;
+pub use deflater::DeflateEngine;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};
 pub use error::{DecodeError, EncodeError};
@@ -44,6 +47,7 @@ pub use nbit::Nbit;
 pub use pipeline::{Pipeline, Scratch};
 pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;
+pub use tuning::{Effort, Tuning};
 
 use deflate::Inflater;
 use output::Output;

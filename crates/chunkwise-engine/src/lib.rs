@@ -37,4 +37,7 @@ pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
 pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};
-pub use write::{CommitError, Committer, EncodedChunk, InOrder};
+pub use write::{
+    ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder, WriteError,
+    WriteInfo, WriteStats,
+};

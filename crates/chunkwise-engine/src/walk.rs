@@ -161,7 +161,7 @@ pub fn gather<'a>(
 }
 
 /// One past the last index selected, in each dimension.
-fn ends(selection: Selected<'_>) -> Dims {
+pub(crate) fn ends(selection: Selected<'_>) -> Dims {
     match selection {
         Selected::Hyperslab(slab) => {
             let end = |axis: &Axis| match axis.len() {

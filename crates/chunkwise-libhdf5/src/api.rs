@@ -185,6 +185,7 @@ api! {
         fn H5Dread(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
         fn H5Dwrite(hid_t, hid_t, hid_t, hid_t, hid_t, *const c_void) -> herr_t;
         fn H5Dwrite_chunk(hid_t, hid_t, u32, *const hsize_t, usize, *const c_void) -> herr_t;
+        fn H5Dget_chunk_storage_size(hid_t, *const hsize_t, *mut hsize_t) -> herr_t;
         fn H5Dget_num_chunks(hid_t, hid_t, *mut hsize_t) -> herr_t;
         fn H5Dget_chunk_info_by_coord(hid_t, *const hsize_t, *mut c_uint, *mut haddr_t, *mut hsize_t) -> herr_t;
         fn H5Screate_simple(c_int, *const hsize_t, *const hsize_t) -> hid_t;
@@ -208,6 +209,9 @@ api! {
     optional {
         // From 1.10.10, 1.12.3 and 1.14.0 on.
         fn H5Dchunk_iter(hid_t, hid_t, ChunkCallback, *mut c_void) -> herr_t;
+        // Up to 1.14; 2.0 has it under the second name.
+        fn H5Dread_chunk(hid_t, hid_t, *const hsize_t, *mut u32, *mut c_void) -> herr_t;
+        fn H5Dread_chunk1(hid_t, hid_t, *const hsize_t, *mut u32, *mut c_void) -> herr_t;
         // For developers (H5Ddevelop.h), exported by every version from 1.10.0 on.
         fn H5Dget_chunk_index_type(hid_t, *mut c_int) -> herr_t;
     }

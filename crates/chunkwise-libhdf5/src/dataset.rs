@@ -159,7 +159,11 @@ pub(crate) unsafe fn open_storage(
 }
 
 /// The size of an element, if elements can be copied as they are stored.
-unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<usize, Unsuited> {
+pub(crate) unsafe fn check_type(
+    api: &Api,
+    file_type: hid_t,
+    memory_type: hid_t,
+) -> Result<usize, Unsuited> {
     // SAFETY: two live types, by the caller's contract.
     unsafe {
         if holds_pointers(api, file_type)? {
@@ -243,7 +247,7 @@ pub(crate) unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims),
 /// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
 /// Then whether it is undefined though it should be filled: reading a dataset of which
 /// nothing was written is then an error (`H5D__read`).
-unsafe fn fill_of(
+pub(crate) unsafe fn fill_of(
     api: &Api,
     dcpl: hid_t,
     memory_type: hid_t,

@@ -25,10 +25,11 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
+mod writing;
 
 pub use api::{Api, hid_t};
 pub use census::{ChunkCensus, Placement, census};
-pub use committer::{ChunkCommitter, encoding_of};
+pub use committer::ChunkCommitter;
 pub use dataset::{Described, describe};
 pub use error::{BindError, Unsuited};
 pub use file::OpenDataset;
@@ -38,3 +39,4 @@ pub use probe::ChunkConventions;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use table::{ChunkTable, chunk_table};
 pub use tally::{Calls, FilterTally};
+pub use writing::{describe_for_writing, encoding_of};

@@ -4,6 +4,8 @@
 //! Looked for: the system's (Debian's `libhdf5-103`, 1.10.8) and the wheels' in `.venv`
 //! (2.x).  `make test` provides both where it may install packages.
 
+mod committing;
+
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -54,6 +54,20 @@ pub unsafe fn bytes_mut<'a>(array: &'a Bound<'_, PyUntypedArray>) -> PyResult<&'
     Ok(unsafe { std::slice::from_raw_parts_mut(start, len) })
 }
 
+/// The array's bytes.
+///
+/// # Safety
+/// While the slice lives nothing may write to the array's memory.
+pub unsafe fn bytes<'a>(array: &'a Bound<'_, PyUntypedArray>) -> PyResult<&'a [u8]> {
+    let (start, len) = memory(array)?;
+    if len == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: a C-contiguous array owns, or keeps alive, this memory; that nobody writes is the
+    // caller's contract.
+    Ok(unsafe { std::slice::from_raw_parts(start, len) })
+}
+
 /// Run `work` on the array's bytes.
 pub fn with_bytes<T>(
     array: &Bound<'_, PyUntypedArray>,

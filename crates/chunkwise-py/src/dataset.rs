@@ -1,9 +1,7 @@
 //! An open dataset as Python sees it: read by the engine, or a reason why not.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, ReadError, time_walk};
 use chunkwise_libhdf5::Unsuited;
@@ -16,6 +14,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::arrays::{bytes_mut, new_array};
 use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index::{Chosen, Wanted, items_of};
+use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
 use crate::walk::{PyWalk, bounds, record_to_dict};
 
@@ -152,11 +151,6 @@ impl PyDataset {
     }
 }
 
-/// Reads that may decode and copy at least this many bytes answer to Ctrl-C.
-const INTERRUPTIBLE_NBYTES: u64 = 64 << 20;
-/// How often such a read looks for signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
-
 /// Read without the GIL.
 ///
 /// The outer error is a signal handler's exception, such as KeyboardInterrupt; by then
@@ -167,57 +161,9 @@ fn read_plan(
     plan: &Plan<'_>,
     out: &mut [u8],
 ) -> PyResult<Result<(), ReadError>> {
-    let cancelled = AtomicBool::new(false);
-    // Python runs signal handlers in the main thread only.
-    if engine.work_nbytes(plan) < INTERRUPTIBLE_NBYTES || !on_main_thread() {
-        return Ok(py.detach(|| engine.read_plan(plan, out, &cancelled)));
-    }
-    py.detach(|| read_while_watching(engine, plan, out, &cancelled))
-}
-
-/// Read on a thread of its own, while this one looks after Python's signals.
-fn read_while_watching(
-    engine: &Dataset,
-    plan: &Plan<'_>,
-    out: &mut [u8],
-    cancelled: &AtomicBool,
-) -> PyResult<Result<(), ReadError>> {
-    // Handed over through a cell, so that it is still here if no thread can be had.
-    let out = Mutex::new(Some(out));
-    let read = || {
-        let out = out.lock().ok().and_then(|mut out| out.take());
-        out.map_or(Ok(()), |out| engine.read_plan(plan, out, cancelled))
-    };
-    let read = &read;
-    std::thread::scope(|scope| {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let spawned = std::thread::Builder::new().spawn_scoped(scope, move || sender.send(read()));
-        if spawned.is_err() {
-            return Ok(read());
-        }
-        loop {
-            match receiver.recv_timeout(SIGNAL_INTERVAL) {
-                Ok(outcome) => return Ok(outcome),
-                Err(RecvTimeoutError::Timeout) => {
-                    // None while the interpreter shuts down: nobody to interrupt then.
-                    let signals = Python::try_attach(|py| py.check_signals());
-                    if let Some(Err(interrupt)) = signals {
-                        // The scope waits for the thread, which stops at the next chunk.
-                        cancelled.store(true, Ordering::Relaxed);
-                        return Err(interrupt);
-                    }
-                }
-                // Only a panic ends the thread without an answer; the scope passes it on.
-                Err(RecvTimeoutError::Disconnected) => return Ok(Err(ReadError::Cancelled)),
-            }
-        }
-    })
-}
-
-/// Whether this is the thread with which the process began.
-fn on_main_thread() -> bool {
-    // SAFETY: neither call takes anything or fails.
-    unsafe { libc::getpid() == libc::gettid() }
+    let read = |cancelled: &AtomicBool| engine.read_plan(plan, out, cancelled);
+    let done = interruptible(py, engine.work_nbytes(plan), read)?;
+    Ok(done.unwrap_or(Err(ReadError::Cancelled)))
 }
 
 impl PyDataset {

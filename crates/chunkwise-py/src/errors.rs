@@ -1,7 +1,7 @@
 //! Which Python exception does an error become, and what does it advise?
 
 use chunkwise_codec::DecodeError;
-use chunkwise_engine::ReadError;
+use chunkwise_engine::{ReadError, WriteError};
 use chunkwise_libhdf5::BindError;
 use chunkwise_select::SelectError;
 use pyo3::exceptions::PyMemoryError;
@@ -45,6 +45,30 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         ReadError::Io { .. } => ("CorruptDataError", "check the disk or the network mount"),
         ReadError::Cancelled => ("ChunkwiseError", "read it again"),
         ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
+    };
+    raise(py, class, format!("{label}: {error}; {remedy}"))
+}
+
+/// A write that failed; `label` names dataset and file.
+pub fn write_error(py: Python<'_>, label: &str, error: &WriteError) -> PyErr {
+    let (class, remedy) = match error {
+        WriteError::Select(error) => return select_error(py, label, error),
+        WriteError::Source { .. } => ("SelectionError", "give an array of the selection's shape"),
+        WriteError::Encode { .. } => {
+            ("CannotWriteError", "it is kept in memory; choose other filters, or other values")
+        }
+        WriteError::Stored { .. } | WriteError::Decode { .. } => (
+            "CorruptDataError",
+            "the file is damaged, and what was written is kept in memory: write the chunk whole",
+        ),
+        WriteError::Commit(_) => (
+            "CannotWriteError",
+            "chunks before it are in the file, it and those after it are not: make room and \
+             flush again, or write the file anew",
+        ),
+        WriteError::Cancelled => ("ChunkwiseError", "write it again"),
+        WriteError::Memory(_) => ("OutOfMemoryError", "choose smaller chunks"),
+        WriteError::Forked => ("UsageError", "write in the parent, or open the file here"),
     };
     raise(py, class, format!("{label}: {error}; {remedy}"))
 }

@@ -10,12 +10,14 @@ mod arrays;
 mod dataset;
 mod errors;
 mod index;
+mod interrupts;
 mod library;
 mod netcdf;
 mod opened;
 mod product;
 mod table;
 mod walk;
+mod writer;
 
 use chunkwise_codec::FilterKind;
 use chunkwise_engine::{Phase, PhaseTimes};
@@ -99,6 +101,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<writer::PyWriter>()?;
     m.add_class::<product::PyProduct>()?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;

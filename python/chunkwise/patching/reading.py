@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import _native
+from chunkwise.conversions import convert, exact, identical
 from chunkwise.patching.bindings import Bound
-from chunkwise.patching.conversions import convert, exact, identical
 from chunkwise.patching.indexing import kept, plain
 
 Array = npt.NDArray[Any]

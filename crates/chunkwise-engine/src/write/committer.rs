@@ -39,3 +39,15 @@ pub trait Committer {
     /// When a chunk cannot be written.
     fn commit(&mut self, chunks: &[EncodedChunk]) -> Result<(), CommitError>;
 }
+
+/// A [`Committer`] that also gives back what a chunk holds in the file already.
+pub trait ChunkStore: Committer + Send {
+    /// Read the stored bytes of the chunk that begins at `chunk_origin` to `bytes`, whatever
+    /// was in it; gives its filter mask, or None where the chunk was never written.
+    ///
+    /// Called by the thread that asked for the write.
+    ///
+    /// # Errors
+    /// What the library or the system said.
+    fn stored(&mut self, chunk_origin: &[u64], bytes: &mut Vec<u8>) -> Result<Option<u32>, String>;
+}

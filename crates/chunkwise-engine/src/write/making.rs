@@ -1,0 +1,341 @@
+//! How are chunks put together, encoded on all threads, and committed?
+
+use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
+
+use chunkwise_codec::{EncodeScratch, Encoding, Scratch, Step, resize};
+use chunkwise_select::{ChunkGrid, Dims, Plan};
+
+use crate::process::thread_count;
+use crate::scatter::fill_run;
+use crate::schedule::most_threads;
+use crate::write::dirty::DirtyChunks;
+use crate::write::edges::{for_each_beyond, reach};
+use crate::write::gather::gather_strip;
+use crate::write::writer::WriteInfo;
+use crate::write::{DatasetWriter, EncodedChunk, InOrder, WriteError};
+
+/// A chunk that is to be committed.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) chunk_index: Dims,
+    /// The plan's task that covers it whole; None for a dirty chunk.
+    pub(super) task: Option<u64>,
+}
+
+impl Job {
+    pub(super) fn dirty(chunk_index: Dims) -> Self {
+        Self { chunk_index, task: None }
+    }
+}
+
+/// Where elements come from that are not among the dirty chunks.
+#[derive(Clone, Copy)]
+pub(super) struct Making<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) data: &'a [u8],
+}
+
+/// What a chunk holds in the file already: its stored bytes and its filter mask.
+type Stored = Option<(Vec<u8>, u32)>;
+
+/// Stored bytes that may be read before they are decoded.
+const MOST_STORED: usize = 64 << 20;
+
+/// Chunks by which deflate's encoder is chosen.
+const SAMPLES: usize = 4;
+
+/// What a thread reuses from chunk to chunk.
+#[derive(Default)]
+struct Buffers {
+    raw: Vec<u8>,
+    old: Vec<u8>,
+    encoding: EncodeScratch,
+    decoding: Scratch,
+}
+
+impl Buffers {
+    /// Buffers larger than this are given back after a write.
+    const KEEP_NBYTES: usize = 32 << 20;
+
+    fn trim(&mut self) {
+        for buffer in [&mut self.raw, &mut self.old] {
+            if buffer.capacity() > Self::KEEP_NBYTES {
+                *buffer = Vec::new();
+            }
+        }
+        self.encoding.trim(Self::KEEP_NBYTES);
+        self.decoding.trim(Self::KEEP_NBYTES);
+    }
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+/// Run `work` with this thread's buffers.
+fn with_buffers<T>(work: impl FnOnce(&mut Buffers) -> T) -> T {
+    BUFFERS.with(|cell| match cell.try_borrow_mut() {
+        Ok(mut buffers) => {
+            let outcome = work(&mut buffers);
+            buffers.trim();
+            outcome
+        }
+        // Unreachable while encoding does not call back; correct if it ever does.
+        Err(_) => work(&mut Buffers::default()),
+    })
+}
+
+impl DatasetWriter {
+    /// Encode and commit these chunks, which are in file order; those that are committed are
+    /// no dirty chunks any more.
+    pub(super) fn make(
+        &mut self,
+        jobs: Vec<Job>,
+        making: Option<Making<'_>>,
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        let mut rest = jobs.as_slice();
+        while !rest.is_empty() {
+            let stored = self.read_back(rest)?;
+            let (jobs, after) = rest.split_at(stored.len());
+            self.choose_encoder(jobs, making, &stored)?;
+            self.make_some(jobs, making, &stored, cancelled)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Read what the first chunks hold in the file, where that is needed; as many as may
+    /// wait in memory.
+    fn read_back(&mut self, jobs: &[Job]) -> Result<Vec<Stored>, WriteError> {
+        let (mut found, mut nbytes) = (Vec::new(), 0);
+        for job in jobs {
+            if nbytes > MOST_STORED {
+                break;
+            }
+            let dirty = if job.task.is_none() { self.dirty.get(&job.chunk_index) } else { None };
+            let within = reach(self.grid.shape(), self.grid.chunk(), &job.chunk_index);
+            let missing =
+                dirty.is_some_and(|chunk| chunk.covered.elements() < within.iter().product());
+            let mut stored = None;
+            if missing {
+                let (mut bytes, chunk_origin) = (Vec::new(), self.origin(&job.chunk_index));
+                let read = self.store.stored(&chunk_origin, &mut bytes);
+                match read {
+                    Ok(mask) => stored = mask.map(|mask| (bytes, mask)),
+                    Err(message) => return Err(WriteError::Stored { chunk_origin, message }),
+                }
+            }
+            if let Some((bytes, _)) = &stored {
+                nbytes += bytes.len();
+                self.stats.read_back += 1;
+            }
+            found.push(stored);
+        }
+        Ok(found)
+    }
+
+    fn make_some(
+        &mut self,
+        jobs: &[Job],
+        making: Option<Making<'_>>,
+        stored: &[Stored],
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        let encoding = self.tuned.as_ref().map_or(&self.info.encoding, |(tuned, _)| tuned);
+        let encoding = if self.grid.len() == 1 { &mandatory(encoding) } else { encoding };
+        let maker = Maker {
+            info: &self.info,
+            grid: &self.grid,
+            chunk_nbytes: self.chunk_nbytes,
+            dirty: &self.dirty,
+            making,
+        };
+        let encode = |number: u64, out: &mut EncodedChunk| {
+            let at = number as usize;
+            with_buffers(|buffers| maker.encode(&jobs[at], &stored[at], encoding, buffers, out))?;
+            Ok(true)
+        };
+        let mut committed = 0;
+        let threads = most_threads(self.chunk_nbytes as u64, thread_count());
+        let done: Result<bool, WriteError> = InOrder {
+            tasks: jobs.len() as u64,
+            helpers: threads.saturating_sub(1),
+            encode: &encode,
+            progress: &mut |done| committed += done,
+            cancelled,
+        }
+        .run(&mut *self.store);
+        // Whatever has happened, these are in the file.
+        self.stats.committed += committed;
+        for job in &jobs[..committed as usize] {
+            self.dirty.remove(&job.chunk_index);
+        }
+        if done? { Ok(()) } else { Err(WriteError::Cancelled) }
+    }
+
+    /// Choose deflate's encoder by the first chunks, once.
+    fn choose_encoder(
+        &mut self,
+        jobs: &[Job],
+        making: Option<Making<'_>>,
+        stored: &[Stored],
+    ) -> Result<(), WriteError> {
+        if self.tuned.is_some() {
+            return Ok(());
+        }
+        let maker = Maker {
+            info: &self.info,
+            grid: &self.grid,
+            chunk_nbytes: self.chunk_nbytes,
+            dirty: &self.dirty,
+            making,
+        };
+        let mut samples: Vec<Vec<u8>> = Vec::new();
+        for at in (0..jobs.len()).step_by(jobs.len().div_ceil(SAMPLES).max(1)) {
+            let mut buffers = Buffers::default();
+            let sample = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
+            samples.push(sample.to_vec());
+        }
+        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        self.tuned = Some(self.info.encoding.tuned(self.effort, &samples));
+        Ok(())
+    }
+
+    fn origin(&self, chunk_index: &[u64]) -> Dims {
+        chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
+    }
+}
+
+/// The same filters, none of which is left out where nothing is gained.
+///
+/// libhdf5 forgets a mask that is wrong only by looking another chunk up, and so a dataset's
+/// only chunk has none (`chunkwise-libhdf5`'s committer).
+fn mandatory(encoding: &Encoding) -> Encoding {
+    let steps = encoding.steps().iter().cloned();
+    Encoding::new(steps.map(|step| Step { optional: false, ..step }).collect())
+}
+
+/// What threads need that put chunks together.
+struct Maker<'a> {
+    info: &'a WriteInfo,
+    grid: &'a ChunkGrid,
+    chunk_nbytes: usize,
+    dirty: &'a DirtyChunks,
+    making: Option<Making<'a>>,
+}
+
+impl Maker<'_> {
+    fn encode(
+        &self,
+        job: &Job,
+        stored: &Stored,
+        encoding: &Encoding,
+        buffers: &mut Buffers,
+        out: &mut EncodedChunk,
+    ) -> Result<(), WriteError> {
+        out.chunk_origin = self.origin(job);
+        // The scratch is needed while the chunk is still borrowed from the other buffers.
+        let mut scratch = std::mem::take(&mut buffers.encoding);
+        let made = self.raw(job, stored, buffers).and_then(|raw| {
+            let unfiltered =
+                self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
+            let made = if unfiltered {
+                Encoding::default().encode(raw, &mut scratch, &mut out.bytes)
+            } else {
+                encoding.encode(raw, &mut scratch, &mut out.bytes)
+            };
+            made.map_err(|source| WriteError::Encode { chunk_origin: self.origin(job), source })
+        });
+        buffers.encoding = scratch;
+        out.filter_mask = made?;
+        Ok(())
+    }
+
+    /// A chunk's bytes before the filters.
+    fn raw<'b>(
+        &'b self,
+        job: &Job,
+        stored: &Stored,
+        buffers: &'b mut Buffers,
+    ) -> Result<&'b [u8], WriteError> {
+        let within = reach(self.grid.shape(), self.grid.chunk(), &job.chunk_index);
+        let Buffers { raw, old, decoding, .. } = buffers;
+        let no_memory = |_| WriteError::Memory(self.chunk_nbytes as u64);
+        let size = self.info.element_size;
+        if let (Some(number), Some(Making { plan, data })) = (job.task, self.making) {
+            let task = plan.task(number);
+            if let Some(begin) = task.lands_whole_at()
+                && let Some(begin) = usize::try_from(begin).ok().and_then(|n| n.checked_mul(size))
+                && let Some(whole) = data.get(begin..).and_then(|d| d.get(..self.chunk_nbytes))
+            {
+                return Ok(whole);
+            }
+            resize(raw, self.chunk_nbytes).map_err(no_memory)?;
+            raw.truncate(self.chunk_nbytes);
+            task.for_each_strip(|strip| {
+                let copied = gather_strip(data, raw, &strip, size);
+                debug_assert!(copied.is_some(), "a plan's strips lie within data and chunk");
+            });
+            for_each_beyond(&within, self.grid.chunk(), &mut |begin, len| {
+                self.fill(raw, begin, len);
+            });
+            return Ok(raw);
+        }
+        let Some(dirty) = self.dirty.get(&job.chunk_index) else {
+            debug_assert!(false, "a job without a task is a dirty chunk");
+            return Ok(&[]);
+        };
+        let len = self.grid.chunk_len();
+        if dirty.covered.elements() == len {
+            return Ok(&dirty.raw);
+        }
+        resize(raw, self.chunk_nbytes).map_err(no_memory)?;
+        raw.truncate(self.chunk_nbytes);
+        raw.copy_from_slice(&dirty.raw);
+        if let Some((bytes, mask)) = stored {
+            resize(old, self.chunk_nbytes).map_err(no_memory)?;
+            old.truncate(self.chunk_nbytes);
+            self.decode(job, bytes, *mask, decoding, old)?;
+            dirty.covered.for_each_gap(len, |begin, end| {
+                let bytes = begin as usize * size..end as usize * size;
+                raw[bytes.clone()].copy_from_slice(&old[bytes]);
+            });
+            for_each_beyond(&within, self.grid.chunk(), &mut |begin, len| {
+                self.fill(raw, begin, len);
+            });
+        } else {
+            dirty.covered.for_each_gap(len, |begin, end| self.fill(raw, begin, end - begin));
+        }
+        Ok(raw)
+    }
+
+    fn decode(
+        &self,
+        job: &Job,
+        bytes: &[u8],
+        mask: u32,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), WriteError> {
+        let partial = self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
+        let mask = if partial { u32::MAX } else { mask };
+        let decoded = self.info.pipeline.decode(bytes, mask, scratch, out);
+        decoded.map_err(|source| WriteError::Decode { chunk_origin: self.origin(job), source })
+    }
+
+    /// Set `len` elements from `begin` on to the fill value.
+    fn fill(&self, raw: &mut [u8], begin: u64, len: u64) {
+        let size = self.info.element_size;
+        let run = &mut raw[begin as usize * size..(begin + len) as usize * size];
+        match &self.info.fill {
+            Some(fill) => fill_run(run, fill),
+            None => run.fill(0),
+        }
+    }
+
+    fn origin(&self, job: &Job) -> Dims {
+        job.chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
+    }
+}

@@ -1,0 +1,276 @@
+//! How do selections of a dataset become its chunks, each encoded as few times as can be?
+//!
+//! A chunk that one write covers whole is encoded from the caller's memory.  One that is
+//! covered in part is merged with what comes later, among the dirty chunks, until nothing of
+//! it is missing, the budget is used up, or everything is flushed.  What a chunk holds in the
+//! file already is only asked for when it has to be committed with something missing.
+
+use std::sync::atomic::AtomicBool;
+
+use chunkwise_codec::{Effort, Encoding, Pipeline, Tuning};
+use chunkwise_select::{ChunkGrid, ChunkTask, Dims, Plan, SelectError, Selected};
+
+use crate::walk::ends;
+use crate::write::dirty::DirtyChunks;
+use crate::write::edges::{for_each_beyond, reach};
+use crate::write::gather::gather_strip;
+use crate::write::making::{Job, Making};
+use crate::write::{ChunkStore, WriteError};
+
+/// The facts from which a [`DatasetWriter`] is made.
+#[derive(Debug, Clone)]
+pub struct WriteInfo {
+    /// Elements in each dimension, slowest first; at least one dimension.
+    pub shape: Dims,
+    /// The most there may be; all bits set where that is unlimited.
+    pub max_shape: Dims,
+    /// Shape of a chunk.
+    pub chunk: Dims,
+    /// Bytes of an element; at least one.
+    pub element_size: usize,
+    /// The bytes of an element that was never written; None where nothing says.
+    pub fill: Option<Vec<u8>>,
+    /// The filters as they are applied...
+    pub encoding: Encoding,
+    /// ... and undone.
+    pub pipeline: Pipeline,
+    /// Chunks that reach beyond the shape are stored without filters
+    /// (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
+    pub unfiltered_partial_chunks: bool,
+}
+
+/// What a writer has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteStats {
+    /// Chunks that were handed over, each time counted.
+    pub committed: u64,
+    /// Those of them whose stored bytes had to be read first.
+    pub read_back: u64,
+}
+
+/// Writes one chunked dataset.
+///
+/// Nobody else may write to the dataset while it holds dirty chunks, nor read from it; see
+/// [`flush`](Self::flush).  A writer that is dropped forgets what it holds.
+pub struct DatasetWriter {
+    pub(super) info: WriteInfo,
+    pub(super) grid: ChunkGrid,
+    pub(super) chunk_nbytes: usize,
+    pub(super) store: Box<dyn ChunkStore>,
+    pub(super) dirty: DirtyChunks,
+    pub(super) effort: Effort,
+    /// The encoding in use and what was chosen, once there were chunks to choose by.
+    pub(super) tuned: Option<(Encoding, Option<Tuning>)>,
+    pub(super) stats: WriteStats,
+    budget_nbytes: usize,
+    /// Whose it is: a forked child has a copy.
+    process: u32,
+}
+
+/// Chunks to which nothing is missing wait until they take this fraction of the budget, so
+/// that several threads have something to encode.
+const FULL_FRACTION: usize = 4;
+
+impl DatasetWriter {
+    /// A writer of the dataset with these facts, whose dirty chunks take at most `budget_nbytes`
+    /// (and those in work); deflate's encoder is chosen by `effort`.
+    ///
+    /// # Errors
+    /// When the shapes do not fit together, or a chunk cannot be held in memory.
+    pub fn new(
+        info: WriteInfo,
+        store: Box<dyn ChunkStore>,
+        budget_nbytes: usize,
+        effort: Effort,
+    ) -> Result<Self, WriteError> {
+        let grid = ChunkGrid::new(&info.shape, &info.chunk)?;
+        let nbytes = grid.chunk_len().saturating_mul(info.element_size as u64);
+        let chunk_nbytes = usize::try_from(nbytes).ok().filter(|&n| n <= isize::MAX as usize);
+        Ok(Self {
+            grid,
+            chunk_nbytes: chunk_nbytes.ok_or(WriteError::Memory(nbytes))?,
+            store,
+            dirty: DirtyChunks::default(),
+            effort,
+            tuned: None,
+            stats: WriteStats::default(),
+            budget_nbytes,
+            process: std::process::id(),
+            info,
+        })
+    }
+
+    /// Elements in each dimension.
+    pub fn shape(&self) -> &[u64] {
+        self.grid.shape()
+    }
+
+    /// Whether chunks that reach beyond the shape are stored without filters.
+    pub fn unfiltered_partial_chunks(&self) -> bool {
+        self.info.unfiltered_partial_chunks
+    }
+
+    /// Bytes of dirty chunks.
+    pub fn held_nbytes(&self) -> usize {
+        self.dirty.held_nbytes()
+    }
+
+    /// Chunks that are not in the file as they should be.
+    pub fn dirty_chunks(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> WriteStats {
+        self.stats
+    }
+
+    /// Which encoder of deflate was chosen; None before there was a chunk, or a choice.
+    pub fn tuning(&self) -> Option<&Tuning> {
+        self.tuned.as_ref().and_then(|(_, tuning)| tuning.as_ref())
+    }
+
+    /// The dataset has this shape now.
+    ///
+    /// Dirty chunks that lie outside it are forgotten, as those in the file are.
+    ///
+    /// # Errors
+    /// When that is no shape of the dataset.
+    pub fn set_shape(&mut self, shape: &[u64]) -> Result<(), WriteError> {
+        if shape == self.grid.shape() {
+            return Ok(());
+        }
+        let grid = ChunkGrid::new(shape, self.grid.chunk())?;
+        self.grid = grid;
+        let (grid, most) = (&self.grid, &self.info.max_shape);
+        self.dirty.resized(
+            |chunk_index| grid.linear_index(chunk_index).is_some(),
+            |chunk_index, covered| {
+                let within = reach(grid.shape(), grid.chunk(), chunk_index);
+                for_each_beyond(&within, grid.chunk(), &mut |at, len| covered.remove(at, len));
+                reach(most, grid.chunk(), chunk_index).iter().product()
+            },
+        );
+        Ok(())
+    }
+
+    /// Write `data`, the selection's elements in its order, in C order and as they are stored.
+    ///
+    /// An element that is selected several times holds one of its values.  What fails or is
+    /// cancelled may be written in part.
+    ///
+    /// # Errors
+    /// When the selection does not fit the dataset or the data, and when a chunk cannot be
+    /// encoded or committed; all that was written before stays, and can be flushed.
+    pub fn write<'s>(
+        &mut self,
+        selection: impl Into<Selected<'s>>,
+        data: &[u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        self.check_process()?;
+        let grid = self.grid.clone();
+        let plan = plan(&grid, selection.into())?;
+        let size = self.info.element_size as u64;
+        let selected = plan.summary().selected_elements.saturating_mul(size);
+        if selected != data.len() as u64 {
+            return Err(WriteError::Source { selected, given: data.len() as u64 });
+        }
+        let mut jobs = Vec::new();
+        for number in 0..plan.len() {
+            let task = plan.task(number);
+            let chunk_index = task.chunk_index();
+            if task.takes_all() && self.stays_within(&chunk_index) {
+                jobs.push(Job { chunk_index, task: Some(number) });
+                continue;
+            }
+            self.merge(&task, &chunk_index, data)?;
+            if self.dirty.held_nbytes() > self.budget_nbytes {
+                // More than has to, so that several threads have something to encode.
+                let due = self.dirty.due(self.budget_nbytes / 2);
+                self.make(due.into_iter().map(Job::dirty).collect(), None, cancelled)?;
+            }
+        }
+        if self.dirty.full_nbytes() > self.budget_nbytes / FULL_FRACTION {
+            // Those that the write covers whole go straight.
+            let straight = jobs.len();
+            jobs.extend(self.dirty.full().into_iter().map(Job::dirty));
+            jobs.sort_by(|a, b| a.chunk_index.cmp(&b.chunk_index).then(b.task.cmp(&a.task)));
+            jobs.dedup_by(|dirty, first| dirty.chunk_index == first.chunk_index);
+            debug_assert!(jobs.len() >= straight);
+        }
+        self.make(jobs, Some(Making { plan: &plan, data }), cancelled)
+    }
+
+    /// Commit all dirty chunks, in file order.
+    ///
+    /// # Errors
+    /// When a chunk cannot be encoded or committed; those that are not committed stay.
+    pub fn flush(&mut self, cancelled: &AtomicBool) -> Result<(), WriteError> {
+        if self.dirty.len() == 0 {
+            return Ok(());
+        }
+        self.check_process()?;
+        let jobs = self.dirty.all().into_iter().map(Job::dirty).collect();
+        self.make(jobs, None, cancelled)?;
+        self.dirty.trim();
+        Ok(())
+    }
+
+    /// Forget all dirty chunks.
+    pub fn forget(&mut self) {
+        self.dirty = DirtyChunks::default();
+    }
+
+    fn check_process(&self) -> Result<(), WriteError> {
+        if std::process::id() == self.process { Ok(()) } else { Err(WriteError::Forked) }
+    }
+
+    /// Whether the chunk can get no more elements than it has: one that may grow with the
+    /// dataset waits for what is appended.
+    fn stays_within(&self, chunk_index: &[u64]) -> bool {
+        let reach = |extent| reach(extent, self.grid.chunk(), chunk_index);
+        reach(self.grid.shape()) == reach(&self.info.max_shape)
+    }
+
+    /// Put the task's elements into its dirty chunk.
+    fn merge(
+        &mut self,
+        task: &ChunkTask<'_>,
+        chunk_index: &Dims,
+        data: &[u8],
+    ) -> Result<(), WriteError> {
+        let size = self.info.element_size;
+        let all = reach(&self.info.max_shape, self.grid.chunk(), chunk_index).iter().product();
+        let measures = (self.chunk_nbytes, self.grid.chunk_len(), all);
+        let changed = self.dirty.change(chunk_index, measures, |chunk| {
+            task.for_each_strip(|strip| {
+                let copied = gather_strip(data, &mut chunk.raw, &strip, size);
+                debug_assert!(copied.is_some(), "a plan's strips lie within data and chunk");
+                for run in 0..strip.count {
+                    chunk.covered.add(strip.src + run * strip.src_step, strip.len);
+                }
+            });
+        });
+        changed.map_err(|_| WriteError::Memory(self.chunk_nbytes as u64))
+    }
+}
+
+/// The plan of a selection that lies within the dataset.
+fn plan<'a>(grid: &'a ChunkGrid, selection: Selected<'a>) -> Result<Plan<'a>, WriteError> {
+    let plan = Plan::new(grid, selection)?;
+    let bounds = ends(selection).into_iter().zip(grid.shape());
+    for (dimension, (end, &size)) in bounds.enumerate() {
+        if end > size && !plan.is_empty() {
+            return Err(SelectError::BeyondShape { end, dimension, size }.into());
+        }
+    }
+    Ok(plan)
+}
+
+impl std::fmt::Debug for DatasetWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { grid, dirty, .. } = self;
+        write!(f, "DatasetWriter({:?}, {} dirty chunks)", grid.shape(), dirty.len())
+    }
+}

@@ -1,0 +1,150 @@
+//! Can chunks of a dataset be encoded here, and with which facts?
+
+use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
+
+use chunkwise_codec::{Encoder, Encoding, Filter, FilterKind, Pipeline, Step};
+use chunkwise_engine::WriteInfo;
+use chunkwise_select::ChunkGrid;
+
+use crate::api::{Api, hid_t};
+use crate::dataset::{
+    Handle, StatedFilter, check_type, chunk_options, fill_of, filters_of, shape_of,
+};
+use crate::{ChunkCommitter, Library, Unsuited};
+
+/// `H5Z_FLAG_OPTIONAL`
+const OPTIONAL: u32 = 1;
+
+fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
+    Err(Unsuited::Reason(reason.into()))
+}
+
+/// The filters of the chunked dataset `dataset` as they are applied here, or the reason why
+/// libhdf5 has to apply them.
+///
+/// # Errors
+/// Also when a call fails.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn encoding_of(library: &Library, dataset: hid_t) -> Result<Encoding, Unsuited> {
+    library.locked(|api: &Api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let (shape, _) = shape_of(api, dataset)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            let options = chunk_options(api, dcpl.id, shape.len())?;
+            encoding(&filters_of(api, dcpl.id, options.filters)?)
+        }
+    })
+}
+
+fn encoding(filters: &[StatedFilter]) -> Result<Encoding, Unsuited> {
+    let mut steps = Vec::new();
+    for filter in filters {
+        let Some(encoder) = Encoder::from_hdf5(filter.id, &filter.cd_values) else {
+            return because(format!("{} is not encoded natively", filter.label()));
+        };
+        steps.push(Step { encoder, optional: filter.flags & OPTIONAL != 0 });
+    }
+    Ok(Encoding::new(steps))
+}
+
+/// Whether there are chunks that the filter cannot take.
+fn may_be_left_out(step: &Step) -> bool {
+    let takes_all = [FilterKind::Deflate, FilterKind::Shuffle, FilterKind::Fletcher32];
+    step.optional && !takes_all.contains(&step.kind())
+}
+
+/// Whether the file is open for writing, by this process alone.
+///
+/// # Safety
+/// A live handle of this library, with the lock held.
+unsafe fn check_writable(api: &Api, dataset: hid_t) -> Result<(), Unsuited> {
+    const RDWR: c_uint = 1;
+    const SWMR: c_uint = 0x20 | 0x40;
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        let mut intent: c_uint = 0;
+        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
+        if intent & RDWR == 0 {
+            return because("the file is open for reading only");
+        }
+        if intent & SWMR != 0 {
+            return because("the file is open for SWMR");
+        }
+        Ok(())
+    }
+}
+
+/// Find out everything that is needed to write `dataset`, and what hands its chunks over.
+///
+/// `memory_type` is the type of the elements that will be given: unless it equals the stored
+/// type, values would have to be converted.
+///
+/// # Errors
+/// The reason why libhdf5 has to write this dataset.
+///
+/// # Safety
+/// `dataset` and `memory_type` must be live handles of this library, the first for as long as
+/// the committer is used.
+pub unsafe fn describe_for_writing(
+    library: &Arc<Library>,
+    dataset: hid_t,
+    memory_type: hid_t,
+) -> Result<(WriteInfo, ChunkCommitter), Unsuited> {
+    const CHUNKED: c_int = 2;
+    let info = library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            check_writable(api, dataset)?;
+            let file_type =
+                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+            let element_size = check_type(api, file_type.id, memory_type)?;
+            let (shape, max_shape) = shape_of(api, dataset)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            match (api.H5Pget_layout)(dcpl.id) {
+                CHUNKED => (),
+                0 => return because("its layout is compact: the data lies in the object header"),
+                1 => return because("its layout is contiguous: there are no chunks to encode"),
+                3 => return because("its layout is virtual: the data lies in other datasets"),
+                other => return because(format!("its layout class {other} is not known")),
+            }
+            let options = chunk_options(api, dcpl.id, shape.len())?;
+            let filters = filters_of(api, dcpl.id, options.filters)?;
+            let encoding = encoding(&filters)?;
+            let decoders = filters.iter().map(|f| Filter::from_hdf5(f.id, &f.cd_values));
+            let Some(decoders) = decoders.collect::<Option<Vec<_>>>() else {
+                return because("one of its filters is not decoded natively");
+            };
+            let grid = match ChunkGrid::new(&shape, &options.chunk) {
+                Ok(grid) => grid,
+                Err(error) => return because(error.to_string()),
+            };
+            // The one mask of which libhdf5 cannot be made to forget the former one.
+            if grid.len() == 1 && encoding.steps().iter().any(may_be_left_out) {
+                return because("it is a single chunk, with a filter that may have to be left out");
+            }
+            let (fill, _) = fill_of(api, dcpl.id, memory_type, element_size)?;
+            let unfiltered_partial_chunks = options.unfiltered_partial_chunks;
+            Ok(WriteInfo {
+                shape,
+                max_shape,
+                chunk: options.chunk,
+                element_size,
+                fill,
+                encoding,
+                pipeline: Pipeline::new(decoders),
+                unfiltered_partial_chunks,
+            })
+        }
+    })?;
+    // SAFETY: the caller's contract.
+    let committer = unsafe { ChunkCommitter::new(Arc::clone(library), dataset) };
+    Ok((info, committer))
+}

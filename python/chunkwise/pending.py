@@ -1,0 +1,104 @@
+"""Which datasets of which open files hold something that is not in the file yet?
+
+It is written before h5py closes or flushes the file, when nobody refers to the dataset any
+more, and when the program ends.  What cannot be written any more is never passed over in
+silence.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import h5py
+
+from chunkwise import _native
+from chunkwise.objects import address_of
+
+if TYPE_CHECKING:
+    from chunkwise.writing import Writing
+
+Key = tuple[int, ...]
+
+# By the number of the open file and the address of the dataset's header, as libhdf5 tells
+# objects apart; a file's number is never given again.
+_writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
+
+
+def known(dataset: h5py.Dataset) -> Writing | None:
+    """Who writes to a dataset, if anybody does."""
+    return _writings.get(address_of(dataset.id)) if _writings else None
+
+
+def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
+    """Note who writes to a dataset; gives whoever was first.  Under h5py's lock."""
+    _watch()
+    return _writings.setdefault(address_of(dataset.id), writing)
+
+
+def settle_file(file: h5py.File) -> None:
+    """Have all that was written to the datasets of a file handed to libhdf5."""
+    if not _writings or not file.id.valid:
+        return
+    number = address_of(file.id)[:2]
+    for key, writing in list(_writings.items()):
+        if key[:2] == number:
+            writing.settle()
+
+
+def balance(writing: Writing) -> None:
+    """Have other datasets write what they hold, where all together hold more than one may."""
+    others = [other for other in list(_writings.values()) if other is not writing]
+    most = _native.cache_stats()["budget_nbytes"]
+    if not others or sum(other.held_nbytes for other in others) + writing.held_nbytes <= most:
+        return
+    for other in others:
+        # One that is being written to takes care of itself.
+        other.settle(blocking=False)
+
+
+def lost(label: str, chunks: int) -> str:
+    """Say what has happened to a dataset whose file is gone."""
+    return (
+        f"{label}: the file was closed before {chunks} of its chunks were written, which are "
+        "lost: call flush() first"
+    )
+
+
+def finish(native: _native.Writer, dataset: h5py.Dataset, label: str, process: int) -> None:
+    """Write what is left of a dataset that nobody refers to any more."""
+    if os.getpid() != process or not native.dirty_chunks:
+        return
+    if not dataset:
+        warnings.warn(lost(label, native.dirty_chunks), RuntimeWarning, stacklevel=2)
+        return
+    try:
+        native.flush(interruptible=False)
+    except Exception as error:
+        # Nobody is there to catch it.
+        message = f"{error}; {native.dirty_chunks} chunks are lost"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+@functools.cache
+def _watch() -> None:
+    """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
+    os.register_at_fork(after_in_child=_writings.clear)
+    for name in ("close", "flush"):
+        setattr(h5py.File, name, _after_settling(getattr(h5py.File, name)))
+
+
+def _after_settling(method: Callable[[h5py.File], Any]) -> Callable[[h5py.File], Any]:
+    @functools.wraps(method)
+    def settled(file: h5py.File) -> Any:
+        try:
+            settle_file(file)
+        finally:
+            done = method(file)
+        return done
+
+    return settled

@@ -1,0 +1,351 @@
+"""How is a dataset written: in chunks that are encoded here, or through h5py?
+
+What a write covers in part is merged in memory, and is in the file after a flush.  One `Writing`
+stands for a dataset of an open file, whoever asks, so that nobody reads or writes past
+what is held.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypedDict, cast
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5s, h5t
+
+from chunkwise import _native, lowlevel, pending
+from chunkwise._lib import library
+from chunkwise.errors import CannotWriteError, SelectionError, UsageError
+from chunkwise.grammar import Effort
+from chunkwise.selection import Points, Selection, Union
+from chunkwise.values import as_stored, assignment, parts_of
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+phil = h5py._objects.phil
+
+
+class WritePlan(TypedDict):
+    """How a dataset is written; see `Dataset.explain_write`."""
+
+    path: str
+    reason: str | None
+    threads: int
+    encoder: str | None
+    held_nbytes: int
+    dirty_chunks: int
+    committed_chunks: int
+    read_chunks: int
+
+
+def writing_of(dataset: h5py.Dataset) -> Writing:
+    """Whatever is being written to a dataset; the same object for each who asks.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of a file that is open.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When the file is closed.
+    """
+    with phil:
+        if not dataset:
+            raise UsageError("the dataset's file is closed")
+        return pending.known(dataset) or pending.register(dataset, Writing(dataset))
+
+
+class Writing:
+    """What is being written to one dataset; made by `writing_of`.
+
+    Any number of threads may write; they take turns.
+    """
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self._h5 = dataset
+        self._label = f"{dataset.file.filename}: dataset {dataset.name}"
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._native: _native.Writer | None = None
+        # The shape for which that was made.
+        self._described: Shape | None = None
+        self._finish: weakref.finalize[..., Writing] | None = None
+        # Whether there may be dirty chunks.
+        self._dirty = False
+        # How deflate's encoder is chosen, with the next writer.
+        self.effort: Effort = "as-stated"
+
+    # What is asked for --------------------------------------------------------------
+
+    def put(self, index: Any, value: Any) -> None:
+        """Write what ``dataset[index] = value`` means to h5py."""
+        with self._turn():
+            native = self._writer()
+            if native.reason is None:
+                understood = assignment(self._h5, index, value, self._label)
+                if understood is not None:
+                    self._write(native, *understood)
+                    return
+            self.settle()
+            self._through_h5py(lambda: self._h5.__setitem__(index, value))
+
+    def write(self, selection: Selection | Union | Points | None, value: Any) -> None:
+        """Write a selection; see `Dataset.write`."""
+        with self._turn():
+            native = self._writer()
+            if selection is None:
+                self.put(..., value)
+                return
+            if not self._h5.shape or not isinstance(selection, Selection | Union | Points):
+                raise SelectionError(
+                    f"{self._label}: write() takes chunkwise.hyperslab, chunkwise.union or "
+                    f"chunkwise.points, not {type(selection).__name__}; d[...] takes an index"
+                )
+            array = self._array(value)
+            want = selection.shape + self._h5.dtype.shape
+            if array.shape not in ((), want):
+                raise SelectionError(
+                    f"{self._label}: the selection has the shape {want}, the array {array.shape}"
+                )
+            if 0 in want:
+                return
+            elements = as_stored(array, self._h5.dtype) if native.reason is None else None
+            if elements is not None and not isinstance(selection, Points):
+                self._write(native, selection, elements)
+                return
+            self.settle()
+            whole = np.ascontiguousarray(np.broadcast_to(array, want))
+            self._through_h5py(lambda: self._write_selected(selection, whole))
+
+    def append(self, value: Any, axis: int = 0) -> None:
+        """Grow by an array along an axis; see `Dataset.append`."""
+        with self._turn():
+            shape = self._h5.shape
+            if not shape or not -len(shape) <= axis < len(shape):
+                raise SelectionError(f"{self._label}: there is no axis {axis} to append along")
+            axis %= len(shape)
+            array = self._array(value)
+            inner = self._h5.dtype.shape
+            if array.ndim == len(shape) + len(inner) - 1:
+                array = np.expand_dims(array, axis)
+            rows = array.shape[axis] if axis < array.ndim else 0
+            want = (*shape[:axis], rows, *shape[axis + 1 :])
+            if array.shape != want + inner:
+                raise SelectionError(
+                    f"{self._label}: an array of shape {array.shape} cannot be appended along "
+                    f"axis {axis} to one of shape {shape}"
+                )
+            begin = shape[axis]
+            self.resize((*shape[:axis], begin + rows, *shape[axis + 1 :]))
+            if 0 not in want:
+                self.put((slice(None),) * axis + (slice(begin, begin + rows),), array)
+
+    def resize(self, size: Any, axis: int | None = None) -> None:
+        """Change the shape as ``h5py.Dataset.resize`` does."""
+        with self._turn():
+            self._writer()
+            old = self._h5.shape
+            new = _resized(old, size, axis)
+            grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
+            # What libhdf5 cuts off or stores in another way it must have.
+            if self._dirty and not (grows and self._edges_stay()):
+                self.settle()
+            try:
+                self._h5.resize(size, axis)
+            except (TypeError, ValueError, RuntimeError, OSError) as error:
+                raise UsageError(
+                    f"{self._label}: it cannot be resized from {old}: {error}; its largest shape "
+                    f"is {self._h5.maxshape}"
+                ) from error
+
+    def flush(self) -> None:
+        """Have all that was written in the file, and the file on storage."""
+        with self._turn():
+            self.settle()
+            if not self._h5:
+                raise UsageError("the dataset's file is closed")
+            file = self._h5.file
+            try:
+                file.flush()
+                sync(file)
+            except (OSError, RuntimeError) as error:
+                raise CannotWriteError(
+                    f"{self._label}: what was written cannot be flushed: {error}; it may not be "
+                    "in the file"
+                ) from error
+
+    def settle(self, blocking: bool = True) -> None:
+        """Commit all dirty chunks, so that libhdf5 reads what was written."""
+        if not self._dirty:
+            return
+        self._check_process()
+        if not self._lock.acquire(blocking):
+            return
+        try:
+            native = self._native
+            if native is None or not self._dirty:
+                return
+            self._check_open()
+            self._follow(native)
+            native.flush()
+            self._dirty = False
+        finally:
+            self._lock.release()
+
+    def explain(self) -> WritePlan:
+        """How the dataset is written."""
+        with self._turn():
+            native = self._writer()
+            encoded = native.reason is None
+            committed, read = native.stats if encoded else (0, 0)
+            return {
+                "path": "chunked" if encoded else "libhdf5",
+                "reason": native.reason,
+                "threads": _native.thread_count() if encoded else 1,
+                "encoder": native.tuning if encoded else None,
+                "held_nbytes": native.held_nbytes if encoded else 0,
+                "dirty_chunks": native.dirty_chunks if encoded else 0,
+                "committed_chunks": committed,
+                "read_chunks": read,
+            }
+
+    @property
+    def held_nbytes(self) -> int:
+        """Bytes of dirty chunks."""
+        return self._native.held_nbytes if self._dirty and self._native is not None else 0
+
+    # Underneath ---------------------------------------------------------------------
+
+    def _turn(self) -> threading.RLock:
+        """What threads take turns by."""
+        self._check_process()
+        return self._lock
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"{self._label}: it was opened by the process that this one was forked from: "
+                "write in the parent, or open the file here"
+            )
+
+    def _check_open(self) -> None:
+        if not self._h5:
+            if self._dirty and self._native is not None:
+                chunks = self._native.dirty_chunks
+                self._native.forget()
+                self._dirty = False
+                raise CannotWriteError(pending.lost(self._label, chunks))
+            raise UsageError("the dataset's file is closed")
+
+    def _writer(self) -> _native.Writer:
+        """The engine's part, which knows the dataset's present shape."""
+        self._check_open()
+        native, shape = self._native, self._h5.shape
+        if native is not None and shape == self._described:
+            return native
+        if native is not None and native.reason is None:
+            smaller = self._follow(native)
+            if not smaller:
+                self._described = shape
+                return native
+            # What speaks against encoding here may have become true.
+            self.settle()
+        with phil:
+            h5 = self._h5
+            dtype = h5.dtype
+            enum = h5py.check_enum_dtype(dtype) is not None
+            memory_type = h5t.py_create(dtype, logical=enum)
+            native = _native.Writer(
+                library(), h5.id.id, memory_type.id, dtype, self._label, effort=self.effort
+            )
+        if self._finish is not None:
+            self._finish.detach()
+        if native.reason is None:
+            left = (native, self._h5, self._label, self._process)
+            self._finish = weakref.finalize(self, pending.finish, *left)
+        self._native, self._described = native, shape
+        return native
+
+    def _follow(self, native: _native.Writer) -> bool:
+        """Take over the dataset's shape, whoever has changed it; whether it became smaller."""
+        shape, former = self._h5.shape, native.shape
+        native.set_shape(shape)
+        return any(new < old for new, old in zip(shape, former, strict=True))
+
+    def _edges_stay(self) -> bool:
+        """Whether a chunk at the edge is stored as it will be once it is none any more."""
+        native = self._native
+        return native is not None and not native.unfiltered_partial_chunks
+
+    def _array(self, value: Any) -> Array:
+        dtype = None if isinstance(value, np.ndarray) else self._h5.dtype.base
+        return np.asarray(value, dtype=dtype)
+
+    def _write(
+        self, native: _native.Writer, selection: Selection | Union, elements: Array
+    ) -> None:
+        """Write elements that need no conversion, and may have to be broadcast."""
+        self._dirty = True
+        if isinstance(selection, Selection):
+            for part, some in parts_of(selection, elements, self._h5.chunks):
+                native.write(part.parts, some)
+        else:
+            whole = np.ascontiguousarray(np.broadcast_to(elements, selection.shape))
+            native.write(selection.parts, whole)
+        pending.balance(self)
+
+    def _write_selected(self, selection: Selection | Union | Points, array: Array) -> None:
+        h5 = self._h5
+        if not isinstance(selection, Points):
+            # For its checks: both paths refuse the same selections.
+            chunk = h5.chunks or tuple(max(size, 1) for size in h5.shape)
+            _native.count_chunks(h5.shape, chunk, selection.parts, self._label)
+            lowlevel.write(h5, selection, array)
+            return
+        coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
+        if coordinates.shape[1] != len(sizes):
+            raise SelectionError(
+                f"{self._label}: points of {coordinates.shape[1]} dimensions, the dataset has "
+                f"{len(sizes)}"
+            )
+        wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)
+        if (wrapped < 0).any() or (wrapped >= sizes).any():
+            raise SelectionError(f"{self._label}: a point lies outside the shape {h5.shape}")
+        space = h5.id.get_space()
+        space.select_elements(wrapped.astype(np.uint64))
+        memory = h5s.create_simple(selection.shape)
+        h5.id.write(memory, space, array, h5t.py_create(array.dtype))
+
+    def _through_h5py(self, write: Callable[[], Any]) -> None:
+        """Write; what libhdf5 cannot is said by name."""
+        try:
+            write()
+        except OSError as error:
+            raise CannotWriteError(
+                f"{self._label}: libhdf5 cannot write it: {error}; it may be written in part"
+            ) from error
+
+
+def sync(file: h5py.File) -> None:
+    """Have the system put a flushed file on storage, where it is a plain local one."""
+    if file.driver == "sec2":
+        os.fsync(cast("int", file.id.get_vfd_handle()))
+
+
+def _resized(shape: Shape, size: Any, axis: int | None) -> Shape | None:
+    """Give the shape that h5py's `resize` would make; None for what it refuses."""
+    try:
+        if axis is None:
+            new = tuple(int(n) for n in size)
+            return new if len(new) == len(shape) else None
+        return (*shape[:axis], int(size), *shape[axis + 1 :]) if axis < len(shape) else None
+    except TypeError:
+        return None
