@@ -57,19 +57,19 @@ def lines(
     with chunkwise.open(file) as opened:
         found: Any = opened[dataset]
         data = found.read()
-    write: Callable[..., None] = {"libhdf5": _libhdf5, "chunkwise": _chunkwise}[writer]
+    write: Callable[..., str | None] = {"libhdf5": _libhdf5, "chunkwise": _chunkwise}[writer]
     path = Path(target)
 
     def measure() -> Sample:
         path.unlink(missing_ok=True)
         os.sync()  # What others left to be written is not this one's work.
         begun = time.perf_counter()
-        write(target, data, tuple(chunk), filters, count, cache_nbytes)
+        encoder = write(target, data, tuple(chunk), filters, count, cache_nbytes)
         elapsed = time.perf_counter() - begun
         # Whoever wrote it, libhdf5 reads it.
         with h5py.File(target) as written:
             values = written[NAME][()]
-        told = {"file_nbytes": path.stat().st_size}
+        told = {"file_nbytes": path.stat().st_size, "encoder": encoder}
         if not keep:
             path.unlink()
         return Sample(elapsed, values, told)
@@ -94,11 +94,13 @@ def _libhdf5(
 
 def _chunkwise(
     target: str, data: Values, chunk: tuple[int, ...], filters: str, count: int, _nbytes: int
-) -> None:
+) -> str | None:
     # Closing waits for storage.
     with chunkwise.open(target, "w") as file:
         made = file.create_dataset(NAME, data.shape, data.dtype, chunks=chunk, filters=filters)
         _slabs(made, data, count)
+        # In words, once there was a chunk to choose it by.
+        return made.explain_write()["encoder"]
 
 
 def _slabs(dataset: Any, data: Values, count: int) -> None:
