@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches"))
 
 from against_peers import __main__ as program  # noqa: E402
-from against_peers import busy, results, schedule, table  # noqa: E402
+from against_peers import busy, repacks, results, schedule, table  # noqa: E402
 from against_peers.boxes import random_boxes, runs  # noqa: E402
 from against_peers.comparisons import GROUPS  # noqa: E402
 from against_peers.files import Data, Store  # noqa: E402
@@ -204,6 +204,41 @@ def test_other_bytes_are_named() -> None:
     assert results.Result(comparison, tuple(samples)).failed
     shown = table.markdown(results.to_json([result]))
     assert "OTHER BYTES" in shown
+
+
+def test_a_target_may_be_that_of_another_reader() -> None:
+    readers = tuple(Reader(name, "") for name in ("h5repack", "chunkwise", "fast"))
+    values = {"h5repack": [8.0], "chunkwise": [4.0, 4.0, 4.0], "fast": [2.0, 2.0, 2.0]}
+    samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
+    targets = (Target(3, "h5repack"), Target(3, "h5repack", by="fast"))
+    result = results.Result(Comparison("c", "g", "t", readers, targets), samples)
+    assert [one.word for one in result.judged] == ["not reached", "reached"]
+    (saved,) = results.to_json([result])["comparisons"]
+    shown = {row[0]: row[5:] for row in table.rows(saved)}
+    assert shown["h5repack"] == ("2.00x", "2.00x", "3.00x", "not reached")
+    assert shown["h5repack, beside fast"] == ("4.00x", "4.00x", "3.00x", "reached")
+
+
+def test_what_takes_minutes_is_run_less_often(store: Store) -> None:
+    data = store.sampled("counting", (20, 20), (5, 5), "deflate:1")
+    asked = {"reader": "h5py", **data.arguments}
+    readers = (
+        Reader("chunkwise", "peers:whole", asked),
+        Reader("h5py", "peers:whole", asked, most=1),
+    )
+    often, once = schedule.measure(Comparison("c", "g", "t", readers), 3)
+    assert (len(often.values), len(once.values)) == (3, 1)
+
+
+def test_a_program_that_fails_is_told(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "echo broken >&2; exit 3", "{in}", "{out}"]
+    measure = next(repacks.run(argv, "in", str(tmp_path / "out"), "x"))
+    with pytest.raises(RuntimeError, match="ended with 3: broken"):
+        measure()
+    with pytest.raises(CannotReadError, match="not installed"):
+        next(repacks.run(["no-such-program"], "in", "out", "x"))
+    with pytest.raises(CannotReadError, match="the comparison before"):
+        next(repacks.size(str(tmp_path / "out")))
 
 
 def test_a_worker_that_cannot_says_why(store: Store) -> None:

@@ -102,8 +102,9 @@ class Result:
     @property
     def failed(self) -> bool:
         """Whether chunkwise has no figures, or gave other bytes than those it is held against."""
-        named = {SUBJECT, *(target.against for target in self.comparison.targets)}
-        return bool(self.of(SUBJECT).failed) or bool(named & set(self.differing))
+        ours = {SUBJECT, *(target.by for target in self.comparison.targets)}
+        named = ours | {target.against for target in self.comparison.targets}
+        return any(self.of(name).failed for name in ours) or bool(named & set(self.differing))
 
 
 def middle(samples: Samples) -> Spread:

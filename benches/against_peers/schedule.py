@@ -28,8 +28,6 @@ LIMITS = HERE.parents[1] / "target/release/examples/limits"
 FEWEST = 3
 # A first sample that took less is repeated.
 WARM_UP_S = 0.5
-# A worker that says nothing for so long is ended.
-PATIENCE_S = 180.0
 
 
 @dataclass
@@ -74,8 +72,9 @@ class Samples:
 class Worker:
     """A reader's process."""
 
-    def __init__(self, samples: Samples, log: IO[str]) -> None:
+    def __init__(self, samples: Samples, log: IO[str], patience_s: float) -> None:
         self.samples = samples
+        self.patience_s = patience_s
         self.process: subprocess.Popen[str] | None = None
         reader = samples.reader
         if reader.task == "limits":
@@ -128,8 +127,8 @@ class Worker:
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            if not selector.select(PATIENCE_S):
-                return {"failed": f"no answer for {PATIENCE_S:.0f} s"}
+            if not selector.select(self.patience_s):
+                return {"failed": f"no answer for {self.patience_s:.0f} s"}
         line = self.process.stdout.readline()
         if not line:
             return {"failed": f"ended with code {self.process.wait()}"}
@@ -167,7 +166,9 @@ def measure(
             order = range(len(workers))
             for at in (*order[number % len(workers) :], *order[: number % len(workers)]):
                 worker = workers[at]
+                most = worker.samples.reader.most
                 enough = spent[at] > budget_s and number >= FEWEST
+                enough = enough or (most is not None and number >= most)
                 if not worker.wants_more or enough:
                     continue
                 progress(f"{number + 1} of {rounds}: {worker.samples.reader.name}")
@@ -190,7 +191,7 @@ def _workers(comparison: Comparison, progress: Callable[[str], None]) -> Iterato
         try:
             for reader in comparison.readers:
                 progress(f"starting {reader.name}")
-                started.append(Worker(Samples(reader), log))
+                started.append(Worker(Samples(reader), log, comparison.patience_s))
                 started[-1].prepare()
             yield started
         finally:

@@ -29,6 +29,8 @@ class Reader:
         Whether it is no reader, but what the machine allows.
     compared : bool
         Whether its bytes have to be those of the others.
+    most : int or None
+        Samples that are enough of it, where one takes minutes; None for the comparison's.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Reader:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     limit: bool = False
     compared: bool = True
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Comparison:
         Samples of each reader.
     note : str
         What a reader of the table should know.
+    patience_s : float
+        A worker that says nothing for so long is ended.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Comparison:
     unit: Unit = "seconds"
     repeat: int = 5
     note: str = ""
+    patience_s: float = 180.0
 
     def __post_init__(self) -> None:
         names = {reader.name for reader in self.readers}

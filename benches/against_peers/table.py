@@ -36,30 +36,43 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
     unit = comparison["unit"]
     by_name = {reader["name"]: reader for reader in comparison["readers"]}
     ours = by_name[SUBJECT]
-    targets = {target["against"]: target for target in comparison["targets"]}
-    mine = (_figure(ours["median"], unit) + _mark(ours, unit), _spread(ours))
-    if None in targets:
-        target = targets[None]
+    targets = {(target["by"], target["against"]): target for target in comparison["targets"]}
+    mine = _told(ours, unit)
+    target = targets.get((SUBJECT, None))
+    if target is not None:
         wanted = f"at most {_figure(target['at_most'], unit)}"
         yield ("", "", "", *mine, "", "", wanted, target["word"])
     for name, reader in by_name.items():
         if name == SUBJECT or reader["median"] is None:
             continue
-        label = f"{name} (limit)" if reader["limit"] else name
-        told = (_figure(reader["median"], unit) + _mark(reader, unit), _spread(reader))
-        target = targets.get(name)
-        ratio = best = ""
-        if ours["median"]:
-            ratio = format_speed(reader["median"] / ours["median"])
-            best = format_speed(reader["lowest"] / ours["lowest"])
-        wanted, word = "", ""
-        if target is not None:
-            wanted, word = format_speed(target["at_least"]), target["word"]
-            if target["limit"] is not None and target["limit"] < target["at_least"]:
-                wanted += f" (limit {format_speed(target['limit'])})"
-        if name in comparison["differing"]:
-            word = f"{word}, OTHER BYTES".lstrip(", ")
-        yield (label, *told, *mine, ratio, best, wanted, word)
+        yield _row(comparison, reader, ours, targets.get((SUBJECT, name)))
+    for (by, against), target in targets.items():
+        other, other_ours = by_name.get(against), by_name[by]
+        if by != SUBJECT and other is not None and other["median"] and other_ours["median"]:
+            label, *rest = _row(comparison, other, other_ours, target)
+            yield (f"{label}, beside {by}", *rest)
+
+
+def _row(comparison: Saved, reader: Saved, ours: Saved, target: Saved | None) -> tuple[str, ...]:
+    """What is said of one reader beside another, which is mostly chunkwise."""
+    name, unit = reader["name"], comparison["unit"]
+    label = f"{name} (limit)" if reader["limit"] else name
+    ratio = best = ""
+    if ours["median"]:
+        ratio = format_speed(reader["median"] / ours["median"])
+        best = format_speed(reader["lowest"] / ours["lowest"])
+    wanted, word = "", ""
+    if target is not None:
+        wanted, word = format_speed(target["at_least"]), target["word"]
+        if target["limit"] is not None and target["limit"] < target["at_least"]:
+            wanted += f" (limit {format_speed(target['limit'])})"
+    if name in comparison["differing"]:
+        word = f"{word}, OTHER BYTES".lstrip(", ")
+    return (label, *_told(reader, unit), *_told(ours, unit), ratio, best, wanted, word)
+
+
+def _told(reader: Saved, unit: str) -> tuple[str, str]:
+    return _figure(reader["median"], unit) + _mark(reader, unit), _spread(reader)
 
 
 def remarks(saved: Saved) -> Iterator[str]:

@@ -15,7 +15,8 @@ from chunkwise.errors import ChunkwiseError
 
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset, wrap
-    from chunkwise.file import File, Group, open
+    from chunkwise.file import File, open
+    from chunkwise.group import Group
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
 
@@ -46,7 +47,7 @@ __all__ = [
 _LATER = {
     "Dataset": "chunkwise.dataset",
     "File": "chunkwise.file",
-    "Group": "chunkwise.file",
+    "Group": "chunkwise.group",
     "Points": "chunkwise.selection",
     "Selection": "chunkwise.selection",
     "Union": "chunkwise.selection",

@@ -1,4 +1,7 @@
-"""How are attributes read of a file that libhdf5 may have to open again?"""
+"""How are attributes read of a file that libhdf5 may have to open again?
+
+Of a file that is open for writing it never has to, and h5py's own serve.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ class Attributes(Mapping[str, Any]):
         self._handle = handle
 
     @staticmethod
-    def of(handle: ObjectHandle) -> Mapping[str, Any]:
-        """The attributes of an object: where its file is not ours to close, h5py's own."""
-        return Attributes(handle) if handle.file is not None else handle.get().attrs
+    def of(handle: ObjectHandle) -> Any:
+        """The attributes of an object: where its file is not ours to park, h5py's own."""
+        ours = handle.file is not None and not handle.file.writable
+        return Attributes(handle) if ours else handle.get().attrs
 
     def __getitem__(self, name: str | bytes) -> Any:
         h5 = self._handle.get()

@@ -7,7 +7,7 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
@@ -114,8 +114,8 @@ class Dataset(Writable):
         return self._h5.fillvalue
 
     @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Attributes, as h5py gives them."""
+    def attrs(self) -> Any:
+        """Attributes: h5py's `AttributeManager`, or a mapping that reads like it (read-only)."""
         return Attributes.of(self._handle)
 
     @property

@@ -33,6 +33,10 @@ class NotADatasetError(ChunkwiseError, TypeError):
     """The name leads to a group or a named type where a dataset is needed."""
 
 
+class MismatchError(ChunkwiseError, TypeError):
+    """An object that is there, and is not what was required."""
+
+
 class SelectionError(ChunkwiseError, IndexError, ValueError, TypeError):
     """A selection of the wrong rank, or beyond the dataset's shape.
 
@@ -54,6 +58,10 @@ class UndecodedChunkError(CorruptDataError):
 
 class CannotWriteError(ChunkwiseError, OSError):
     """A file that cannot be written: read-only folder, full disk, quota."""
+
+
+class AlreadyExistsError(CannotWriteError, FileExistsError):
+    """A file that exists where a new one was asked for."""
 
 
 class OutOfMemoryError(ChunkwiseError, MemoryError):

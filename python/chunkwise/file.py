@@ -1,128 +1,27 @@
-"""How are files opened and objects found in them?  h5py's way, read-only."""
+"""How is a file opened, or made?  h5py's way."""
 
 from __future__ import annotations
 
 import os
-import posixpath
-from collections.abc import Iterator, Mapping
+import warnings
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
-import h5py
+from chunkwise.errors import ChunkwiseError
+from chunkwise.group import Group
+from chunkwise.handles import FileHandle
+from chunkwise.opening_writable import Mode
 
-from chunkwise.attributes import Attributes
-from chunkwise.dataset import Dataset
-from chunkwise.errors import NotADatasetError, UsageError
-from chunkwise.handles import FileHandle, ObjectHandle, number_of
-from chunkwise.objects import decode_name, encode_name
-from chunkwise.opening import find_dataset
-
-# Datasets met so far, by the path asked for and the number of the file that it is in,
-# which is None for the file that was opened.
-Known = dict[tuple[tuple[int, ...] | None, str], Dataset]
-
-
-class Group(Mapping[str, "Group | Dataset"]):
-    """A group of an open file."""
-
-    def __init__(
-        self, handle: ObjectHandle, file: FileHandle, known: Known, number: tuple[int, ...] | None
-    ) -> None:
-        self._handle = handle
-        self._file = file
-        self._known = known
-        self._number = number
-
-    @property
-    def _h5(self) -> h5py.Group:
-        """As `h5py`, for as long as something refers to it."""
-        return self._handle.get()
-
-    @property
-    def h5py(self) -> h5py.Group:
-        """The h5py group underneath; libhdf5 keeps its file open from then on."""
-        return self._handle.pin()
-
-    @property
-    def name(self) -> str:
-        """Full name in its file."""
-        return cast("str", self._h5.name)
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Attributes, as h5py gives them."""
-        return Attributes.of(self._handle)
-
-    def __getitem__(self, name: str | bytes) -> Group | Dataset:
-        """The object `name`, which may be a path.
-
-        A dataset is the same object each time it is asked for, so that ``f["x"][i]`` in
-        a loop keeps its chunk index and its cached chunks.
-
-        Raises
-        ------
-        chunkwise.errors.DatasetNotFoundError
-            When there is no such object (a KeyError); offers near names.
-        chunkwise.errors.NotADatasetError
-            When it is neither a group nor a dataset (a TypeError).
-        """
-        self._check_open()
-        if isinstance(name, bytes):
-            name = decode_name(name)
-        if not isinstance(name, str):
-            raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
-        path = posixpath.join(self._handle.path, name)
-        found = self._known.get((self._number, path))
-        if found is not None:
-            return found
-        # Its file stays open as long as this refers to it.
-        h5 = self._h5
-        try:
-            # As bytes, since names need not be UTF-8.
-            item = h5[encode_name(name)]
-        except KeyError:
-            # Says what is near, or where a link would lead.
-            find_dataset(h5.file, path)
-            raise
-        if not isinstance(item, h5py.Dataset | h5py.Group):
-            raise NotADatasetError(f"{path} in {h5.file.filename} is a named type, not data")
-        number = number_of(item, h5.file.filename)
-        own = number == self._file.number
-        if not own:
-            # An external link led to another file, where the same names lead elsewhere.
-            self._file.pin()
-        if isinstance(item, h5py.Group):
-            handle = ObjectHandle(item, self._file, path if own else item.name)
-            return Group(handle, self._file, self._known, None if own else number)
-        dataset = Dataset(item, ObjectHandle(item, self._file, path))
-        return self._known.setdefault((self._number, path), dataset)
-
-    def __iter__(self) -> Iterator[str]:
-        self._check_open()
-        return iter(self._h5)
-
-    def __len__(self) -> int:
-        self._check_open()
-        return len(self._h5)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._h5
-
-    def _check_open(self) -> None:
-        if not self._file.is_open:
-            raise UsageError("the file is closed")
-
-    def __repr__(self) -> str:
-        if not self._file.is_open:
-            return "<closed chunkwise group>"
-        return f"<chunkwise {self._h5!r}>"
+__all__ = ["File", "open"]
 
 
 class File(Group):
-    """A file opened read-only; close it, or use it in a ``with`` statement."""
+    """An open file; close it, or use it in a ``with`` statement."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        file = FileHandle(path)
+    def __init__(
+        self, path: str | os.PathLike[str], mode: Mode = "r", *, sync: bool = True, **options: Any
+    ) -> None:
+        file = FileHandle(path, mode, options, sync)
         super().__init__(file.root(), file, {}, None)
 
     @property
@@ -130,12 +29,37 @@ class File(Group):
         """The path it was opened with."""
         return self._file.filename
 
+    @property
+    def mode(self) -> str:
+        """``r``, or ``r+`` where it may be written, as h5py has it."""
+        return "r+" if self._file.writable else "r"
+
+    def flush(self) -> None:
+        """Encode what waits, and hand all to storage; returns when it is there.
+
+        Raises
+        ------
+        chunkwise.errors.CannotWriteError
+            When it does not get there: a full disk, a quota.
+        """
+        self._check_open()
+        self._file.flush()
+
     def close(self) -> None:
-        """Close the file; its datasets cannot be read afterwards."""
-        for dataset in list(self._known.values()):
-            dataset._release()
-        self._known.clear()
-        self._file.close()
+        """Close the file, after what `flush` does; its datasets cannot be used afterwards.
+
+        Raises
+        ------
+        chunkwise.errors.CannotWriteError
+            As `flush`; it is closed nevertheless.
+        """
+        try:
+            # What waits to be written is, while the datasets are still there.
+            self._file.close()
+        finally:
+            for dataset in list(self._known.values()):
+                dataset._release()
+            self._known.clear()
 
     def __enter__(self) -> File:
         return self
@@ -146,16 +70,34 @@ class File(Group):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except ChunkwiseError as second:
+            if error is None:
+                raise
+            # What went wrong first is what the caller should hear.
+            warnings.warn(str(second), RuntimeWarning, stacklevel=2)
 
 
-def open(path: str | os.PathLike[str]) -> File:
-    """Open an HDF5 or netCDF-4 file for reading.
+def open(
+    path: str | os.PathLike[str], mode: Mode = "r", *, sync: bool = True, **options: Any
+) -> File:
+    """Open an HDF5 or netCDF-4 file, or make one.
 
     Parameters
     ----------
     path : path-like
         A local file.
+    mode : str
+        As in h5py: ``r`` reads; ``r+`` reads and writes a file that exists; ``w`` makes one, in
+        place of one that exists; ``x`` (or ``w-``) only where none exists; ``a`` makes one
+        or writes the one that exists.
+    sync : bool
+        Whether `File.flush` and `File.close` return when storage has what was written, so
+        that it survives a crash of the machine; otherwise when the system has it.
+    **options
+        Further keywords of `h5py.File`, such as `libver`, `userblock_size`, `fs_strategy`
+        and `track_order`.
 
     Returns
     -------
@@ -168,5 +110,12 @@ def open(path: str | os.PathLike[str]) -> File:
         When it cannot be opened; says what it is instead, and what to do (an OSError).
     chunkwise.errors.CorruptDataError
         When it can, but is damaged where its objects begin (an OSError).
+    chunkwise.errors.CannotWriteError
+        When it cannot be made or written: no such folder, no permission, open elsewhere (an
+        OSError).
+    chunkwise.errors.AlreadyExistsError
+        When it exists and mode is ``x`` (a FileExistsError).
+    chunkwise.errors.UsageError
+        For an unknown mode or option (a ValueError).
     """
-    return File(path)
+    return File(path, mode, sync=sync, **options)

@@ -11,10 +11,12 @@ which a weak reference tells.  All of this happens under h5py's lock.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import resource
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +27,7 @@ from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import address_of
 from chunkwise.opening import open_h5
+from chunkwise.opening_writable import Mode, open_file, synced, told
 
 # The most files kept open where the system's limit allows.
 MOST = 256
@@ -72,8 +75,10 @@ class FileHandle:
 
     Parameters
     ----------
-    path
-        As `chunkwise.opening.open_h5` takes it, which says what it raises.
+    path, mode, options
+        As `chunkwise.opening_writable.open_file` takes them, which says what it raises.
+    sync
+        Whether `flush` and `close` wait until storage has what was written.
 
     Attributes
     ----------
@@ -85,7 +90,15 @@ class FileHandle:
         When it was last, as a count of all uses.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        mode: Mode = "r",
+        options: dict[str, Any] | None = None,
+        sync: bool = True,
+    ) -> None:
+        self._options = options or {}
+        self._sync = sync
         # The working directory may change.
         self._path = str(Path(path).absolute())
         self._objects: weakref.WeakSet[ObjectHandle] = weakref.WeakSet()
@@ -95,8 +108,9 @@ class FileHandle:
         self._pinned = self._closed = False
         with phil:
             _make_room()
-        opened = open_h5(path)
+        opened = open_file(path, mode, self._options)
         self.filename: str = opened.filename
+        self.writable = mode != "r"
         with phil:
             self._opened(opened)
 
@@ -133,9 +147,35 @@ class FileHandle:
         with phil:
             self._closed = True
             _open.discard(self)
-            if self._id is not None and self._id.valid:
-                h5py.File(self._id).close()
-            self._id = None
+            identifier, self._id = self._id, None
+            if identifier is not None and identifier.valid:
+                file = h5py.File(identifier)
+                with self._written(file, "cannot be closed"):
+                    file.close()
+
+    def flush(self) -> None:
+        """Hand all that was written to storage.
+
+        Raises
+        ------
+        CannotWriteError
+            It does not take it.
+        """
+        with phil:
+            if self._id is None or not self._id.valid:
+                raise UsageError("the file is closed")
+            file = h5py.File(self._id)
+            with self._written(file, "cannot be flushed"):
+                file.flush()
+
+    @contextlib.contextmanager
+    def _written(self, file: h5py.File, doing: str) -> Iterator[None]:
+        if not self.writable:
+            yield
+            return
+        where = printable(self.filename)
+        with synced(file, where, self._sync), told(where, doing):
+            yield
 
     def find(self, wanted: ObjectHandle) -> h5py.Group | h5py.Dataset:
         """Give the h5py object, opening what has to be opened; see `ObjectHandle.get`."""
@@ -197,7 +237,7 @@ class FileHandle:
     def _reopen(self) -> None:
         self._check()
         _make_room()
-        self._opened(open_h5(self._path))
+        self._opened(open_h5(self._path, **self._options))
 
     def _check(self) -> None:
         """See that the path still leads to the file that was opened."""

@@ -28,6 +28,7 @@ __all__ = [
     "decode_name",
     "encode_name",
     "hdf5_reason",
+    "names_of",
     "printable",
     "walk",
     "walk_datasets",
@@ -180,6 +181,11 @@ def address_of(identifier: Any) -> Address:
     """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
     info = h5g.get_objinfo(identifier)
     return (*info.fileno, *info.objno)
+
+
+def names_of(identifier: Any) -> int:
+    """Tell how many names an open object has, by its own count."""
+    return int(h5g.get_objinfo(identifier).nlink)
 
 
 def _opened(path: str, depth: int, identifier: Any) -> Entry:

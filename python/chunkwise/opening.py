@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 from h5py import h5d, h5g, h5l, h5o, h5p, h5t, h5z
@@ -29,6 +29,7 @@ from chunkwise.errors import (
     DatasetNotFoundError,
     FileFormatError,
     NotADatasetError,
+    UsageError,
 )
 from chunkwise.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.objects import (
@@ -60,42 +61,46 @@ _TRUNCATED = re.compile(r"truncated file: .*stored_eof = (\d+)")
 
 def open_h5(
     path: str | os.PathLike[str],
-    *,
-    rdcc_nbytes: int | None = None,
-    rdcc_nslots: int | None = None,
-    rdcc_w0: float | None = None,
+    mode: Literal["r", "r+"] = "r",
+    **options: Any,
 ) -> h5py.File:
-    """Open an HDF5 or netCDF-4 file for reading.
+    """Open an HDF5 or netCDF-4 file that exists.
 
     Parameters
     ----------
     path
         A file on a local file system.
-    rdcc_nbytes, rdcc_nslots, rdcc_w0
-        The chunk cache of each dataset: its bytes, its hash table's slots, and
-        its preemption policy from 0 to 1 (H5Pset_cache).  None leaves the
-        library's default.
+    mode
+        ``r+`` also for writing.
+    **options
+        Of `h5py.File`, such as `rdcc_nbytes`, `rdcc_nslots` and `rdcc_w0`: the chunk
+        cache of each dataset, its bytes, its hash table's slots, and its preemption
+        policy from 0 to 1 (H5Pset_cache).
 
     Returns
     -------
     h5py.File
-        Open in mode ``r``; the caller closes it.
+        The caller closes it.
 
     Raises
     ------
     FileFormatError
         No such file, a directory, no permission, an empty or truncated file,
         another format, or one that HDF5 itself refuses.
+    UsageError
+        An option that h5py does not have.
     """
     if "://" in os.fspath(path):
         raise FileFormatError(f"{printable(os.fspath(path))}: not a local file; download it first")
     path = Path(path)
     offset = _signature_offset(path)
     try:
-        return h5py.File(
-            path, "r", rdcc_nbytes=rdcc_nbytes, rdcc_nslots=rdcc_nslots, rdcc_w0=rdcc_w0
-        )
+        return h5py.File(path, mode, **options)
     except HDF5_ERRORS as error:
+        if options and not isinstance(error, OSError):
+            raise UsageError(
+                f"{printable(str(path))}: cannot be opened with {options}: {error}"
+            ) from None
         raise FileFormatError(f"{printable(str(path))}: {_refused(path, offset, error)}") from None
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 
 from chunkwise import pending
-from chunkwise.writing import Effort, WritePlan, Writing, writing_of
+from chunkwise.grammar import Effort
+from chunkwise.writing import WritePlan, Writing, writing_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import h5py
 import numpy as np
@@ -21,12 +21,12 @@ from h5py import h5s, h5t
 from chunkwise import _native, lowlevel, pending
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, SelectionError, UsageError
+from chunkwise.grammar import Effort
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.values import as_stored, assignment, parts_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
-Effort = Literal["as-stated", "fast"]
 
 phil = h5py._objects.phil
 

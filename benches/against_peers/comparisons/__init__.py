@@ -12,10 +12,12 @@ from against_peers.comparisons import (
     columns,
     filters,
     memory,
+    repacking,
     selections,
     small,
     unions,
     whole,
+    writing,
 )
 from against_peers.files import Store
 from against_peers.spec import Comparison
@@ -33,4 +35,6 @@ GROUPS: Final[dict[str, Group]] = {
     "filters": filters.filters,
     "small": small.small,
     "memory": memory.memory,
+    "write": writing.writing,
+    "repack": repacking.repacking,
 }

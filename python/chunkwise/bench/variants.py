@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
-from chunkwise.advise.layout import balanced_chunks
+from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.bench.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
@@ -94,8 +94,7 @@ def variant_of(target: Target, chunk: str, pipeline: str) -> Variant:
     target : Target
         The dataset.
     chunk : str
-        ``stored``, a shape, ``contiguous``, or ``auto``: chunks of which lines along the
-        slowest dimension and planes across it touch equally many.
+        ``stored``, a shape, ``contiguous``, or ``auto``: what a new dataset would get.
     pipeline : str
         ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
 
@@ -122,8 +121,7 @@ def _shape(target: Target, text: str) -> tuple[int, ...] | None:
     if shape == "contiguous":
         return None
     if shape == "auto":
-        axis = next((i for i, n in enumerate(target.shape) if n > 1), 0)
-        return balanced_chunks(target.shape, target.itemsize, axis)
+        return default_chunk(target.shape, target.itemsize)
     if len(shape) != len(target.shape):
         raise UsageError(
             f"chunks of {text} have {len(shape)} dimensions, but {target.where} has "

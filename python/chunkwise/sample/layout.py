@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
+from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
 from chunkwise.sample.spec import Sample
 
-_AUTO_CHUNK_NBYTES = 2**20
 _SLAB_ELEMENTS = 2**19  # of 8 bytes while they are made, and a few arrays of them a thread
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
@@ -127,7 +127,7 @@ def _make_chunk(
     if chunk == "contiguous":
         return None
     if chunk == "auto":
-        return _auto_chunk(shape, np.dtype(sample.dtype).itemsize)
+        return default_chunk(shape, np.dtype(sample.dtype).itemsize)
     if chunk is None or chunk == "stored":
         return tuple(min(pair) for pair in zip(sample.chunk, shape, strict=True))
     assert not isinstance(chunk, str)
@@ -140,12 +140,3 @@ def _make_chunk(
             f"chunk {format_shape(chunk)} is larger than the shape {format_shape(shape)}"
         )
     return chunk
-
-
-def _auto_chunk(shape: Shape, itemsize: int) -> tuple[int, ...]:
-    """Halve the longest dimension until a chunk has at most 1 MiB."""
-    chunk = list(shape)
-    while prod(chunk) * itemsize > _AUTO_CHUNK_NBYTES:
-        longest = chunk.index(max(chunk))
-        chunk[longest] = -(-chunk[longest] // 2)
-    return tuple(chunk)
