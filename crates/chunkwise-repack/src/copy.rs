@@ -170,6 +170,11 @@ impl Pair<'_> {
             threads: thread_count(),
         })?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
+        if cells.grid.is_empty() {
+            let nothing = || self.checksums(&plan.cell, Taken::OfElements, Collector::default());
+            let checksums = request.checksums.then(nothing);
+            return Ok(CopyResult { checksums, ..CopyResult::default() });
+        }
         // SAFETY: the caller's contract.
         let (source, read_so) = unsafe { self.source(request)? };
         // SAFETY: as above.
