@@ -33,13 +33,16 @@ COMPOUND = np.dtype([("a", "<i2"), ("b", ">f8", (2,))])
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
     rank = draw(st.integers(1, 3))
+    # Chunks may be larger than what may grow.
+    grows = draw(st.booleans())
     shape = [draw(st.integers(1, 20)) for _ in range(rank)]
 
     def chunks() -> tuple[int, ...] | None:
-        found = tuple(draw(st.integers(1, n)) for n in shape)
+        found = tuple(draw(st.integers(1, n + 3 * grows)) for n in shape)
         return found if draw(st.integers(0, 5)) else None
 
     source, target = chunks(), chunks()
+    maxshape = (None,) * rank if grows else None
     return {
         "shape": tuple(shape),
         "dtype": np.dtype(draw(st.sampled_from([*DTYPES, COMPOUND]))),
@@ -47,6 +50,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "target": target,
         "source_filters": draw(st.sampled_from(FILTERS)) if source else {},
         "target_filters": draw(st.sampled_from(FILTERS)) if target else {},
+        "source_max": maxshape if source else None,
+        "target_max": maxshape if target else None,
         "written": draw(st.sampled_from(["all", "some", "none"])),
         "budget": draw(st.sampled_from([1 << 14, 1 << 16, 1 << 24])),
         "seed": draw(st.integers(0, 99)),
@@ -61,7 +66,13 @@ def make(path: Path, case: dict[str, Any]) -> None:
     fill = data.flat[0] if dtype.kind in "iuf" else None
     with h5py.File(path, "w", libver=("earliest", "v110")) as file:
         d = file.create_dataset(
-            "d", shape, dtype, chunks=case["source"], fillvalue=fill, **case["source_filters"]
+            "d",
+            shape,
+            dtype,
+            chunks=case["source"],
+            maxshape=case["source_max"],
+            fillvalue=fill,
+            **case["source_filters"],
         )
         if case["written"] == "all":
             d[...] = data
@@ -79,7 +90,8 @@ def test_the_target_is_the_source(
     source, target = folder / "s.h5", folder / "t.h5"
     make(source, case)
     before = _native.cache_stats()["decoded"]
-    created = {"chunks": case["target"], **case["target_filters"]}
+    created = {"chunks": case["target"], "maxshape": case["target_max"]}
+    created |= case["target_filters"]
     with h5py.File(source) as file:
         itemsize = file["d"].id.get_type().get_size()
     try:
@@ -110,7 +122,8 @@ def test_checksums_are_those_of_what_was_written(
     folder = tmp_path_factory.mktemp("rechunk")
     source, target = folder / "s.h5", folder / "t.h5"
     make(source, case)
-    copied(source, target, {"chunks": case["target"], **case["target_filters"]})
+    created = {"chunks": case["target"], "maxshape": case["target_max"]}
+    copied(source, target, created | case["target_filters"])
     assert bits(content(target)) == bits(content(source))
 
 
@@ -200,3 +213,22 @@ def test_a_grid_of_a_billion_chunks_is_planned_at_once() -> None:
     assert plan.source_chunks == 1 << 30
     assert plan.decodes == plan.source_chunks
     assert plan.memory_nbytes <= 1 << 30
+
+
+def test_chunks_that_are_there_are_overwritten_by_libhdf5(tmp_path: Path) -> None:
+    data = np.arange(700, dtype="i4").reshape(28, 25)
+    source = one(tmp_path, data, chunks=(9, 9), compression=4)
+    target = tmp_path / "t.h5"
+    with h5py.File(source) as old, h5py.File(target, "w") as new:
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((8, 6))
+        dcpl.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        dcpl.set_deflate(1)
+        space = h5py.h5s.create_simple(data.shape)
+        d = h5py.h5d.create(new.id, b"d", h5py.h5t.STD_I32LE, space, dcpl)
+        dataset = old["d"]
+        result = _native.copy_data(
+            library(), dataset.id.id, d.id, label="d", memory_nbytes=1 << 24
+        )
+    assert result.through_libhdf5 == "written: it holds chunks already"
+    assert bits(content(target)) == bits(data)

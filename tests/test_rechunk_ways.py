@@ -22,6 +22,7 @@ from chunkwise.errors import (
     FileChangedError,
     UsageError,
 )
+from tests.reading import LEFT_TO_LIBHDF5
 from tests.rechunking import bits, content, copied, datasets, verify, written
 
 FILTERED: dict[str, Any] = {"shuffle": True, "compression": 4, "fletcher32": True}
@@ -105,6 +106,22 @@ def test_a_damaged_chunk_is_named_or_filled(tmp_path: Path, chunks: tuple[int, i
     assert "checksum" in result.lost_chunks[0][1] or "decoded" in result.lost_chunks[0][1]
     data[origin[0] : origin[0] + 8, origin[1] : origin[1] + 10] = -5
     assert bits(content(tmp_path / "t.h5")) == bits(data)
+
+
+def test_a_damaged_chunk_of_a_filter_that_libhdf5_decodes(tmp_path: Path) -> None:
+    data = numbers(31, 29)
+    filters = dict(LEFT_TO_LIBHDF5)
+    source = make(
+        tmp_path, data.astype("f4"), chunks=(8, 10), fillvalue=-5, fletcher32=True, **filters
+    )
+    origin = damage(source, 5)
+    created = {"chunks": (16, 7), "compression": 1}
+    with pytest.raises(CorruptDataError, match="d: libhdf5 cannot read"):
+        copied(source, tmp_path / "t.h5", created)
+    result = copied(source, tmp_path / "t.h5", created, salvage=True)
+    assert [lost for lost, _ in result.lost_chunks] == [origin]
+    data[origin[0] : origin[0] + 8, origin[1] : origin[1] + 10] = -5
+    assert bits(content(tmp_path / "t.h5")) == bits(data.astype("f4"))
 
 
 def test_elements_never_written_stay_so_or_take_the_old_fill_value(tmp_path: Path) -> None:

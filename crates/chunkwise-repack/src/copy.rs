@@ -261,9 +261,14 @@ impl Pair<'_> {
         let boxes = unsafe {
             StoredBoxes::new(Arc::clone(self.library), self.source, self.from.element_size)
         };
-        let stays_sparse = self.from.fill.is_none() || self.from.fill == self.to.fill;
+        let (element_size, fill) = (self.from.element_size, self.from.fill.clone());
+        let same_fill = fill.is_none() || fill == self.to.fill;
+        // Without chunks everything has its place once anything has, and need not be filled.
+        let nothing = written.as_ref().is_some_and(|(_, index)| index.written() == 0);
+        let stays_sparse =
+            same_fill && (self.to.chunk.is_some() || self.from.chunk.is_none() || nothing);
         let lost = request.salvage.then(Mutex::default);
-        Ok((Source { engine, boxes, written, stays_sparse, lost }, reason))
+        Ok((Source { engine, boxes, element_size, fill, written, stays_sparse, lost }, reason))
     }
 
     /// What a target chunk is made into, and the reason why libhdf5 encodes it.
