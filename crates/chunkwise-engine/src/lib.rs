@@ -36,7 +36,7 @@ pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
 pub use limits::{default_cache_nbytes, thread_limit};
 pub use process::{cache_stats, set_threads, thread_count};
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
-pub use read::LostChunk;
+pub use read::{LostChunk, OnePass};
 pub use scatter::fill_run;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use touched::{BareReads, Touches, count_touches, time_bare_reads};

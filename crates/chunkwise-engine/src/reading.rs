@@ -15,7 +15,7 @@ use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::read::{LostChunk, Once};
+use crate::read::{LostChunk, OnePass};
 use crate::runs::RawRead;
 use crate::scatter::{SharedResult, copy_strip, fill_strip};
 use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
@@ -94,7 +94,7 @@ pub(crate) struct Reading<'a> {
     pub result: SharedResult<'a>,
     pub cancelled: &'a AtomicBool,
     /// Where it is a part of one pass over the dataset.
-    pub once: Option<Once<'a>>,
+    pub once: Option<OnePass<'a>>,
 }
 
 impl<'a> Reading<'a> {
@@ -122,13 +122,14 @@ impl<'a> Reading<'a> {
     /// As [`alone`](Self::alone).
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
-        let allowed = self.once.map_or(usize::MAX, |once| once.threads.max(1));
-        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(allowed));
+        let (threads, most_ahead) =
+            self.once.map_or((usize::MAX, u64::MAX), |once| (once.threads, once.ahead_nbytes));
+        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(threads.max(1)));
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
         let nbytes = len.saturating_mul(dataset.chunk_nbytes);
-        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), &to_fetch);
+        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
         let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
