@@ -15,6 +15,7 @@ mod fetch;
 mod huge;
 mod index;
 mod jobs;
+mod landing;
 mod limits;
 mod process;
 mod profile;

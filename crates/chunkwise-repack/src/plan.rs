@@ -20,6 +20,11 @@ const WAITING_SHARE: u64 = 4;
 /// Buffers of a chunk's size that a thread needs to decode or to encode one: the raw bytes,
 /// the stored ones, and those between two filters.
 const BUFFERS: u64 = 3;
+/// Larger blocks bring nothing but fewer decodes: fresh memory costs as much as copying into it,
+/// and that of a block is used again for the next...
+const ENOUGH_NBYTES: u64 = 128 << 20;
+/// ... as long as there are so many chunks in it for each thread.
+const CELLS: u64 = 16;
 /// A contiguous target is written in pieces of about this size.
 const PIECE_NBYTES: u64 = 1 << 20;
 
@@ -82,8 +87,8 @@ pub struct RechunkPlan {
 }
 
 impl RechunkPlan {
-    /// The fewest decodes that memory allows, then the fewest super-blocks, then the least
-    /// memory.
+    /// The fewest decodes that memory allows, in blocks no larger than that takes or than is
+    /// good, then the fewest super-blocks, then the least memory.
     ///
     /// # Errors
     /// When the shapes do not fit, or memory does not hold one target chunk.
@@ -135,14 +140,25 @@ impl RechunkPlan {
                 is_direct,
             });
         }
-        let found = best(&dimensions, room.saturating_sub(work) / itemsize.max(1));
         // The smallest block fits: there is always one.
+        let decodes = |cuts: &[Cut]| match sources {
+            Some(_) => cuts.iter().map(|cut| cut.decodes).fold(1, u64::saturating_mul),
+            None => 0,
+        };
+        let within = |nbytes: u64| best(&dimensions, nbytes / itemsize.max(1));
+        let slab_most = room.saturating_sub(work);
+        let enough = (cell_nbytes.saturating_mul(CELLS * threads as u64)).max(ENOUGH_NBYTES);
+        let mut found = within(slab_most);
+        let small = within(enough.min(slab_most));
+        if decodes(&small) == decodes(&found) {
+            found = small;
+        }
         let lens: Dims = found.iter().map(|cut| cut.len).collect();
         let product = |of: fn(&Cut) -> u64| found.iter().map(of).fold(1, u64::saturating_mul);
         Ok(Self {
             super_blocks: product(|cut| cut.blocks),
             source_chunks,
-            decodes: if sources.is_some() { product(|cut| cut.decodes) } else { 0 },
+            decodes: decodes(&found),
             memory_nbytes: waiting.saturating_add(work).saturating_add(nbytes(&lens)),
             super_block: lens,
             waiting_nbytes: waiting,
@@ -279,9 +295,8 @@ mod tests {
                 Err(error) => panic!("{error}"),
             };
             prop_assert!(plan.decodes >= plan.source_chunks);
-            for d in 0..shape.len() {
-                let len = plan.super_block[d];
-                prop_assert!(len == shape[d] || len % plan.cell[d] == 0);
+            for ((&len, &size), &cell) in plan.super_block.iter().zip(&shape).zip(&plan.cell) {
+                prop_assert!(len == size || len % cell == 0);
             }
         }
     }
