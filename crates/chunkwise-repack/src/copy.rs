@@ -176,7 +176,7 @@ impl Pair<'_> {
             return Ok(CopyResult { checksums, ..CopyResult::default() });
         }
         // SAFETY: the caller's contract.
-        let (source, read_so) = unsafe { self.source(request, plan.waiting_nbytes)? };
+        let (source, read_so) = unsafe { self.source(request, plan.waiting_nbytes / 2)? };
         // SAFETY: as above.
         let (form, written_so) = unsafe { self.form()? };
         let mut committer: Box<dyn Committer> = match form {

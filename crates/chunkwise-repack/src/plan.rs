@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use crate::frontier::{Cut, best, cuts};
 
-/// What is fetched before it is decoded takes at most so much while a block is read, what waits
-/// to be handed over ([`InOrder`](chunkwise_engine::InOrder)) while its chunks are made ...
+/// What is fetched before it is decoded, and what waits to be handed over
+/// ([`InOrder`](chunkwise_engine::InOrder)), take half of this each at most...
 const WAITING_NBYTES: u64 = 64 << 20;
-/// ... and is counted as this share of a budget that is smaller.
+/// ... and are counted as this share of a budget that is smaller.
 const WAITING_SHARE: u64 = 4;
 /// Buffers of a chunk's size that a thread needs to decode or to encode one: the raw bytes,
 /// the stored ones, and those between two filters.
