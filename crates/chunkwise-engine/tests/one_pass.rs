@@ -1,5 +1,7 @@
 //! A read that is a part of one pass keeps nothing, and may go on without chunks.
 
+#![allow(clippy::unwrap_used)] // A test may fail by panicking.
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
