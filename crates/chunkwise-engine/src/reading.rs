@@ -15,13 +15,11 @@ use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
+use crate::read::OnePass;
 use crate::runs::RawRead;
-use crate::scatter::{SharedResult, copy_strip, fill_strip};
+use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
 use crate::{ChunkRecord, Dataset, ReadError, Storage};
-
-/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
-const TIMED_NBYTES: u64 = 4 << 10;
 
 /// Tasks of a plan, by number.
 pub(crate) enum Numbers<'a> {
@@ -92,6 +90,8 @@ pub(crate) struct Reading<'a> {
     pub read: u64,
     pub result: SharedResult<'a>,
     pub cancelled: &'a AtomicBool,
+    /// Where it is a part of one pass over the dataset.
+    pub once: Option<OnePass<'a>>,
 }
 
 impl<'a> Reading<'a> {
@@ -119,12 +119,14 @@ impl<'a> Reading<'a> {
     /// As [`alone`](Self::alone).
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
-        let threads = most_threads(dataset.chunk_nbytes, thread_count());
+        let (threads, most_ahead) =
+            self.once.map_or((usize::MAX, u64::MAX), |once| (once.threads, once.ahead_nbytes));
+        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(threads.max(1)));
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
         let nbytes = len.saturating_mul(dataset.chunk_nbytes);
-        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), &to_fetch);
+        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
         let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
@@ -217,9 +219,16 @@ impl<'a> Reading<'a> {
             self.check_cancelled()?;
             let task = self.plan.task(number);
             // SAFETY: the caller's contract.
-            if let Some(chunk) = unsafe { self.begin(&task, &mut buffers.stored, helpers)? } {
-                self.dataset.stored_len(&chunk)?;
-                waiting.push((task, chunk));
+            let begun = unsafe { self.begin(&task, &mut buffers.stored, helpers) };
+            let sound = begun.and_then(|chunk| {
+                chunk.as_ref().map_or(Ok(0), |chunk| self.dataset.stored_len(chunk))?;
+                Ok(chunk)
+            });
+            match sound {
+                Ok(Some(chunk)) => waiting.push((task, chunk)),
+                Ok(None) => {}
+                // SAFETY: the caller's contract.
+                Err(error) => unsafe { self.lose(&task, error)? },
             }
         }
         let records: SmallVec<[ChunkRecord; 4]> =
@@ -234,15 +243,24 @@ impl<'a> Reading<'a> {
                         let begin = (chunk.record.address - batch.address) as usize;
                         let bytes = &bytes[begin..][..chunk.record.stored_nbytes as usize];
                         // SAFETY: the caller's contract.
-                        unsafe { self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))? };
+                        unsafe {
+                            self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))
+                                .or_else(|error| self.lose(task, error))?;
+                        }
                     }
                 }
                 // One by one, to find out which of them it is.
                 Err(_) => {
                     for (task, chunk) in members {
-                        self.dataset.fetch(chunk, stored)?;
+                        let fetched = self.dataset.fetch(chunk, stored);
                         // SAFETY: the caller's contract.
-                        unsafe { self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))? };
+                        unsafe {
+                            fetched
+                                .and_then(|()| {
+                                    self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))
+                                })
+                                .or_else(|error| self.lose(task, error))?;
+                        }
                     }
                 }
             }
@@ -312,8 +330,11 @@ impl<'a> Reading<'a> {
         let key: ChunkKey = (dataset.number, task.linear_index());
         // A chunk that is wanted whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
-        let kept =
-            || !task.takes_all() && state.cache().would_keep(dataset.chunk_nbytes, self.read);
+        let kept = || {
+            self.once.is_none()
+                && !task.takes_all()
+                && state.cache().would_keep(dataset.chunk_nbytes, self.read)
+        };
         if !state.jobs.has(key) && !kept() {
             let whole = task.lands_whole_at().and_then(|begin| {
                 let begin = begin * dataset.info.element_size as u64;
@@ -344,40 +365,5 @@ impl<'a> Reading<'a> {
         // SAFETY: the caller's contract.
         unsafe { self.copy(task, &decoded) };
         Ok(())
-    }
-
-    /// Set the task's elements to the fill value, if there is one.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn fill(&self, task: &ChunkTask<'_>) {
-        let Some(fill) = &self.dataset.info.fill else { return };
-        timed(Phase::Scatter, || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let filled = unsafe { fill_strip(&self.result, &strip, fill) };
-                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
-            });
-        });
-    }
-
-    /// Copy the task's elements out of its decoded chunk.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8]) {
-        let size = self.dataset.info.element_size;
-        let copy_strips = || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let copied = unsafe { copy_strip(chunk, &self.result, &strip, size) };
-                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
-            });
-        };
-        if task.selected_elements() * (size as u64) < TIMED_NBYTES {
-            copy_strips();
-        } else {
-            timed(Phase::Scatter, copy_strips);
-        }
     }
 }
