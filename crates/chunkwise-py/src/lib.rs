@@ -15,6 +15,7 @@ mod netcdf;
 mod opened;
 mod product;
 mod table;
+mod tree;
 mod walk;
 
 use chunkwise_codec::FilterKind;
@@ -102,6 +103,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<product::PyProduct>()?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
+    m.add_class::<tree::PyTreeCopy>()?;
+    m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
