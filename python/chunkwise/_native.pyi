@@ -464,8 +464,10 @@ class TreeCopy:
 
     @property
     def datasets(self) -> list[tuple[bytes, int]]:
-        """Paths, the same in both files, and addresses in the source, of the datasets whose
-        data the caller has to copy."""
+        """Datasets whose data the caller has to copy.
+
+        Their paths, the same in both files, and the addresses of the source's.
+        """
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""
