@@ -150,7 +150,7 @@ impl Copier<'_> {
             let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
             let dcpl = (api.H5Dget_create_plist)(source);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            self.keep_times(source, dcpl.id)?;
+            self.keep_times(address, source, dcpl.id)?;
             let made = self.committed(datatype.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
             let of = wanted.unwrap_or(dcpl.id);
@@ -197,10 +197,19 @@ impl Copier<'_> {
     ///
     /// # Safety
     /// As [`Hdf5`] says.
-    pub(super) unsafe fn keep_times(&self, source: hid_t, ocpl: hid_t) -> Result<(), Fault> {
+    pub(super) unsafe fn keep_times(
+        &self,
+        address: u64,
+        source: hid_t,
+        ocpl: hid_t,
+    ) -> Result<(), Fault> {
         // SAFETY: the caller's contract.
         unsafe {
-            if self.hdf5.info(source, c".")?.modified == 0 {
+            let timed = match self.inventory.by_address.get(&address) {
+                Some(&node) => self.inventory.nodes[node].timed,
+                None => self.hdf5.info(source, c".")?.modified != 0,
+            };
+            if !timed {
                 let status = (self.hdf5.tree.H5Pset_obj_track_times)(ocpl, false);
                 self.hdf5.api.checked("H5Pset_obj_track_times", status)?;
             }
