@@ -153,6 +153,9 @@ impl Copier<'_> {
             self.keep_times(address, source, dcpl.id)?;
             let made = self.committed(datatype.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+            if wanted.is_none() {
+                self.strip_filters(dcpl.id)?;
+            }
             let of = wanted.unwrap_or(dcpl.id);
             let copy = (api.H5Dcreate2)(group, name, made, space.id, lcpl, of, DEFAULT);
             let copy = Handle::new(api, "H5Dcreate2", copy, tree.H5Oclose).writing();
@@ -212,6 +215,29 @@ impl Copier<'_> {
             if !timed {
                 let status = (self.hdf5.tree.H5Pset_obj_track_times)(ocpl, false);
                 self.hdf5.api.checked("H5Pset_obj_track_times", status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Give filters the values that they were given once: when a dataset is made, Bitshuffle's
+    /// plugin puts its version and the element's size before them, each time.  Others put theirs
+    /// in the same places again.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn strip_filters(&self, dcpl: hid_t) -> Result<(), Fault> {
+        const BITSHUFFLE: i32 = 32008;
+        let Hdf5 { api, tree } = self.hdf5;
+        // SAFETY: the caller's contract; all of the client data.
+        unsafe {
+            let count = api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?;
+            for filter in filters_of(api, dcpl, count.unsigned_abs())? {
+                if let (BITSHUFFLE, Some(values)) = (filter.id, filter.cd_values.get(3..)) {
+                    let (modify, flags) = (tree.H5Pmodify_filter, filter.flags);
+                    let status = modify(dcpl, filter.id, flags, values.len(), values.as_ptr());
+                    api.checked("H5Pmodify_filter", status)?;
+                }
             }
         }
         Ok(())
