@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -96,7 +95,8 @@ def text_of(tool: str, path: Path, *options: str) -> str:
     done = subprocess.run(
         [require_tool(tool), *options, path], capture_output=True, check=False, timeout=120
     )
-    text = done.stdout.decode("utf-8", "replace").replace(path.stem, "FILE")
+    text = done.stdout.decode("utf-8", "replace").replace(f'"{path}"', "FILE")
+    text = text.replace(f"netcdf {path.stem} ", "netcdf FILE ")
     text = re.sub(r"\b(DATASET|GROUP|DATATYPE) \d+ ", r"\1 ", text)
     # Where data lies, and its size, which tells addresses too where it holds some.
     text = re.sub(r"\b(OFFSET|SIZE) \d+( \(.*COMPRESSION\))?", r"\1", text)
@@ -143,7 +143,6 @@ def test_tools_see_the_same(kind: str, tmp_path: Path) -> None:
             del group.attrs[name]
     assert copy(source, target, libver=libver) == []
     assert_no_difference(source, target)
-    shutil.copy(source.with_suffix(".raw"), target.with_suffix(".raw"))
     assert text_of("h5dump", source, "-p") == text_of("h5dump", target, "-p")
 
 
@@ -356,8 +355,9 @@ def test_values_in_many_slabs(tmp_path: Path) -> None:
         file.create_dataset("contiguous", data=data[:300])
     assert copy(source, target) == []
     with h5py.File(target) as file:
-        assert (file["x"].fields("text").asstr()[...] == data["text"]).all()
-        assert (file["contiguous"].fields("text").asstr()[...] == data["text"][:300]).all()
+        for name, rows in (("x", 500), ("contiguous", 300)):
+            texts = file[name].fields("text")[...].reshape(-1)
+            assert [text.decode() for text in texts] == list(data["text"][:rows].reshape(-1))
 
 
 @pytest.mark.skipif(not FOREIGN, reason="CHUNKWISE_FOREIGN_FILES names no folder of files")
