@@ -136,6 +136,8 @@ def test_tools_see_the_same(kind: str, tmp_path: Path) -> None:
     with h5py.File(source, "a") as file:
         # What h5diff 1.10 does not read, even in a file that it compares with itself.
         del file["plain/time"], file["layouts/lzf"]
+        # Never written nor filled, it reads as what was in memory.
+        del file["layouts/fill pair"]
         group = file["references"]
         for name in {"holders", "objects"} & set(group):
             del group[name]
@@ -143,7 +145,8 @@ def test_tools_see_the_same(kind: str, tmp_path: Path) -> None:
             del group.attrs[name]
     assert copy(source, target, libver=libver) == []
     assert_no_difference(source, target)
-    assert text_of("h5dump", source, "-p") == text_of("h5dump", target, "-p")
+    options = ("-p", "--width=0")
+    assert text_of("h5dump", source, *options) == text_of("h5dump", target, *options)
 
 
 def holders(path: Path) -> list[tuple[int, bytes]]:
