@@ -28,6 +28,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
+mod tree;
 mod writing;
 
 pub use api::{Api, hid_t};
@@ -47,4 +48,5 @@ pub use probe::ChunkConventions;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use table::{ChunkTable, chunk_table};
 pub use tally::{Calls, FilterTally};
+pub use tree::{Progress, TreeCopy, TreeError};
 pub use writing::{describe_for_writing, encoding_of};
