@@ -31,6 +31,7 @@ mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod zstd;
 
 pub use bitshuffle::{Bitshuffle, Inner};
@@ -44,6 +45,7 @@ pub use nbit::Nbit;
 pub use pipeline::{Pipeline, Scratch};
 pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;
+pub use tuning::{Effort, Tuning};
 
 use deflate::Inflater;
 use output::Output;

@@ -83,6 +83,8 @@ pub struct Explanation {
     pub chunks: u64,
     /// Those of them that were never written.
     pub missing_chunks: u64,
+    /// Those of them that are behind filters, and so would be decoded.
+    pub filtered_chunks: u64,
     /// Stored bytes of the chunks touched; of those without filters, the bytes wanted.
     pub stored_nbytes: u64,
     /// Bytes that come out of the filters; of chunks without filters, the bytes wanted.
@@ -133,6 +135,21 @@ impl Dataset {
         self.info.fill.is_none()
     }
 
+    /// The facts that it was made from.
+    pub fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    /// Where its bytes come from.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Its chunks; of a contiguous dataset, slabs of whole rows.
+    pub fn grid(&self) -> &ChunkGrid {
+        &self.grid
+    }
+
     /// Where the chunk at `position` in row-major order lies.
     pub(crate) fn placement(&self, position: u64, chunk_index: &[u64]) -> Placement {
         match &self.info.layout {
@@ -173,6 +190,7 @@ impl Dataset {
             chunks: if chunked { plan.len() } else { 0 },
             // Until found to be written.
             missing_chunks: if chunked { plan.len() } else { 0 },
+            filtered_chunks: 0,
             stored_nbytes: 0,
             decoded_nbytes: 0,
             selected_nbytes: plan.summary().selected_elements.saturating_mul(size),
@@ -184,6 +202,7 @@ impl Dataset {
                 Placement::Filtered(record) => (record.stored_nbytes, self.chunk_nbytes),
             };
             figures.missing_chunks = figures.missing_chunks.saturating_sub(1);
+            figures.filtered_chunks += u64::from(matches!(placement, Placement::Filtered(_)));
             figures.stored_nbytes = figures.stored_nbytes.saturating_add(stored);
             figures.decoded_nbytes = figures.decoded_nbytes.saturating_add(decoded);
         };

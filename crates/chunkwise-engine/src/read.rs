@@ -4,9 +4,10 @@
 //! or cached is done by the calling thread; the rest is shared with the pool's threads, each
 //! with buffers of its own, so that memory stays at a few chunks a thread.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_select::{Plan, Selected};
+use chunkwise_select::{Dims, Plan, Selected};
 
 use crate::dataset::Layout;
 use crate::process::ProcessState;
@@ -74,19 +75,14 @@ impl Dataset {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
-        let size = self.info.element_size as u64;
-        let selected = plan.summary().selected_elements.checked_mul(size);
-        let selected = selected.ok_or(ReadError::Memory(None))?;
-        if selected != out.len() as u64 {
-            return Err(ReadError::Destination { selected, destination: out.len() as u64 });
-        }
+        let selected = self.check_destination(plan, out)?;
         let read = ProcessState::of_this_process().next_read();
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         if chunked && (1..=MOST_FOLLOWED).contains(&plan.len()) {
             self.read_ahead(plan, read);
         }
-        let reading =
-            Reading { dataset: self, plan, read, result: SharedResult::new(out), cancelled };
+        let result = SharedResult::new(out);
+        let reading = Reading { dataset: self, plan, read, result, cancelled, once: None };
         // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
         // carried out once.
         unsafe {
@@ -106,4 +102,63 @@ impl Dataset {
             }
         }
     }
+    /// As [`read_plan`](Self::read_plan), as a part of one pass over the dataset: nothing that
+    /// is decoded is kept, and nothing is decoded ahead.
+    ///
+    /// `threads` work on it at most.  With `lost`, a chunk that cannot be read or decoded is no error: its elements get the
+    /// fill value, or zeros where there is none, and it is put on that list.
+    ///
+    /// # Errors
+    /// Also [`ReadError::Cancelled`].
+    pub fn read_once(
+        &self,
+        plan: &Plan<'_>,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+        threads: usize,
+        lost: Option<&Mutex<Vec<LostChunk>>>,
+    ) -> Result<(), ReadError> {
+        self.check_destination(plan, out)?;
+        let read = ProcessState::of_this_process().next_read();
+        let result = SharedResult::new(out);
+        let once = Some(Once { threads, lost });
+        let reading = Reading { dataset: self, plan, read, result, cancelled, once };
+        // SAFETY: as above.
+        unsafe {
+            if threads < 2 || plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
+                reading.alone(&Numbers::All(plan.len()))
+            } else {
+                reading.shared(&Numbers::All(plan.len()))
+            }
+        }
+    }
+
+    /// The bytes selected, which `out` must hold.
+    fn check_destination(&self, plan: &Plan<'_>, out: &[u8]) -> Result<u64, ReadError> {
+        let size = self.info.element_size as u64;
+        let selected = plan.summary().selected_elements.checked_mul(size);
+        let selected = selected.ok_or(ReadError::Memory(None))?;
+        if selected == out.len() as u64 {
+            return Ok(selected);
+        }
+        Err(ReadError::Destination { selected, destination: out.len() as u64 })
+    }
+}
+
+/// A chunk that could not be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostChunk {
+    /// Element where it begins, slowest dimension first.
+    pub chunk_origin: Dims,
+    /// What is wrong with it.
+    pub error: ReadError,
+}
+
+/// What is different when a read is a part of one pass over a dataset.
+#[derive(Clone, Copy)]
+pub(crate) struct Once<'a> {
+    /// The most that work on it.
+    pub threads: usize,
+    /// Where chunks are listed that cannot be read; None: they are errors.
+    pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
 }

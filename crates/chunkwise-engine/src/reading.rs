@@ -15,6 +15,7 @@ use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
+use crate::read::{LostChunk, Once};
 use crate::runs::RawRead;
 use crate::scatter::{SharedResult, copy_strip, fill_strip};
 use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
@@ -92,6 +93,8 @@ pub(crate) struct Reading<'a> {
     pub read: u64,
     pub result: SharedResult<'a>,
     pub cancelled: &'a AtomicBool,
+    /// Where it is a part of one pass over the dataset.
+    pub once: Option<Once<'a>>,
 }
 
 impl<'a> Reading<'a> {
@@ -119,7 +122,8 @@ impl<'a> Reading<'a> {
     /// As [`alone`](Self::alone).
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
-        let threads = most_threads(dataset.chunk_nbytes, thread_count());
+        let allowed = self.once.map_or(usize::MAX, |once| once.threads.max(1));
+        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(allowed));
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
@@ -217,9 +221,16 @@ impl<'a> Reading<'a> {
             self.check_cancelled()?;
             let task = self.plan.task(number);
             // SAFETY: the caller's contract.
-            if let Some(chunk) = unsafe { self.begin(&task, &mut buffers.stored, helpers)? } {
-                self.dataset.stored_len(&chunk)?;
-                waiting.push((task, chunk));
+            let begun = unsafe { self.begin(&task, &mut buffers.stored, helpers) };
+            let sound = begun.and_then(|chunk| {
+                chunk.as_ref().map_or(Ok(0), |chunk| self.dataset.stored_len(chunk))?;
+                Ok(chunk)
+            });
+            match sound {
+                Ok(Some(chunk)) => waiting.push((task, chunk)),
+                Ok(None) => {}
+                // SAFETY: the caller's contract.
+                Err(error) => unsafe { self.lose(&task, error)? },
             }
         }
         let records: SmallVec<[ChunkRecord; 4]> =
@@ -234,15 +245,24 @@ impl<'a> Reading<'a> {
                         let begin = (chunk.record.address - batch.address) as usize;
                         let bytes = &bytes[begin..][..chunk.record.stored_nbytes as usize];
                         // SAFETY: the caller's contract.
-                        unsafe { self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))? };
+                        unsafe {
+                            self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))
+                                .or_else(|error| self.lose(task, error))?;
+                        }
                     }
                 }
                 // One by one, to find out which of them it is.
                 Err(_) => {
                     for (task, chunk) in members {
-                        self.dataset.fetch(chunk, stored)?;
+                        let fetched = self.dataset.fetch(chunk, stored);
                         // SAFETY: the caller's contract.
-                        unsafe { self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))? };
+                        unsafe {
+                            fetched
+                                .and_then(|()| {
+                                    self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))
+                                })
+                                .or_else(|error| self.lose(task, error))?;
+                        }
                     }
                 }
             }
@@ -312,8 +332,11 @@ impl<'a> Reading<'a> {
         let key: ChunkKey = (dataset.number, task.linear_index());
         // A chunk that is wanted whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
-        let kept =
-            || !task.takes_all() && state.cache().would_keep(dataset.chunk_nbytes, self.read);
+        let kept = || {
+            self.once.is_none()
+                && !task.takes_all()
+                && state.cache().would_keep(dataset.chunk_nbytes, self.read)
+        };
         if !state.jobs.has(key) && !kept() {
             let whole = task.lands_whole_at().and_then(|begin| {
                 let begin = begin * dataset.info.element_size as u64;
@@ -343,6 +366,34 @@ impl<'a> Reading<'a> {
         })?;
         // SAFETY: the caller's contract.
         unsafe { self.copy(task, &decoded) };
+        Ok(())
+    }
+
+    /// Go on without a chunk that gave this error, where that is wanted: its elements are
+    /// filled, and it is listed.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn lose(&self, task: &ChunkTask<'_>, error: ReadError) -> Result<(), ReadError> {
+        let of_the_chunk = matches!(
+            error,
+            ReadError::Decode { .. }
+                | ReadError::TruncatedChunk { .. }
+                | ReadError::Truncated { .. }
+                | ReadError::Io { .. }
+        );
+        let Some(lost) = self.once.and_then(|once| once.lost).filter(|_| of_the_chunk) else {
+            return Err(error);
+        };
+        let zeros = vec![0; self.dataset.info.element_size];
+        let fill = self.dataset.info.fill.as_ref().unwrap_or(&zeros);
+        // SAFETY: the caller's contract.
+        task.for_each_strip(|strip| unsafe {
+            fill_strip(&self.result, &strip, fill);
+        });
+        let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
+        let chunk_origin = origin.map(|(index, len)| index * len).collect();
+        lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
         Ok(())
     }
 
