@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.bench.access import stated
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import printable
@@ -145,8 +146,9 @@ def _with_chunk(
 
 
 def _auto(source: Source, access: Sequence[str]) -> Shape:
-    shape = source.shape or ()
-    return tuple(default_chunk(shape, source.itemsize, maxshape=source.maxshape, access=access))
+    shape, limits = source.shape or (), source.maxshape
+    blocks = stated(access, shape, source.itemsize, limits, f"'{printable(source.path)}'")
+    return default_chunk(shape, source.itemsize, limits, blocks)
 
 
 def _no_data(source: Source, wanted: Wanted) -> str | None:

@@ -1,0 +1,81 @@
+"""How is the target's file made: its user block, format, alignment and pages?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+from h5py import h5f, h5p
+
+from chunkwise.inspect.superblock import read_superblock
+from chunkwise.repacking.options import BOUNDS, Bound, Options
+
+# The superblock's version tells the format that the writer was allowed.
+_LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
+_COPIED_NBYTES = 1 << 20
+
+
+def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
+    """Make the empty target.
+
+    What the source's creation properties say stays: user block, sizes, order of creation
+    in the root group, shared messages, strategy of file space.
+
+    Parameters
+    ----------
+    path
+        Where; nothing is there yet.
+    source
+        The open source.
+    options
+        What shall be otherwise.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    fcpl = source.id.get_create_plist()
+    if options.page_nbytes is not None:
+        fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
+        fcpl.set_file_space_page_size(options.page_nbytes)
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    # Chunks are written whole; one that cannot be written fails there and then.
+    _, slots, _, w0 = fapl.get_cache()
+    fapl.set_cache(0, slots, 0, w0)
+    fapl.set_libver_bounds(*_bounds(Path(str(source.filename)), options))
+    if options.alignment_nbytes is not None:
+        fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
+    if options.metadata_block_nbytes is not None:
+        fapl.set_meta_block_size(options.metadata_block_nbytes)
+    return h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl))
+
+
+def copy_user_block(source: Path, target: Path, nbytes: int) -> None:
+    """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
+    with source.open("rb") as reading, target.open("r+b") as writing:
+        while nbytes > 0:
+            part = reading.read(min(nbytes, _COPIED_NBYTES))
+            if not part:
+                return
+            writing.write(part)
+            nbytes -= len(part)
+
+
+def _bounds(source: Path, options: Options) -> tuple[Any, Any]:
+    """Give the bounds of the format: as asked, else the oldest that the source shows."""
+    superblock = read_superblock(source)
+    version = 0 if superblock is None else superblock.version
+    low = options.low or _LOW_BY_SUPERBLOCK.get(version, "earliest")
+    high = options.high or "latest"
+    if options.low is None and BOUNDS.index(low) > BOUNDS.index(high):
+        low = high
+    return _number(low), _number(high)
+
+
+def _number(bound: Bound) -> Any:
+    names = {"earliest": "EARLIEST", "v108": "V18", "latest": "LATEST"}
+    return getattr(h5f, f"LIBVER_{names.get(bound, bound.upper())}")
