@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from chunkwise import _native, grammar
+from chunkwise.advise.chunk_shape import expected_shape
 from chunkwise.advise.geometry import line, plane
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.objects import printable
@@ -26,9 +27,10 @@ from chunkwise.trials.pattern import Access, Hyperslab, Union, is_union
 WHOLE_NBYTES = 512 << 20
 # A list of more selections is not what a person wrote down.
 MOST_LISTED: Final = 1_000_000
+_UNLIMITED: Final = 2**63 - 1
 
 HOW_TO_WRITE: Final = (
-    "write a block such as 1x1x717, all, line:0, plane:1, random:1000, an index such as "
+    "write a block such as 1x1x717, all, row, line:0, plane:1, random:1000, an index such as "
     "[::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of these a "
     "line; and behind a block its order: @f, @1,0,2, "
     "@random"
@@ -36,7 +38,7 @@ HOW_TO_WRITE: Final = (
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
-__all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "whole"]
+__all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "stated", "whole"]
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -51,10 +53,11 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
     ----------
     text : str
         ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``; ``all``;
-        ``line:D``, all of dimension D at one index of the others; ``plane:D``, one index
-        of it and all of the others; ``random:N`` or ``random:N:BLOCK``, N elements or
-        blocks at random; an index such as ``[::2, 5]``, read once; a union of several,
-        ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``, one of these a line.
+        ``line:D``, all of dimension D at one index of the others; ``row``, a line along the
+        last dimension; ``plane:D``, one index of D and all of the others; ``random:N`` or
+        ``random:N:BLOCK``, N elements or blocks at random; an index such as ``[::2, 5]``,
+        read once; a union of several, ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``,
+        one of these a line.
         Behind a block its order: ``@f`` (the first dimension fastest), ``@1,0,2``
         (dimensions from the slowest to the fastest), ``@random`` or ``@random:SEED``.
     shape : tuple of int
@@ -81,6 +84,51 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
     return _ordered(access, order, text, len(shape)) if at else access
 
 
+def stated(
+    texts: Sequence[str],
+    shape: tuple[int, ...],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    where: str,
+) -> list[tuple[int, ...]]:
+    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        As for `parse`.  A block may be larger than what the dataset has now, up to
+        `maxshape`; words such as ``row`` mean what `chunk_shape.expected_shape` tells.
+    shape, maxshape : sequence of int, sequence of int or None
+        Of the dataset; `maxshape` None where it cannot grow.
+    itemsize : int
+        Bytes of an element.
+    where : str
+        File and dataset, for messages.
+
+    Returns
+    -------
+    list of tuple of int
+        The shape of each pattern's block; of a list of selections that of the first, of a
+        union that of the box around it.
+
+    Raises
+    ------
+    UsageError, SelectionError
+        As `parse`.
+    """
+    now = expected_shape(shape, itemsize, maxshape)
+    most = shape if maxshape is None else maxshape
+    largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
+    blocks = []
+    for text in texts:
+        try:
+            block = parse(text, now, itemsize, where).block
+        except SelectionError:
+            block = parse(text, largest, itemsize, where).block
+        blocks.append(block)
+    return blocks
+
+
 def _named(text: str) -> tuple[str, str]:
     """Split off the name; an index may hold no equals sign, a file's name may."""
     name, equals, spec = text.partition("=")
@@ -94,6 +142,8 @@ def _blocks(
 ) -> Access:
     if what == "all":
         return Access(name or "all", whole(shape, itemsize))
+    if what == "row" and shape:
+        return Access(name or "row", line(shape, len(shape) - 1))
     numbered = _NUMBERED.fullmatch(what)
     if numbered is None:
         return Access(name or what, _block(what, text, shape, where))
