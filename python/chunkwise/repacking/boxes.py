@@ -44,14 +44,13 @@ def boxes(shape: tuple[int, ...], chunk: tuple[int, ...], most: int) -> Iterator
         lengths[axis] = min(shape[axis], lengths[axis] * steps)
     ranges = (range(0, n, step) for n, step in zip(shape, lengths, strict=True))
     for start in product(*ranges):
-        yield start, tuple(
-            min(step, n - at) for step, n, at in zip(lengths, shape, start, strict=True)
+        yield (
+            start,
+            tuple(min(step, n - at) for step, n, at in zip(lengths, shape, start, strict=True)),
         )
 
 
-def read_box(
-    dataset: Any, datatype: Any, start: tuple[int, ...], count: tuple[int, ...]
-) -> Bytes:
+def read_box(dataset: Any, datatype: Any, start: tuple[int, ...], count: tuple[int, ...]) -> Bytes:
     """Read a box as bytes of `datatype`, the dataset's own."""
     values = np.zeros(math.prod(count) * datatype.get_size(), np.uint8)
     memory, stored = _spaces(dataset, start, count)

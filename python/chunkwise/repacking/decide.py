@@ -106,9 +106,7 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline), source, filter_rule)
 
 
-def _applying(
-    rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int
-) -> Rule[Wish] | None:
+def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:
     rule = holding(rules, source.names)
     if rule is None or (source.nbytes < min_nbytes and not rule.asks(source.names)):
         return None

@@ -89,7 +89,9 @@ def take_sample(
     return Sample(raw / stored, raw / elapsed)
 
 
-def out_nbytes(source: Source, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None) -> int:
+def out_nbytes(
+    source: Source, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
+) -> int:
     """Estimate the bytes that a dataset will take, from a sample if there is one."""
     if chunk is None or source.shape is None:
         return source.nbytes
@@ -145,6 +147,4 @@ def _starts(shape: Shape, piece: Shape) -> list[tuple[int, ...]]:
     grid = [-(-n // c) for n, c in zip(shape, piece, strict=True)]
     shares = [(i + 0.5) / _PIECES for i in range(_PIECES)]
     indexes = {tuple(int(share * n) for n in grid) for share in shares}
-    return sorted(
-        tuple(i * c for i, c in zip(index, piece, strict=True)) for index in indexes
-    )
+    return sorted(tuple(i * c for i, c in zip(index, piece, strict=True)) for index in indexes)

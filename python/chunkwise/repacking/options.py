@@ -74,6 +74,8 @@ class Options:
     def reshapes_file(self) -> bool:
         """Whether the file as a whole shall be another, whatever its datasets."""
         asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
-        return self.merge or any(value is not None for value in asked) or (
-            self.metadata_block_nbytes is not None
+        return (
+            self.merge
+            or any(value is not None for value in asked)
+            or (self.metadata_block_nbytes is not None)
         )

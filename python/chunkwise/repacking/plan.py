@@ -260,4 +260,3 @@ def budget_note(plan: Plan) -> str | None:
         f"'{printable(worst.source.path)}' are decoded {times:.1f} times; more memory "
         "(--memory) saves time"
     )
-

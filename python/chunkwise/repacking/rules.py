@@ -19,6 +19,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from chunkwise.errors import DatasetNotFoundError, UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, parse_shape
+from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
 
 ChunkWish: TypeAlias = Shape | ShapeWord
@@ -222,28 +223,25 @@ def parse_filter_rule(text: str) -> Rule[FilterWish]:
         No part of it is a pipeline.
     """
     pieces = text.split(":")
-    first: UsageError | None = None
+    wrongs: list[UsageError] = []
     for i in range(len(pieces)):
         try:
             wish = _filter_wish(":".join(pieces[i:]))
         except UsageError as wrong:
-            # What is wrong with the part that should have been the pipeline: after the
-            # pattern, if there is something like one.
-            first = wrong if i <= 1 and not (i and _looks_like_filter(pieces[0])) else first
+            wrongs.append(wrong)
             continue
         pattern = ":".join(pieces[:i])
         if i and not pattern:
             raise UsageError(f"filter rule {text!r}: a pattern is missing before ':'")
         return Rule(pattern or _EVERYTHING, wish, text)
-    raise UsageError(f"filter rule {text!r}: {first}")
+    # What is wrong is best told of the part that was most likely meant as the pipeline.
+    likely = (wrongs[i] for i, piece in enumerate(pieces) if _is_like_filter(piece))
+    raise UsageError(f"filter rule {text!r}: {next(likely, wrongs[min(1, len(wrongs) - 1)])}")
 
 
-def _looks_like_filter(piece: str) -> bool:
-    try:
-        Pipeline.parse(piece)
-    except UsageError:
-        return False
-    return True
+def _is_like_filter(piece: str) -> bool:
+    first = piece.partition("+")[0].strip().lower()
+    return bool(difflib.get_close_matches(first, ["none", *CODECS, *ALIASES], 1))
 
 
 def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkWish]]:

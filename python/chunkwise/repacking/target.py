@@ -147,7 +147,9 @@ def _check_target(goal: Path, origin: Path, said: str, force: bool) -> None:
     if said.endswith("/") or goal.is_dir():
         raise UsageError(f"{shown}: is a folder; give a file's name, or --out for many files")
     if not goal.parent.is_dir():
-        raise UsageError(f"{shown}: there is no folder {printable(str(goal.parent))}; make it first")
+        raise UsageError(
+            f"{shown}: there is no folder {printable(str(goal.parent))}; make it first"
+        )
     if not goal.exists():
         return
     if goal.samefile(origin):

@@ -114,7 +114,8 @@ class _Comparison:
         for start, count in _boxes(mine, datatype.get_size()):
             if plain:
                 same = np.array_equal(
-                    read_box(mine, datatype, start, count), read_box(theirs, datatype, start, count)
+                    read_box(mine, datatype, start, count),
+                    read_box(theirs, datatype, start, count),
                 )
             else:
                 box = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
