@@ -40,6 +40,7 @@ FILTERS = st.one_of(
     st.sampled_from(["shuffle", "fletcher32", "nbit", "lzf", "lz4"]).map(Filter),
     prefixes(st.integers(0, 9)).map(lambda o: Filter("deflate", o)),
     prefixes(st.integers(0, 9)).map(lambda o: Filter("gzip", o)),
+    st.sampled_from(["deflate", "gzip"]).map(lambda name: Filter(name, ("fast",))),
     prefixes(st.integers(1, 9)).map(lambda o: Filter("bzip2", o)),
     prefixes(st.integers(-131072, 22)).map(lambda o: Filter("zstd", o)),
     prefixes(st.sampled_from(["nn", "ec"]), st.integers(1, 16).map(lambda n: 2 * n)).map(
@@ -113,6 +114,7 @@ def test_any_text_is_parsed_or_refused_with_one_line(text: str) -> None:
         ("scaleoffset", "scaleoffset:in:0"),
         ("filter-32123:1,2,3", "filter-32123:1,2,3"),
         ("filter-00007", "filter-7"),
+        ("SHUFFLE+GZIP:FAST", "shuffle+deflate:fast"),
     ],
 )
 def test_spellings(text: str, printed: str) -> None:
@@ -414,3 +416,27 @@ def test_nccopy_writes_the_pipeline_it_was_told(tmp_path: Path, text: str) -> No
     subprocess.run(["nccopy", *words, "from.nc", "to.nc"], cwd=tmp_path, check=True, timeout=60)
     with h5py.File(tmp_path / "to.nc") as file:
         assert Pipeline.from_dcpl(file["x"].id.get_create_plist()) == pipeline
+
+
+def test_fast_is_level_1_everywhere_but_where_chunkwise_writes() -> None:
+    fast, level = Pipeline.parse("shuffle+deflate:fast"), Pipeline.parse("shuffle+deflate:1")
+    assert (fast.effort, level.effort, Pipeline().effort) == ("fast", "as-stated", "as-stated")
+    assert fast != level
+    assert fast.h5repack("x") == level.h5repack("x")
+    assert fast.nccopy() == level.nccopy() == "-d 1 -s"
+    assert [one.cd_values for one in fast.filters] == [(), (1,)]
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    dcpl.set_chunk((10, 20))
+    fast.apply(dcpl)
+    assert dcpl.get_filter(1)[2] == (1,)
+    # No file says it.
+    assert str(Pipeline.from_dcpl(dcpl)) == "shuffle+deflate:1"
+    assert Filter("deflate", (1,), "fast") == Filter("deflate", ("fast",))
+
+
+@pytest.mark.parametrize("text", ["zstd:fast", "shuffle:fast", "deflate:fast:1", "deflate:1:fast"])
+def test_only_deflate_can_be_fast(text: str) -> None:
+    with pytest.raises(UsageError, match="is not understood"):
+        Pipeline.parse(text)
+    with pytest.raises(UsageError, match="write deflate:fast"):
+        Filter("zstd", (3,), "fast")

@@ -5,19 +5,20 @@ printed here can be parsed here.
 
 =========  ==================================================================
 filters    ``none``, ``deflate:6``, ``shuffle+deflate:4+fletcher32``,
-           ``szip:nn:32``, ``blosc:lz4:5``: names in pipeline order joined by
-           ``+``, options after ``:`` (`Pipeline`, `Filter`)
+           ``shuffle+deflate:fast``, ``szip:nn:32``, ``blosc:lz4:5``: names in
+           pipeline order joined by ``+``, options after ``:`` (`Pipeline`, `Filter`)
 shapes     ``4x30x9x717``, ``scalar``, and the words ``stored``, ``auto`` and
            ``contiguous`` (`parse_shape`, `format_shape`)
 sizes      ``3MiB``, ``1e6``, ``512``, ``10kB`` (`parse_size`, `format_size`)
 =========  ==================================================================
 """
 
-from chunkwise.grammar.filters import Filter, Pipeline
+from chunkwise.grammar.filters import Effort, Filter, Pipeline
 from chunkwise.grammar.shapes import Shape, ShapeWord, format_shape, parse_shape
 from chunkwise.grammar.sizes import format_size, parse_size
 
 __all__ = [
+    "Effort",
     "Filter",
     "Pipeline",
     "Shape",

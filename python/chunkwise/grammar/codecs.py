@@ -118,6 +118,8 @@ def _levelled(
         return f"{word}={options[0]}" if word else user_defined(filter_id, to_cd(options))
 
     usage = f"{name}:LEVEL, LEVEL from {low} to {high} (without it, {default})"
+    if name == "deflate":
+        usage += ", or deflate:fast"  # See `Filter.effort`.
     return Codec(name, filter_id, usage, canonical, from_cd, to_cd, h5repack)
 
 

@@ -8,7 +8,7 @@ import importlib
 import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar.codecs import (
@@ -29,6 +29,11 @@ _LARGEST_ID: Final = 65535  # H5Z_FILTER_MAX
 _MOST_FILTERS: Final = 32  # H5Z_MAX_NFILTERS
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
+# How hard an encoder tries: for what its level promises, or to be done soon.  No file says it.
+Effort: TypeAlias = Literal["as-stated", "fast"]
+# The filter that can be asked to be fast, and the level that it then has in the file.
+_FAST: Final = ("deflate", (1,))
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -45,6 +50,9 @@ class Filter:
     options
         As written after the name: ``("nn", 32)``.  For a filter without a name,
         its cd_values, as given to ``H5Pset_filter``.
+    effort
+        ``fast`` for ``deflate:fast``: level 1 in the file, by whichever encoder is the
+        fastest where chunkwise writes.  Otherwise ``as-stated``.
 
     Raises
     ------
@@ -54,9 +62,15 @@ class Filter:
 
     name: str
     options: Options = ()
+    effort: Effort = "as-stated"
 
     def __post_init__(self) -> None:
-        name, options = _checked(self.name, self.options)
+        fast = ALIASES.get(self.name, self.name) == _FAST[0] and self.options == ("fast",)
+        name, options = _FAST if fast else _checked(self.name, self.options)
+        if fast:
+            object.__setattr__(self, "effort", "fast")
+        elif self.effort != "as-stated" and (name, options) != _FAST:
+            raise UsageError(f"filter {name!r} has no effort to choose: write deflate:fast")
         # A frozen dataclass is completed this way; nothing changes it afterwards.
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "options", options)
@@ -106,6 +120,8 @@ class Filter:
         return codec.to_cd(self.options) if codec else tuple(map(int, self.options))
 
     def __str__(self) -> str:
+        if self.effort == "fast":
+            return f"{self.name}:fast"
         if self.name in CODECS:
             return ":".join((self.name, *map(str, self.options)))
         return ":".join(filter(None, (self.name, ",".join(map(str, self.options)))))
@@ -167,7 +183,8 @@ class Pipeline:
             ``none``, or filters in the order in which a chunk passes them when
             written, joined by ``+``: ``shuffle+deflate:4+fletcher32``.  Options
             follow their filter after ``:``; those left out are h5py's or
-            hdf5plugin's defaults, and are printed.  ``gzip`` means ``deflate``.
+            hdf5plugin's defaults, and are printed.  ``gzip`` means ``deflate``,
+            and ``deflate:fast`` what `Filter.effort` says.
             A filter without a name is its number and its cd_values:
             ``filter-32123:1,2,3``.  Case does not matter.
 
@@ -213,6 +230,11 @@ class Pipeline:
 
     def __str__(self) -> str:
         return "+".join(map(str, self.filters)) or "none"
+
+    @property
+    def effort(self) -> Effort:
+        """``fast`` where a filter is to be; no file keeps it."""
+        return "fast" if any(one.effort == "fast" for one in self.filters) else "as-stated"
 
     def apply(self, dcpl: h5py.h5p.PropDCID) -> None:
         """Append the filters to a property list from which a dataset will be made.
