@@ -10,8 +10,8 @@ from typing import Any
 
 from h5py import h5d, h5t
 
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.errors import CorruptDataError
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.repacking.boxes import boxes, read_box, write_box
 
 # Large enough that a call costs little; libhdf5 is the slow part anyway.

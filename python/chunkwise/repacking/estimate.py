@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import h5py
-import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise import thread_count
@@ -50,7 +49,7 @@ class Sample:
 
 
 def take_sample(
-    scratch: h5py.File, source: Source, chunk: Shape, pipeline: Pipeline, deadline: float
+    scratch: h5py.File, source: Source, pipeline: Pipeline, deadline: float
 ) -> Sample | None:
     """Pass a few pieces of a dataset through filters.
 

@@ -96,6 +96,17 @@ class Teller:
         tell(0, 0, 0)
         return tell
 
+    def idle(self, *_: object) -> None:
+        """Be the callback of work whose bytes are not counted, that may be ended too."""
+        self.watch(
+            Moment(
+                self.phase,
+                total_done_nbytes=self._before_nbytes,
+                total_nbytes=self.total_nbytes,
+                elapsed_s=time.monotonic() - self._begin,
+            )
+        )
+
     def ended(self, nbytes: int) -> None:
         """Note that a dataset of so many bytes is done."""
         self._before_nbytes += nbytes

@@ -21,7 +21,7 @@ from chunkwise.repacking import estimate
 from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.rules import Rules, require_matches
+from chunkwise.repacking.rules import Rule, Rules, require_matches
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
 
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
@@ -119,7 +119,6 @@ class Plan:
 
 
 def make_plan(
-    file: h5py.File,
     contents: Contents,
     rules: Rules,
     options: Options,
@@ -132,8 +131,8 @@ def make_plan(
 
     Parameters
     ----------
-    file, contents
-        The source, and what `facts.look` found in it.
+    contents
+        What `facts.look` found in it.
     rules, options
         What is asked.
     memory_nbytes
@@ -182,9 +181,7 @@ def _step(
     _require_decoder(source, stored)
     sample = None
     if wanted.chunk is not None and wanted.pipeline != source.pipeline:
-        sample = estimate.take_sample(
-            scratch_file, source, wanted.chunk, wanted.pipeline, deadline
-        )
+        sample = estimate.take_sample(scratch_file, source, wanted.pipeline, deadline)
     out = estimate.out_nbytes(source, wanted.chunk, wanted.pipeline, sample)
     if not source.plain:
         out = max(out, source.stored_nbytes)
@@ -238,7 +235,8 @@ def _require_decoder(source: Source, stored: Any) -> None:
 
 def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
     """Raise for rules by pattern of which every dataset had to be passed over."""
-    for rule in (*rules.chunks, *rules.filters):
+    asked: list[Rule[Any]] = [*rules.chunks, *rules.filters]
+    for rule in asked:
         meant = [step for step in steps if rule.means(step.source.names)]
         if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):
             first = meant[0]

@@ -21,6 +21,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, ChunkwiseError, FileChangedError, UsageError
 from chunkwise.names import printable
+from chunkwise.opening import open_h5
 
 _LONGEST_NAME: Final = 100
 _LOCK: Final = "lock"
@@ -112,9 +113,13 @@ def choose(
     UsageError
         The target is the source, exists, is no regular file, or its folder is missing; in
         place: the file has other names that would keep the old content.
+    FileFormatError
+        The source cannot be read.
     CannotWriteError
         The folder, or the file to be replaced, may not be written to.
     """
+    # Says what is wrong with a source that cannot be read, before anything else is.
+    open_h5(source).close()
     origin = Path(os.path.realpath(source))
     identity = Identity.of(origin)
     if target is None:
@@ -236,10 +241,10 @@ def _lock(place: Place) -> int:
 def _clean(folder: Path, keep: str | None) -> int:
     """Remove a run's files; give their bytes."""
     removed = 0
-    for name in os.listdir(folder):
-        if name not in (_LOCK, keep):
-            removed += (folder / name).lstat().st_size
-            (folder / name).unlink()
+    for path in folder.iterdir():
+        if path.name not in (_LOCK, keep):
+            removed += path.lstat().st_size
+            path.unlink()
     return removed
 
 

@@ -5,10 +5,13 @@ This is ``--verify full``: slow, and independent of the engine that wrote the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import getitem
 from typing import Any
 
 import h5py
+import numpy as np
 from h5py import h5a, h5d, h5t
 
 from chunkwise.errors import CorruptDataError
@@ -18,8 +21,6 @@ from chunkwise.opening import has_variable_length
 from chunkwise.repacking.boxes import Box, Bytes, boxes, read_box
 from chunkwise.repacking.moment import Teller
 from chunkwise.repacking.values import Paths, equal_values
-
-import numpy as np
 
 _BOX_NBYTES = 32 << 20
 
@@ -94,10 +95,10 @@ class _Comparison:
             pair = h5a.open(mine, name), h5a.open(theirs, name)
             self._same_kind(label, *pair)
             if _is_plain(pair[0].get_type()):
-                same = np.array_equal(*map(_attribute_bytes, pair))
+                same = np.array_equal(_attribute_bytes(pair[0]), _attribute_bytes(pair[1]))
             else:
                 managers = (h5py.AttributeManager(_Owner(one)) for one in (mine, theirs))
-                same = self._equal(label, [lambda m=m: m[name] for m in managers])
+                same = self._equal(label, [partial(getitem, one, name) for one in managers])
             if not same:
                 raise self.differs(label, "differs from the source")
 
@@ -105,10 +106,6 @@ class _Comparison:
         """Compare a dataset's elements; give the bytes of each part that was equal."""
         mine, theirs = entry.identifier, other.identifier
         self._same_kind(entry.path, mine, theirs)
-        if not mine.get_storage_size() and not theirs.get_storage_size():
-            dcpls = (one.get_create_plist() for one in (mine, theirs))
-            if all(dcpl.get_layout() != h5d.VIRTUAL for dcpl in dcpls) and mine.shape is None:
-                return
         datatype = h5t.TypeID.copy(mine.get_type())
         plain = _is_plain(datatype)
         for start, count in _boxes(mine, datatype.get_size()):
@@ -120,7 +117,7 @@ class _Comparison:
             else:
                 box = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
                 pair = (h5py.Dataset(mine), h5py.Dataset(theirs))
-                same = self._equal(entry.path, [lambda d=d: d[box] for d in pair])
+                same = self._equal(entry.path, [partial(getitem, one, box) for one in pair])
             if not same:
                 at = ", ".join(map(str, start))
                 raise self.differs(entry.path, f"differs from the source from ({at}) on")
@@ -132,7 +129,7 @@ class _Comparison:
         if not mine.get_space().extent_equal(theirs.get_space()):
             raise self.differs(label, "has another shape than in the source")
 
-    def _equal(self, label: str, readers: Any) -> bool:
+    def _equal(self, label: str, readers: list[Callable[[], Any]]) -> bool:
         """Compare what h5py makes of values that are not plain bytes."""
         try:
             first, second = (read() for read in readers)

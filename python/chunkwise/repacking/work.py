@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,10 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError, CorruptDataError
-from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
+from chunkwise.errors import ChunkwiseError
+from chunkwise.names import HDF5_ERRORS, encode_name, printable
+from chunkwise.objects import Address
 from chunkwise.opening import open_h5
-from chunkwise.repacking.by_library import copy_by_library
 from chunkwise.repacking.creation import copy_user_block, create
 from chunkwise.repacking.moment import Teller, Watch
 from chunkwise.repacking.options import Options
@@ -115,27 +115,106 @@ def _fill(
     journal: _native.Journal | None,
     watch: Watch,
 ) -> None:
+    """Write tree and data into the open target."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
-    changed = {step.source.address: step.dcpl for step in plan.steps if step.dcpl is not None}
-    steps = {step.source.address: step for step in plan.steps}
+    steps = {header_address(step.source.address): step for step in plan.steps}
+    dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
+    tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
     results: dict[str, DatasetResult] = {}
-    tree = _native.copy_tree(
-        library(), source.id.id, target.id.id, _by_header(changed), lambda *_: watch_only(watch)
-    )
-    left = {_address(address): path for path, address in tree.datasets}
-    for step in plan.steps:
-        path = left.get(_address_of(step))
-        if path is None:
-            continue
+    for path, at in tree.datasets:
+        step = steps[at]
         name = step.source.path
+        begin = time.perf_counter()
         made = h5d.open(target.id, path)
         tell = teller.of(name, step.source.nbytes)
-        begin = time.perf_counter()
-        result = _copy(run, source, step, made, options, plan, journal, tell)
-        results[name] = replace(result, elapsed_s=time.perf_counter() - begin)
+        copied = _copy(run, source, step, made, options, plan, journal, tell)
+        results[name] = replace(copied, elapsed_s=time.perf_counter() - begin)
         teller.ended(step.source.nbytes)
     tree.finish()
     run.warnings += tree.warnings
-    del steps
     for step in plan.steps:
-        run.results.append(results.get(step.source.path) or _result(step, step.out_nbytes))
+        kept = _result(step, step.source.stored_nbytes)
+        run.results.append(results.get(step.source.path, kept))
+
+
+def _copy(
+    run: _Run,
+    source: h5py.File,
+    step: Step,
+    made: Any,
+    options: Options,
+    plan: Plan,
+    journal: _native.Journal | None,
+    tell: Callable[[int, int, int], None],
+) -> DatasetResult:
+    """Copy one dataset's data."""
+    name = step.source.path
+    label = f"{printable(str(source.filename))}: '{printable(name)}'"
+    copied = _native.copy_data(
+        library(),
+        step.source.identifier.id,
+        made.id,
+        label=label,
+        memory_nbytes=plan.memory_nbytes,
+        effort=step.wanted.pipeline.effort,
+        raw=step.action == "copied",
+        checksums=options.verify == "checksum",
+        salvage=options.salvage,
+        journal=journal,
+        progress=tell,
+    )
+    if copied.checksums is not None:
+        run.checksums[name] = copied.checksums
+    return replace(
+        _result(step, copied.stored_nbytes_written),
+        chunks=copied.chunks_written,
+        decodes=copied.decodes,
+        encoder=copied.tuning,
+        lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
+    )
+
+
+def header_address(address: Address) -> int:
+    """Give where an object's header lies: what `copy_tree` knows objects by."""
+    return address[-2] | address[-1] << 32
+
+
+def _result(step: Step, stored_nbytes: int) -> DatasetResult:
+    source, wanted = step.source, step.wanted
+    return DatasetResult(
+        path=source.path,
+        action=step.action,
+        chunk=storage_of(source, wanted.chunk, wanted.merged),
+        filters=str(wanted.pipeline),
+        chunk_before=storage_of(source, source.chunk),
+        filters_before=str(source.pipeline),
+        nbytes=source.nbytes,
+        stored_nbytes_before=source.stored_nbytes,
+        stored_nbytes=stored_nbytes,
+        left=wanted.left,
+    )
+
+
+def _verify(
+    run: _Run, place: Place, source: h5py.File, plan: Plan, options: Options, watch: Watch
+) -> None:
+    """Read the closed result again."""
+    if options.verify == "none":
+        return
+    total = sum(step.source.nbytes for step in plan.steps)
+    teller = Teller(watch, "verifying", total)
+    with open_h5(place.partial) as target:
+        if options.verify == "full":
+            run.warnings += (
+                f"not compared: {one}" for one in compare_files(source, target, teller)
+            )
+            return
+        for step in plan.steps:
+            name = step.source.path
+            checksums = run.checksums.get(name)
+            if checksums is not None:
+                made = h5d.open(target.id, encode_name(name))
+                label = f"{printable(place.said)}: '{printable(name)}'"
+                tell = teller.of(name, step.source.nbytes)
+                _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
+            teller.ended(step.source.nbytes)
