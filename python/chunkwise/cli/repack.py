@@ -107,13 +107,9 @@ _SIZE = _Size()
 )
 @click.option("--force", is_flag=True, help="Replace a target that exists.")
 @click.option(
-    "--resume", is_flag=True, help="Go on with a stopped run; keeps a journal for the next."
-)
-@click.option(
-    "--journal/--no-journal",
-    default=None,
-    help="Keep encoded chunks beside the target until it is done, for --resume.  "
-    "[default: from 4 GiB on]",
+    "--resume",
+    is_flag=True,
+    help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
 )
 @click.option(
     "--memory", type=_SIZE, help="Most bytes for data.  [default: a quarter of what is free]"
@@ -140,7 +136,6 @@ def command(
     verify: str,
     force: bool,
     resume: bool,
-    journal: bool | None,
     memory: int | None,
     threads: int | None,
     merge: bool,
@@ -176,7 +171,6 @@ def command(
             metadata_block_nbytes=metadata_block,
         ),
         access=access,
-        journal=journal,
         resume=resume,
     )
     with using_threads(threads), ending() as ends:
@@ -215,7 +209,7 @@ def _dry_run(
 
     place = choose(source, target, in_place=in_place, force=force)
     with planned(job, source) as (_, plan):
-        warning = check_room(place, plan, journal=job.keeps_journal(plan))
+        warning = check_room(place, plan)
         if as_json:
             click.echo(json.dumps(plan_record(source, place.said, plan), indent=2))
         else:

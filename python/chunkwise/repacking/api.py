@@ -40,7 +40,6 @@ def repack(
     alignment: Size | None = None,
     page_size: Size | None = None,
     metadata_block: Size | None = None,
-    journal: bool | None = None,
     resume: bool = False,
     progress: Watch | None = None,
 ) -> Summary:
@@ -82,11 +81,9 @@ def repack(
         source.
     alignment, page_size, metadata_block : int or str, optional
         Alignment of objects, pages of paged file space, blocks of metadata, in bytes.
-    journal : bool, optional
-        Keep encoded chunks beside the target until it is done, for `resume`.  By default
-        where at least 4 GiB are encoded anew.
     resume : bool, default False
-        Go on from what a stopped run kept, if source and rules are the same.
+        Go on from what a stopped run left, if source and rules are the same; and leave what
+        this one has done if an exception stops it.
     progress : callable, optional
         Called with a `Moment` about ten times a second; may raise to end the run.
 
@@ -116,7 +113,6 @@ def repack(
             metadata_block_nbytes=_nbytes(metadata_block),
         ),
         access=tuple(access),
-        journal=journal,
         resume=resume,
     )
     with using_threads(threads):

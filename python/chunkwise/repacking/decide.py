@@ -120,7 +120,8 @@ def _ruled(wanted: Wanted, source: Source, rule: Rule[Wish]) -> Wanted:
 
 def _left(wanted: Wanted, source: Source, rule: Rule[Wish], reason: str) -> Wanted:
     if rule.asks(source.names):
-        raise UsageError(f"rule {rule.text!r}: '{printable(source.path)}' {reason}")
+        name = next(name for name in source.names if rule.asks([name]))
+        raise UsageError(f"rule {rule.text!r}: '{printable(name)}' {reason}")
     return replace(wanted, left=(*wanted.left, reason))
 
 

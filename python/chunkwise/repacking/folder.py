@@ -247,7 +247,7 @@ def _leave(place: Place, unchanged: Unchanged) -> Outcome:
     """Give a file that is as asked already its place among the results."""
     if unchanged == "skip":
         return "skipped"
-    with claimed(place, resume=False, keep_journal=False):
+    with claimed(place, resume=False):
         try:
             if unchanged == "link":
                 os.link(place.source, place.partial)

@@ -20,6 +20,7 @@ from chunkwise.opening import missing_filter
 from chunkwise.repacking import estimate
 from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
+from chunkwise.repacking.lossy import is_lossy
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rule, Rules, require_matches
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
@@ -67,6 +68,11 @@ class Step:
     def changes(self) -> bool:
         """Whether chunk shape, filters or place of the data change."""
         return self.dcpl is not None
+
+    @property
+    def lossy(self) -> bool:
+        """Whether values are rounded, since they pass filters that do so."""
+        return self.action == "rechunked" and is_lossy(self.wanted.pipeline)
 
 
 @dataclass(frozen=True)

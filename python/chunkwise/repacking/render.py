@@ -50,6 +50,8 @@ def _step_lines(step: Step) -> Iterator[str]:
     )
     yield from _change("chunk", before, after)
     yield from _change("filters", str(source.pipeline), str(wanted.pipeline))
+    if step.lossy:
+        yield "             rounds values, which cannot be verified"
     about = "about " if wanted.pipeline.filters else ""
     out = format_size(step.out_nbytes)
     yield f"    stored   {format_size(source.stored_nbytes)} -> {about}{out}"

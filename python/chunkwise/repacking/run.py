@@ -16,7 +16,6 @@ from pathlib import Path
 import h5py
 
 from chunkwise import _native
-from chunkwise.errors import ChunkwiseError
 from chunkwise.opening import open_h5
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
@@ -29,9 +28,6 @@ from chunkwise.repacking.space import check_room
 from chunkwise.repacking.target import Place, claimed, publish
 from chunkwise.repacking.work import carry_out
 
-# Encoding so much anew takes a minute or so: losing it to a power cut or a kill hurts.
-JOURNAL_FROM_NBYTES = 4 << 30
-
 
 @dataclass(frozen=True)
 class Job:
@@ -43,11 +39,9 @@ class Job:
         For the datasets, and for the file.
     access
         Access patterns for ``auto`` chunks.
-    journal
-        Whether encoded chunks are kept beside the target until it is done, so that a
-        stopped run can go on.  None: where at least 4 GiB are to be encoded.
     resume
-        Whether to go on from what a stopped run kept.
+        Whether to go on from what a stopped run left, and to leave what this one has done if
+        it is stopped.
     strict
         Whether a rule that means no dataset of the file is an error.
     """
@@ -55,15 +49,8 @@ class Job:
     rules: Rules = field(default_factory=Rules)
     options: Options = field(default_factory=Options)
     access: tuple[str, ...] = ()
-    journal: bool | None = None
     resume: bool = False
     strict: bool = True
-
-    def keeps_journal(self, plan: Plan) -> bool:
-        """Tell whether encoded chunks of this plan are kept."""
-        if self.journal is not None:
-            return self.journal or self.resume
-        return self.resume or plan.encoded_nbytes >= JOURNAL_FROM_NBYTES
 
 
 @contextmanager
@@ -106,11 +93,14 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
 def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
     """Carry out the plan of a file that is open; see `run`."""
     begin = time.monotonic()
-    keeps = job.keeps_journal(plan)
-    warning = check_room(place, plan, journal=keeps)
+    warning = check_room(place, plan)
     before = place.source.stat().st_size
-    with claimed(place, resume=job.resume, keep_journal=keeps):
-        journal = _open_journal(place, _identity(job, place, plan)) if keeps else None
+    with claimed(place, resume=job.resume) as left:
+        journal = _native.Journal(
+            str(place.journal),
+            _identity(job, place, plan),
+            None if left is None else (str(left.journal), str(left.partial)),
+        )
         results, warnings = carry_out(place, file, plan, job.options, journal, watch)
         watch(Moment("syncing"))
         publish(place)
@@ -134,7 +124,3 @@ def _identity(job: Job, place: Place, plan: Plan) -> bytes:
     ]
     said = json.dumps([asdict(place.identity), job.options.salvage, datasets])
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).digest()
-
-
-def _open_journal(place: Place, identity: bytes) -> _native.Journal:
-    raise ChunkwiseError(f"{place.journal} {identity!r}")

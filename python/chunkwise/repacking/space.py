@@ -11,7 +11,7 @@ from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.target import Place
 
 
-def check_room(place: Place, plan: Plan, *, journal: bool) -> str | None:
+def check_room(place: Place, plan: Plan) -> str | None:
     """Compare what will be written with what is free.
 
     Returns
@@ -32,8 +32,6 @@ def check_room(place: Place, plan: Plan, *, journal: bool) -> str | None:
         if step.action == "copied" or not step.wanted.pipeline.filters
     )
     expected = plan.out_nbytes
-    if journal:
-        expected += sum(step.out_nbytes for step in plan.steps if step.action == "rechunked")
     said = f"{printable(place.said)}: {format_size(free)} are free on this disk"
     if certain > free:
         raise CannotWriteError(

@@ -44,6 +44,14 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Left:
+    """What a stopped run left: its journal, and the half-written file that it speaks of."""
+
+    journal: Path
+    partial: Path
+
+
+@dataclass(frozen=True)
 class Place:
     """Where the result goes.
 
@@ -83,8 +91,13 @@ class Place:
 
     @property
     def journal(self) -> Path:
-        """Encoded chunks, for a run that goes on."""
+        """Says where in the partial file encoded chunks lie, for a run that goes on."""
         return self.folder / "journal"
+
+    @property
+    def before(self) -> Left:
+        """What a run goes on from."""
+        return Left(self.folder / "before.journal", self.folder / "before.h5")
 
     def require_unchanged(self) -> None:
         """Raise FileChangedError if something wrote to the source since the work began."""
@@ -165,21 +178,8 @@ def _check_target(goal: Path, origin: Path, said: str, force: bool) -> None:
         raise UsageError(f"{shown}: exists already; --force, or force=True, replaces it")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The folder of a run, held.
-
-    Attributes
-    ----------
-    left_nbytes
-        Bytes that a stopped run had left and that were removed.
-    """
-
-    left_nbytes: int
-
-
 @contextlib.contextmanager
-def claimed(place: Place, *, resume: bool, keep_journal: bool) -> Iterator[Claim]:
+def claimed(place: Place, *, resume: bool) -> Iterator[Left | None]:
     """Hold the folder for a result, and remove what need not stay.
 
     Parameters
@@ -187,9 +187,13 @@ def claimed(place: Place, *, resume: bool, keep_journal: bool) -> Iterator[Claim
     place
         Where.
     resume
-        Whether a stopped run's journal is wanted; the half-written file never is.
-    keep_journal
-        Whether the journal stays when the block ends by an exception.
+        Whether what a stopped run left is wanted, and what this one has done shall stay if it
+        is stopped by an exception.
+
+    Yields
+    ------
+    Left or None
+        What there is to go on from.
 
     Raises
     ------
@@ -199,17 +203,33 @@ def claimed(place: Place, *, resume: bool, keep_journal: bool) -> Iterator[Claim
     lock = _lock(place)
     done = False
     try:
-        left = _clean(place.folder, keep=place.journal.name if resume else None)
-        yield Claim(left)
+        left = _found(place) if resume else None
+        if not resume:
+            _clean(place.folder)
+        yield left
         done = True
     finally:
-        keep = place.journal.name if keep_journal and not done else None
-        with contextlib.suppress(OSError):
-            _clean(place.folder, keep)
-            if keep is None or not place.journal.exists():
+        if done or not resume or not place.journal.exists():
+            with contextlib.suppress(OSError):
+                _clean(place.folder)
                 (place.folder / _LOCK).unlink()
                 place.folder.rmdir()
         os.close(lock)
+
+
+def _found(place: Place) -> Left | None:
+    """Put aside what a stopped run left.
+
+    Of a run that was stopped while it went on from another, the one that had done more counts.
+    """
+    before = place.before
+    if place.journal.exists() and place.partial.exists():
+        older = before.journal.stat().st_size if before.journal.exists() else -1
+        if place.journal.stat().st_size >= older:
+            place.partial.replace(before.partial)
+            place.journal.replace(before.journal)
+    _clean(place.folder, before.journal.name, before.partial.name)
+    return before if before.journal.exists() and before.partial.exists() else None
 
 
 def _lock(place: Place) -> int:
@@ -238,14 +258,11 @@ def _lock(place: Place) -> int:
         os.close(lock)
 
 
-def _clean(folder: Path, keep: str | None) -> int:
-    """Remove a run's files; give their bytes."""
-    removed = 0
+def _clean(folder: Path, *keep: str) -> None:
+    """Remove a run's files."""
     for path in folder.iterdir():
-        if path.name not in (_LOCK, keep):
-            removed += path.lstat().st_size
+        if path.name not in (_LOCK, *keep):
             path.unlink()
-    return removed
 
 
 def publish(place: Place) -> None:

@@ -8,7 +8,7 @@ made (cd_values) can be compared with what is stored.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -61,7 +61,7 @@ def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> An
     made.set_chunk(chunk)
     pipeline.apply(made)
     if pipeline == source.pipeline:
-        _keep_flags(made, stored)
+        _set_flags(made, [flag for _, flag, _ in stored_filters(stored)])
     return made
 
 
@@ -79,9 +79,13 @@ def refusal(
     """
     if chunk is None:
         return None, ()
+    flags = [one[1] for one in stored_filters(dcpl)]
     # Nothing shall be allocated, whatever the target's time of allocation is.
     dcpl = dcpl.copy()
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
+    if Pipeline.from_dcpl(dcpl) != source.pipeline:
+        # Of a filter that is optional HDF5 does not say that it cannot take a type.
+        _set_flags(dcpl, [h5z.FLAG_MANDATORY] * len(flags))
     shape = source.shape or ()
     limits = tuple(h5s.UNLIMITED if n is None else n for n in source.maxshape)
     space = h5s.create_simple(shape, limits)
@@ -91,7 +95,9 @@ def refusal(
     except HDF5_ERRORS as error:
         how = f"chunk {format_shape(chunk)}, filters {Pipeline.from_dcpl(dcpl)}"
         return f"HDF5 cannot store its type with {how}: {hdf5_reason(error)}", ()
-    return None, stored_filters(made.get_create_plist())
+    filters = stored_filters(made.get_create_plist())
+    pairs = zip(filters, flags, strict=True)
+    return None, tuple((code, flag, values) for (code, _, values), flag in pairs)
 
 
 def _without_files(source: Source, stored: Any) -> Any:
@@ -108,12 +114,11 @@ def _without_files(source: Source, stored: Any) -> Any:
     return made
 
 
-def _keep_flags(made: Any, stored: Any) -> None:
-    """Give each filter the flags it has in the source: mandatory, or optional."""
-    filters = [made.get_filter(i) for i in range(made.get_nfilters())]
-    flags = [stored.get_filter(i)[1] for i in range(stored.get_nfilters())]
-    if [one[1] for one in filters] == flags:
+def _set_flags(made: Any, flags: Sequence[int]) -> None:
+    """Give each filter of a list its flags: mandatory, or optional."""
+    filters = stored_filters(made)
+    if [flag for _, flag, _ in filters] == list(flags):
         return
     made.remove_filter(h5z.FILTER_ALL)
-    for (code, _, values, _), flag in zip(filters, flags, strict=True):
+    for (code, _, values), flag in zip(filters, flags, strict=True):
         made.set_filter(code, flag, values)
