@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from chunkwise.grammar import format_shape
@@ -32,9 +32,13 @@ class DatasetResult:
     stored_nbytes_before, stored_nbytes
         Bytes in the files.
     chunks, decodes
-        Chunks of the source, and how many were decoded.
+        Chunks written (pieces, without chunks), and chunks of the source decoded.
+    replayed
+        Chunks that a stopped run had encoded.
     encoder
         Which encoder took the place of zlib, and how its size compares; None: as stated.
+    through_libhdf5
+        Why libhdf5 read or wrote the data, in one thread; None: the engine did.
     lost_chunks
         With ``salvage``: origins of chunks that could not be read, each with the reason.
     left
@@ -54,7 +58,9 @@ class DatasetResult:
     stored_nbytes: int
     chunks: int = 0
     decodes: int = 0
+    replayed: int = 0
     encoder: str | None = None
+    through_libhdf5: str | None = None
     lost_chunks: tuple[tuple[tuple[int, ...], str], ...] = ()
     left: tuple[str, ...] = ()
     elapsed_s: float = 0.0
@@ -76,8 +82,6 @@ class Summary:
         ``none``, ``checksum`` or ``full``.
     warnings
         What was kept otherwise than it was, and what could not be verified.
-    resumed_nbytes
-        Stored bytes that a stopped run had encoded already.
     elapsed_s
         Seconds in all.
     """
@@ -89,8 +93,7 @@ class Summary:
     datasets: tuple[DatasetResult, ...]
     verified: str
     warnings: tuple[str, ...] = ()
-    resumed_nbytes: int = 0
-    elapsed_s: float = field(default=0.0)
+    elapsed_s: float = 0.0
 
     @property
     def lost(self) -> int:

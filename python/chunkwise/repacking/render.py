@@ -136,8 +136,14 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for encoder, number in encoders.most_common(3):
         where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)
         yield f"  {where}: {encoder}"
-    if summary.resumed_nbytes:
-        yield f"  {format_size(summary.resumed_nbytes)} were encoded by the run that was stopped"
+    replayed = sum(one.replayed for one in summary.datasets)
+    if replayed:
+        yield f"  {replayed:,} chunks were encoded by the run that was stopped"
+    slow = [one for one in changed if one.through_libhdf5]
+    for one in slow[:_LEFT_SHOWN]:
+        yield f"  {printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
+    if len(slow) > _LEFT_SHOWN:
+        yield f"  {len(slow) - _LEFT_SHOWN:,} more datasets through libhdf5, in one thread"
     for line in left_lines([(one.path, one.left) for one in summary.datasets]):
         yield f"  {line}"
     for one in summary.datasets:

@@ -157,7 +157,7 @@ def _copy(
         label=label,
         memory_nbytes=plan.memory_nbytes,
         effort=step.wanted.pipeline.effort,
-        raw=step.action == "copied",
+        raw=step.action == "copied" and step.source.chunk is not None,
         checksums=options.verify == "checksum" and not step.lossy,
         salvage=options.salvage,
         journal=journal,
@@ -169,7 +169,9 @@ def _copy(
         _result(step, copied.stored_nbytes_written),
         chunks=copied.chunks_written,
         decodes=copied.decodes,
+        replayed=copied.chunks_replayed,
         encoder=copied.tuning,
+        through_libhdf5=copied.through_libhdf5,
         lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
     )
 
