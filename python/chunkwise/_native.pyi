@@ -1,6 +1,6 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, final
 
 import numpy as np
@@ -414,4 +414,203 @@ def set_properties(library: Library, properties: dict[str, Any], lists: dict[str
     `lists` maps a kind (``file_access``, ``file_creation``, ``dataset_access``,
     ``dataset_creation``) to a live `hid_t` of the library.  Raises `UsageError` for what
     libhdf5 refuses.
+    """
+
+@final
+class RechunkPlan:
+    """In which blocks a dataset is rechunked, and what that takes.
+
+    Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as
+    rarely as memory allows, then that there are few of them.  Pure arithmetic: grids of any
+    size cost nothing.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Elements in each dimension.
+    source_chunk, target_chunk : list of int or None
+        Shapes of chunks; None for a dataset without.
+    itemsize : int
+        Bytes of an element.
+    memory_nbytes : int
+        Memory that all of it may take, in bytes.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When the shapes do not fit, or that memory does not hold one target chunk; the message
+        says how much would.
+    """
+
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        source_chunk: Sequence[int] | None,
+        target_chunk: Sequence[int] | None,
+        itemsize: int,
+        memory_nbytes: int,
+    ) -> RechunkPlan: ...
+    @property
+    def super_block(self) -> list[int]:
+        """Shape of a super-block; one target chunk where no source chunk reaches into two."""
+    @property
+    def super_blocks(self) -> int: ...
+    @property
+    def source_chunks(self) -> int:
+        """Chunks of the source's grid, written or not; 0 without chunks."""
+    @property
+    def decodes(self) -> int:
+        """Source chunks decoded, each as often as it is; equals `source_chunks` at best."""
+    @property
+    def memory_nbytes(self) -> int:
+        """The most memory in use at a time: a super-block, and the chunks in work."""
+
+@final
+class Journal:
+    """Where the chunks of a copy are noted as they are written, for a later run to use.
+
+    It holds no data: it says where in the half-written target each chunk's bytes lie, and
+    their checksum.
+
+    Parameters
+    ----------
+    path : str
+        The new journal, which is replaced; not that of `resume_from`.
+    identity : bytes
+        Says of which source, and of what is made of it; a journal of another identity is not
+        used.
+    resume_from : (str, str) or None
+        Journal and half-written file of a run that was killed.  They are only read, and must stay
+        until this run is over.  What is not there any more, or not what the journal says, is
+        made again.
+
+    Raises
+    ------
+    chunkwise.errors.CannotWriteError
+        When the new journal cannot be written.
+    """
+
+    def __new__(
+        cls, path: str, identity: bytes, resume_from: tuple[str, str] | None = None
+    ) -> Journal: ...
+    @property
+    def noted_chunks(self) -> int:
+        """Chunks that the run before has noted."""
+
+@final
+class Checksums:
+    """What was written of a dataset, for `verify_data`."""
+
+@final
+class CopyResult:
+    """What copying a dataset's data came to."""
+
+    @property
+    def decodes(self) -> int:
+        """Chunks of the source that went through filters, each time they did."""
+    @property
+    def chunks_written(self) -> int:
+        """Chunks written; pieces of it for a target without chunks."""
+    @property
+    def chunks_replayed(self) -> int:
+        """Those of them that a run before had encoded."""
+    @property
+    def stored_nbytes_read(self) -> int: ...
+    @property
+    def stored_nbytes_written(self) -> int: ...
+    @property
+    def tuning(self) -> str | None:
+        """The encoder chosen for deflate, and what it costs, in words."""
+    @property
+    def lost_chunks(self) -> list[tuple[list[int], str]]:
+        """Where each source chunk begins that could not be read, and why (with `salvage`)."""
+    @property
+    def through_libhdf5(self) -> str | None:
+        """Why libhdf5 read or wrote the data; None where it did neither."""
+    @property
+    def checksums(self) -> Checksums | None: ...
+    @property
+    def read_s(self) -> float:
+        """Seconds spent reading super-blocks; 0 where each target chunk is read for itself."""
+    @property
+    def encode_s(self) -> float:
+        """Seconds spent gathering, encoding and writing chunks."""
+
+def copy_data(
+    library: Library,
+    source_id: int,
+    target_id: int,
+    *,
+    label: str,
+    memory_nbytes: int,
+    effort: str = "as-stated",
+    raw: bool = False,
+    checksums: bool = True,
+    salvage: bool = False,
+    journal: Journal | None = None,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> CopyResult:
+    """Copy the data of one dataset into another of the same shape and type.
+
+    The source is read by the engine, the target's chunks are encoded on all threads and handed to
+    libhdf5 in order.  What the engine cannot read, and filters and layouts that it cannot
+    write, go through libhdf5.  Chunks that were never written stay so where both have the same
+    fill value.  The caller must not hold h5py's lock.
+
+    Parameters
+    ----------
+    library : Library
+        That of both handles.
+    source_id, target_id : int
+        Live handles of datasets whose elements are plain bytes; the target fresh.
+    label : str
+        Dataset and file for messages; names the dataset in the journal.
+    memory_nbytes : int
+        Memory that copying may take, in bytes.
+    effort : {"as-stated", "fast"}
+        What is asked of deflate: files no larger than zlib's at the level stated, or speed.
+    raw : bool
+        Copy stored chunks as they are, with their filter masks.  That fill values and types
+        mean the same in both files is the caller's to know.
+    checksums : bool
+        Take checksums for `verify_data`.
+    salvage : bool
+        A source chunk that cannot be read is filled with the fill value and listed.
+    journal : Journal or None
+        Where chunks are noted, and taken from (not with `raw`, which is as fast).
+    progress : callable or None
+        Called about ten times a second on this thread with the raw bytes done, the stored bytes
+        read and those written.  What it raises, as what a signal handler raises, ends the work
+        at the next chunk, and is raised here.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        Datasets that do not go together, a raw copy that would be wrong, too little memory.
+    chunkwise.errors.CorruptDataError
+        A source chunk that cannot be read, by name.
+    chunkwise.errors.FileChangedError
+        A source that was written to meanwhile.
+    chunkwise.errors.CannotWriteError
+        A chunk or a journal that cannot be written.
+    chunkwise.errors.LibraryError
+        When libhdf5 does not say what is needed.
+    """
+
+def verify_data(
+    library: Library,
+    target_id: int,
+    checksums: Checksums,
+    *,
+    label: str,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> None:
+    """Read a dataset again and compare it with what `copy_data` has written.
+
+    `target_id` is a live handle in a file that was closed after writing, and opened read-only.
+
+    Raises
+    ------
+    chunkwise.errors.CorruptDataError
+        Naming a chunk that differs, is missing, or should not be there.
     """

@@ -37,6 +37,7 @@ pub use limits::{default_cache_nbytes, thread_limit};
 pub use process::{cache_stats, set_threads, thread_count};
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use read::LostChunk;
+pub use scatter::fill_run;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
 pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};

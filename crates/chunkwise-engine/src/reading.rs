@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use chunkwise_codec::Scratch;
+use chunkwise_codec::{DecodeError, Scratch};
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
@@ -375,6 +375,14 @@ impl<'a> Reading<'a> {
     /// # Safety
     /// As [`alone`](Self::alone).
     unsafe fn lose(&self, task: &ChunkTask<'_>, error: ReadError) -> Result<(), ReadError> {
+        // What only libhdf5 makes sense of is not lost.
+        let for_libhdf5 = matches!(
+            error,
+            ReadError::Decode {
+                source: DecodeError::TooLong { .. } | DecodeError::Unsupported { .. },
+                ..
+            }
+        );
         let of_the_chunk = matches!(
             error,
             ReadError::Decode { .. }
@@ -382,7 +390,9 @@ impl<'a> Reading<'a> {
                 | ReadError::Truncated { .. }
                 | ReadError::Io { .. }
         );
-        let Some(lost) = self.once.and_then(|once| once.lost).filter(|_| of_the_chunk) else {
+        let Some(lost) =
+            self.once.and_then(|once| once.lost).filter(|_| of_the_chunk && !for_libhdf5)
+        else {
             return Err(error);
         };
         let zeros = vec![0; self.dataset.info.element_size];

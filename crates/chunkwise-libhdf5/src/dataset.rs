@@ -130,7 +130,26 @@ pub(crate) unsafe fn open_storage(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
         }
-        let fapl = (api.H5Fget_access_plist)(file.id);
+        let descriptor = descriptor_of(api, file.id)?;
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        let mut user_block: hsize_t = 0;
+        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+        match library.storage_of(descriptor) {
+            Ok(storage) => Ok((storage, user_block)),
+            Err(error) => because(format!("no descriptor of its file can be had: {error}")),
+        }
+    }
+}
+
+/// The descriptor of an open file, which is open as long as the file is.
+///
+/// # Safety
+/// A live file of this library that outlives the descriptor; the lock must be held.
+pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let fapl = (api.H5Fget_access_plist)(file);
         let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
         // Only this driver's handle is known to be a descriptor of the file itself.
         let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
@@ -140,21 +159,13 @@ pub(crate) unsafe fn open_storage(
             return because("the file is not opened with the sec2 driver (plain local files)");
         }
         let mut handle: *mut c_void = std::ptr::null_mut();
-        let status = (api.H5Fget_vfd_handle)(file.id, fapl.id, &raw mut handle);
+        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
         api.checked("H5Fget_vfd_handle", status)?;
         if handle.is_null() {
             return because("its driver gives no file descriptor");
         }
-        let fcpl = (api.H5Fget_create_plist)(file.id);
-        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
-        let mut user_block: hsize_t = 0;
-        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
         // The sec2 driver's handle points at its descriptor, open as long as the file.
-        let descriptor = BorrowedFd::borrow_raw(*handle.cast::<c_int>());
-        match library.storage_of(descriptor) {
-            Ok(storage) => Ok((storage, user_block)),
-            Err(error) => because(format!("no descriptor of its file can be had: {error}")),
-        }
+        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
     }
 }
 
@@ -243,7 +254,7 @@ pub(crate) unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims),
 /// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
 /// Then whether it is undefined though it should be filled: reading a dataset of which
 /// nothing was written is then an error (`H5D__read`).
-unsafe fn fill_of(
+pub(crate) unsafe fn fill_of(
     api: &Api,
     dcpl: hid_t,
     memory_type: hid_t,

@@ -9,11 +9,13 @@
 //! [`LibraryLock`] of whoever else uses the same library.
 
 mod api;
+mod boxes;
 mod census;
 mod chunks;
 mod committer;
 mod dataset;
 mod error;
+mod facts;
 mod file;
 mod library;
 mod lock;
@@ -27,10 +29,15 @@ mod tests;
 mod timed;
 
 pub use api::{Api, hid_t};
+pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::{ChunkCommitter, encoding_of};
 pub use dataset::{Described, describe};
 pub use error::{BindError, Unsuited};
+pub use facts::{
+    DatasetFacts, FileStamp, StoredFilter, describe_as_stored, facts_of, file_stamp,
+    same_stored_type, storage_of, written_chunks,
+};
 pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};

@@ -14,6 +14,7 @@ mod library;
 mod netcdf;
 mod opened;
 mod product;
+mod repack;
 mod table;
 mod walk;
 
@@ -112,6 +113,12 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
+    m.add_class::<repack::PyRechunkPlan>()?;
+    m.add_class::<repack::PyJournal>()?;
+    m.add_class::<repack::PyChecksums>()?;
+    m.add_class::<repack::PyCopyResult>()?;
+    m.add_function(wrap_pyfunction!(repack::copy_data, m)?)?;
+    m.add_function(wrap_pyfunction!(repack::verify_data, m)?)?;
     m.add_function(wrap_pyfunction!(set_profiling, m)?)?;
     m.add_function(wrap_pyfunction!(profile, m)?)?;
     Ok(())

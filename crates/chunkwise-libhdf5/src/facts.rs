@@ -1,0 +1,219 @@
+//! What is known of a dataset as it is stored, for those who copy one into another?
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use chunkwise_engine::{ChunkIndex, Storage};
+use chunkwise_select::{ChunkGrid, Dims};
+
+use crate::api::{Api, hid_t};
+use crate::chunks::list_chunks;
+use crate::dataset::{
+    Handle, StatedFilter, chunk_options, descriptor_of, fill_of, filters_of, holds_pointers,
+    open_storage, shape_of,
+};
+use crate::{Described, Library, Unsuited, describe};
+
+/// A filter's number, flags and client data.
+pub type StoredFilter = (c_int, u32, Vec<u32>);
+
+/// A dataset as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetFacts {
+    /// Elements in each dimension, slowest first; empty for a scalar, None without any
+    /// element at all (a null dataspace).
+    pub shape: Option<Dims>,
+    /// Shape of a chunk; None for other layouts.
+    pub chunk: Option<Dims>,
+    /// Filters in pipeline order.
+    pub filters: Vec<StoredFilter>,
+    /// Chunks that reach beyond the dataset's edge are stored without filters.
+    pub unfiltered_partial_chunks: bool,
+    /// Bytes of a stored element.
+    pub element_size: usize,
+    /// The bytes of an element that was never written; None where it may be anything.
+    pub fill: Option<Vec<u8>>,
+    /// Stored bytes point elsewhere in the file: variable length, references.
+    pub holds_pointers: bool,
+}
+
+/// Which file it is, and when it was last written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    identity: (u64, u64),
+    len: u64,
+    modified: (i64, i64),
+}
+
+/// The facts of the dataset `dataset`.
+///
+/// # Errors
+/// When a call fails.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn facts_of(library: &Library, dataset: hid_t) -> Result<DatasetFacts, Unsuited> {
+    const NULL: c_int = 2; // H5S_NULL
+    const SCALAR: c_int = 0; // H5S_SCALAR
+    const CHUNKED: c_int = 2; // H5D_CHUNKED
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let space = (api.H5Dget_space)(dataset);
+            let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+            let shape = match (api.H5Sget_simple_extent_type)(space.id) {
+                NULL => None,
+                SCALAR => Some(Dims::new()),
+                _ => Some(shape_of(api, dataset)?.0),
+            };
+            let datatype =
+                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+            let element_size = match (api.H5Tget_size)(datatype.id) {
+                0 => return Err(api.failed("H5Tget_size").into()),
+                size => size,
+            };
+            let holds_pointers = holds_pointers(api, datatype.id)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            let fill = if holds_pointers {
+                None
+            } else {
+                fill_of(api, dcpl.id, datatype.id, element_size)?.0
+            };
+            let mut facts = DatasetFacts {
+                shape,
+                chunk: None,
+                filters: Vec::new(),
+                unfiltered_partial_chunks: false,
+                element_size,
+                fill,
+                holds_pointers,
+            };
+            let rank = facts.shape.as_ref().map_or(0, |shape| shape.len());
+            if rank > 0 && (api.H5Pget_layout)(dcpl.id) == CHUNKED {
+                let options = chunk_options(api, dcpl.id, rank)?;
+                let filters = filters_of(api, dcpl.id, options.filters)?;
+                let stated = |filter: StatedFilter| (filter.id, filter.flags, filter.cd_values);
+                facts.filters = filters.into_iter().map(stated).collect();
+                facts.unfiltered_partial_chunks = options.unfiltered_partial_chunks;
+                facts.chunk = Some(options.chunk);
+            }
+            Ok(facts)
+        }
+    })
+}
+
+/// Whether two datasets store elements of the same type.
+///
+/// # Errors
+/// When a call fails.
+///
+/// # Safety
+/// Two live handles of this library.
+pub unsafe fn same_stored_type(library: &Library, a: hid_t, b: hid_t) -> Result<bool, Unsuited> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let a = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(a), api.H5Tclose)?;
+            let b = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(b), api.H5Tclose)?;
+            Ok(api.checked("H5Tequal", (api.H5Tequal)(a.id, b.id))? > 0)
+        }
+    })
+}
+
+/// As [`describe`], with elements in memory as they are stored.
+///
+/// # Errors
+/// The reason why libhdf5 has to read this dataset.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn describe_as_stored(library: &Library, dataset: hid_t) -> Described {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let datatype =
+                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+            describe(library, dataset, datatype.id)
+        }
+    })
+}
+
+/// Where the written chunks of `dataset` lie, also while its file is open for writing.
+///
+/// # Errors
+/// When it has no chunks, or libhdf5 does not list them.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkIndex, Unsuited> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let (shape, max_shape) = shape_of(api, dataset)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            let options = chunk_options(api, dcpl.id, shape.len())?;
+            let grid = ChunkGrid::new(&shape, &options.chunk)
+                .map_err(|error| Unsuited::Reason(error.to_string()))?;
+            let user_block = user_block_of(api, dataset)?;
+            list_chunks(api, library.conventions(), dataset, &grid, &max_shape, user_block)
+        }
+    })
+}
+
+/// The file's bytes, as the engine reads them.
+///
+/// # Errors
+/// The reason why they cannot be read without libhdf5.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
+    // SAFETY: the lock is held, the rest is the caller's contract.
+    library.locked(|api| unsafe { open_storage(library, api, dataset) }).map(|(storage, _)| storage)
+}
+
+/// The stamp of the file that holds `dataset`; None where libhdf5 gives no descriptor.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract; the dataset keeps the
+        // file open, and with it the descriptor, which is not closed here.
+        let metadata = unsafe {
+            let file = (api.H5Iget_file_id)(dataset);
+            let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
+            let descriptor = descriptor_of(api, file.id).ok()?;
+            let file = ManuallyDrop::new(File::from_raw_fd(descriptor.as_raw_fd()));
+            file.metadata().ok()?
+        };
+        Some(FileStamp {
+            identity: (metadata.dev(), metadata.ino()),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    })
+}
+
+/// Bytes before the file's own.
+///
+/// # Safety
+/// A live dataset of this library; the lock must be held.
+unsafe fn user_block_of(api: &Api, dataset: hid_t) -> Result<u64, Unsuited> {
+    let mut user_block = 0;
+    // SAFETY: the caller's contract; a valid pointer.
+    unsafe {
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+    }
+    Ok(user_block)
+}

@@ -1,0 +1,279 @@
+//! Copying a dataset's data into another for Python: plans, journals, and who watches.
+
+use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use chunkwise_codec::Effort;
+use chunkwise_engine::{LostChunk, thread_count};
+use chunkwise_repack::{
+    Checksums, CopyError, CopyResult, Journal, PlanError, Progress, RechunkPlan, Rechunking,
+    Request,
+};
+use pyo3::prelude::*;
+
+use crate::errors::{raise, read_error};
+use crate::library::PyLibrary;
+
+/// In which blocks a dataset is rechunked (see `_native.pyi`).
+#[pyclass(name = "RechunkPlan", module = "chunkwise._native", frozen)]
+pub struct PyRechunkPlan {
+    plan: RechunkPlan,
+}
+
+#[pymethods]
+impl PyRechunkPlan {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        shape: Vec<u64>,
+        source_chunk: Option<Vec<u64>>,
+        target_chunk: Option<Vec<u64>>,
+        itemsize: u64,
+        memory_nbytes: u64,
+    ) -> PyResult<Self> {
+        let plan = RechunkPlan::new(&Rechunking {
+            shape: &shape,
+            source_chunk: source_chunk.as_deref(),
+            target_chunk: target_chunk.as_deref(),
+            itemsize,
+            memory_nbytes,
+            threads: thread_count(),
+        });
+        let plan = plan.map_err(|error| raise(py, "UsageError", error.to_string()))?;
+        Ok(Self { plan })
+    }
+
+    #[getter]
+    fn super_block(&self) -> Vec<u64> {
+        self.plan.super_block.to_vec()
+    }
+
+    #[getter]
+    fn super_blocks(&self) -> u64 {
+        self.plan.super_blocks
+    }
+
+    #[getter]
+    fn source_chunks(&self) -> u64 {
+        self.plan.source_chunks
+    }
+
+    #[getter]
+    fn decodes(&self) -> u64 {
+        self.plan.decodes
+    }
+
+    #[getter]
+    fn memory_nbytes(&self) -> u64 {
+        self.plan.memory_nbytes
+    }
+}
+
+/// Where chunks that are done are noted (see `_native.pyi`).
+#[pyclass(name = "Journal", module = "chunkwise._native", frozen)]
+pub struct PyJournal {
+    journal: Journal,
+}
+
+#[pymethods]
+impl PyJournal {
+    #[new]
+    #[pyo3(signature = (path, identity, resume_from = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        identity: &[u8],
+        resume_from: Option<(PathBuf, PathBuf)>,
+    ) -> PyResult<Self> {
+        let resume_from = resume_from.as_ref().map(|(old, file)| (old.as_path(), file.as_path()));
+        let journal = py.detach(|| Journal::begin(&path, identity, resume_from));
+        let journal = journal
+            .map_err(|error| raise(py, "CannotWriteError", format!("{error}; make room for it")))?;
+        Ok(Self { journal })
+    }
+
+    /// Chunks that the run before has noted.
+    #[getter]
+    fn noted_chunks(&self) -> usize {
+        self.journal.noted_chunks()
+    }
+}
+
+/// Checksums of what was written.
+#[pyclass(name = "Checksums", module = "chunkwise._native", frozen)]
+pub struct PyChecksums {
+    checksums: Checksums,
+}
+
+/// What copying came to (see `_native.pyi`).
+#[pyclass(name = "CopyResult", module = "chunkwise._native", frozen, get_all)]
+pub struct PyCopyResult {
+    decodes: u64,
+    chunks_written: u64,
+    chunks_replayed: u64,
+    stored_nbytes_read: u64,
+    stored_nbytes_written: u64,
+    tuning: Option<String>,
+    lost_chunks: Vec<(Vec<u64>, String)>,
+    through_libhdf5: Option<String>,
+    checksums: Option<Py<PyChecksums>>,
+    read_s: f64,
+    encode_s: f64,
+}
+
+impl PyCopyResult {
+    fn of(py: Python<'_>, found: CopyResult) -> PyResult<Self> {
+        let lost = |chunk: LostChunk| (chunk.chunk_origin.to_vec(), chunk.error.to_string());
+        let checksums = found.checksums.map(|checksums| Py::new(py, PyChecksums { checksums }));
+        Ok(Self {
+            decodes: found.decodes,
+            chunks_written: found.chunks_written,
+            chunks_replayed: found.chunks_replayed,
+            stored_nbytes_read: found.stored_nbytes_read,
+            stored_nbytes_written: found.stored_nbytes_written,
+            tuning: found.tuning,
+            lost_chunks: found.lost_chunks.into_iter().map(lost).collect(),
+            through_libhdf5: found.through_libhdf5,
+            checksums: checksums.transpose()?,
+            read_s: found.read_s,
+            encode_s: found.encode_s,
+        })
+    }
+}
+
+/// Copy the data of one dataset into another (see `_native.pyi`).  The handles must be of that
+/// library.
+#[pyfunction]
+#[pyo3(signature = (
+    library, source_id, target_id, *, label, memory_nbytes, effort = "as-stated", raw = false,
+    checksums = true, salvage = false, journal = None, progress = None
+))]
+#[allow(clippy::too_many_arguments)] // Named ones, in Python.
+pub fn copy_data(
+    py: Python<'_>,
+    library: &PyLibrary,
+    source_id: i64,
+    target_id: i64,
+    label: &str,
+    memory_nbytes: u64,
+    effort: &str,
+    raw: bool,
+    checksums: bool,
+    salvage: bool,
+    journal: Option<&PyJournal>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<PyCopyResult> {
+    let effort = match effort {
+        "as-stated" => Effort::AsStated,
+        "fast" => Effort::Fast,
+        other => {
+            let message = format!("'{other}' is no effort; give 'as-stated' or 'fast'");
+            return Err(raise(py, "UsageError", message));
+        }
+    };
+    let journal = journal.map(|journal| &journal.journal);
+    let result = watched(py, progress, |progress| {
+        let request =
+            Request { label, memory_nbytes, effort, raw, checksums, salvage, journal, progress };
+        // SAFETY: live handles of this library, by the contract above.
+        unsafe { chunkwise_repack::copy(&library.library, source_id, target_id, &request) }
+    })?;
+    PyCopyResult::of(py, result.map_err(|error| copy_error(py, label, &error))?)
+}
+
+/// Read a dataset again and compare it with what was written (see `_native.pyi`).  The handle
+/// must be of that library.
+#[pyfunction]
+#[pyo3(signature = (library, target_id, checksums, *, label, progress = None))]
+pub fn verify_data(
+    py: Python<'_>,
+    library: &PyLibrary,
+    target_id: i64,
+    checksums: &PyChecksums,
+    label: &str,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let library = &library.library;
+    let result = watched(py, progress, |progress| {
+        // SAFETY: a live handle of this library, by the contract above.
+        unsafe { chunkwise_repack::verify(library, target_id, &checksums.checksums, progress) }
+    })?;
+    result.map_err(|error| copy_error(py, label, &error))
+}
+
+/// How often whoever asked is told, and looks for signals.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Work on a thread of its own, while this one tells how far it is and looks after Python's
+/// signals.
+///
+/// The outer error is what `told` or a signal handler raised; by then the work has ended.
+fn watched<T: Send>(
+    py: Python<'_>,
+    told: Option<Bound<'_, PyAny>>,
+    work: impl FnOnce(&Progress) -> Result<T, CopyError> + Send,
+) -> PyResult<Result<T, CopyError>> {
+    let progress = Progress::default();
+    let told = told.map(Bound::unbind);
+    let tell = |py: Python<'_>| -> PyResult<()> {
+        py.check_signals()?;
+        told.as_ref().map_or(Ok(()), |told| told.call1(py, progress.figures()).map(drop))
+    };
+    let outcome = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let progress = &progress;
+            // The receiver is here until the work has ended.
+            let work = move || drop(sender.send(work(progress)));
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                return Err(PyErr::from(error));
+            }
+            loop {
+                match receiver.recv_timeout(INTERVAL) {
+                    Ok(outcome) => return Ok(outcome),
+                    Err(RecvTimeoutError::Timeout) => {
+                        // None while the interpreter shuts down: nobody to tell then.
+                        if let Some(Err(raised)) = Python::try_attach(tell) {
+                            // The scope waits for the thread, which stops at the next chunk.
+                            progress.cancel();
+                            return Err(raised);
+                        }
+                    }
+                    // Only a panic ends the thread without an answer; the scope passes it on.
+                    Err(RecvTimeoutError::Disconnected) => return Ok(Err(CopyError::Cancelled)),
+                }
+            }
+        })
+    })?;
+    if outcome.is_ok() {
+        tell(py)?;
+    }
+    Ok(outcome)
+}
+
+/// Copying that failed; `label` names dataset and file.
+fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
+    let (class, remedy) = match error {
+        CopyError::Read(error) => return read_error(py, label, error),
+        CopyError::Refused(_) => ("UsageError", "copy it another way"),
+        CopyError::Plan(PlanError::Select(_)) => ("UsageError", "give another chunk shape"),
+        CopyError::Plan(PlanError::Memory { .. }) => {
+            ("UsageError", "allow more memory, or give smaller chunks")
+        }
+        CopyError::Library { .. } => {
+            ("CorruptDataError", "the file is damaged: fetch it again or restore it")
+        }
+        CopyError::Facts(_) => ("LibraryError", "the file is damaged, or too new"),
+        CopyError::Encode { .. } => ("CannotWriteError", "give another filter"),
+        CopyError::Commit(_) | CopyError::Journal { .. } => {
+            ("CannotWriteError", "make room on the disk, or write elsewhere")
+        }
+        CopyError::Changed => ("FileChangedError", "copy it again when nobody writes to it"),
+        CopyError::Mismatch { .. } => {
+            ("CorruptDataError", "write it again; if it recurs, check disk and memory")
+        }
+        CopyError::Cancelled => ("ChunkwiseError", "copy it again"),
+    };
+    raise(py, class, format!("{label}: {error}; {remedy}"))
+}

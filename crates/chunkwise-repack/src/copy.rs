@@ -1,0 +1,310 @@
+//! What is copied into what, and on which way?
+
+use std::sync::{Arc, Mutex};
+
+use chunkwise_codec::Effort;
+use chunkwise_engine::{Committer, LostChunk, thread_count};
+use chunkwise_libhdf5::{
+    BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
+    encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
+};
+use chunkwise_select::{ChunkGrid, Dims};
+
+use crate::cells::Cells;
+use crate::checksums::{Checksums, Collector, Taken};
+use crate::copying::{Copying, Done};
+use crate::journal::{Journal, Records};
+use crate::maker::Form;
+use crate::raw::{RawCopying, difference};
+use crate::source::Source;
+use crate::{CopyError, Progress, RechunkPlan, Rechunking};
+
+/// How a dataset is to be copied.
+pub struct Request<'a> {
+    /// Names the dataset in the journal.
+    pub label: &'a str,
+    /// Memory that copying may take.
+    pub memory_nbytes: u64,
+    /// How much deflate is to be asked for.
+    pub effort: Effort,
+    /// Stored chunks are copied as they are.
+    pub raw: bool,
+    /// Checksums are taken.
+    pub checksums: bool,
+    /// Chunks that cannot be read are filled and listed.
+    pub salvage: bool,
+    /// Where chunks that are done are noted.
+    pub journal: Option<&'a Journal>,
+    /// Who looks on.
+    pub progress: &'a Progress,
+}
+
+/// What copying a dataset has come to.
+#[derive(Debug, Default)]
+pub struct CopyResult {
+    /// Chunks of the source that went through filters, each time they did.
+    pub decodes: u64,
+    /// Chunks, or pieces without chunks, that were written.
+    pub chunks_written: u64,
+    /// Chunks of which an earlier run's bytes were used.
+    pub chunks_replayed: u64,
+    /// Stored bytes of the source that were read.
+    pub stored_nbytes_read: u64,
+    /// Bytes that were written.
+    pub stored_nbytes_written: u64,
+    /// The encoder chosen, in words.
+    pub tuning: Option<String>,
+    /// Chunks that could not be read, and why.
+    pub lost_chunks: Vec<LostChunk>,
+    /// Why libhdf5 read or wrote the data.
+    pub through_libhdf5: Option<String>,
+    /// For [`verify`](crate::verify).
+    pub checksums: Option<Checksums>,
+    /// Seconds spent reading blocks.
+    pub read_s: f64,
+    /// Seconds spent making and writing chunks.
+    pub encode_s: f64,
+}
+
+/// Copy the data of `source` into `target`.
+///
+/// # Errors
+/// When they do not go together, or something cannot be read or written; what was written of
+/// the target until then stays there.
+///
+/// # Safety
+/// Two live handles of datasets of this library, which stay so until this returns.
+pub unsafe fn copy(
+    library: &Arc<Library>,
+    source: hid_t,
+    target: hid_t,
+    request: &Request<'_>,
+) -> Result<CopyResult, CopyError> {
+    // SAFETY: the caller's contract, here and below.
+    let (from, to) = unsafe { (facts_of(library, source)?, facts_of(library, target)?) };
+    if from.shape != to.shape {
+        return Err(CopyError::Refused("source and target are not of the same shape".into()));
+    }
+    if from.holds_pointers {
+        let message = "elements of variable length and references cannot be copied as bytes";
+        return Err(CopyError::Refused(message.into()));
+    }
+    // SAFETY: as above.
+    if !unsafe { same_stored_type(library, source, target)? } {
+        return Err(CopyError::Refused("source and target are not of the same type".into()));
+    }
+    let Some(shape) = from.shape.clone() else { return Ok(CopyResult::default()) };
+    // SAFETY: as above.
+    let stamp = unsafe { file_stamp(library, source) };
+    let pair = Pair { library, source, target, from, to, shape };
+    // SAFETY: as above.
+    let result = unsafe { if request.raw { pair.copy_raw(request) } else { pair.copy(request) } };
+    // SAFETY: as above.
+    if stamp != unsafe { file_stamp(library, source) } {
+        return Err(CopyError::Changed);
+    }
+    result
+}
+
+/// Two datasets of the same shape and type.
+struct Pair<'a> {
+    library: &'a Arc<Library>,
+    source: hid_t,
+    target: hid_t,
+    from: DatasetFacts,
+    to: DatasetFacts,
+    shape: Dims,
+}
+
+impl Pair<'_> {
+    /// # Safety
+    /// Live handles.
+    unsafe fn copy_raw(&self, request: &Request<'_>) -> Result<CopyResult, CopyError> {
+        let refused = |why: &str| {
+            Err(CopyError::Refused(format!("stored chunks cannot be copied as they are: {why}")))
+        };
+        if let Some(why) = difference(&self.from, &self.to) {
+            return refused(why);
+        }
+        let Some(chunk) = &self.from.chunk else { return refused("there are none") };
+        let grid = ChunkGrid::new(&self.shape, chunk)?;
+        // SAFETY: the caller's contract.
+        let (storage, index) = unsafe {
+            (storage_of(self.library, self.source), written_chunks(self.library, self.source)?)
+        };
+        let storage = match storage {
+            Ok(storage) => storage,
+            Err(error) => return refused(&error.to_string()),
+        };
+        let collector = request.checksums.then(Collector::default);
+        let lost = request.salvage.then(Mutex::default);
+        let copying = RawCopying {
+            storage: &*storage,
+            grid: &grid,
+            index: &index,
+            element_size: self.from.element_size,
+            threads: thread_count(),
+            collector: collector.as_ref(),
+            lost: lost.as_ref(),
+            progress: request.progress,
+        };
+        // SAFETY: the caller's contract.
+        let mut committer = unsafe { ChunkCommitter::new(Arc::clone(self.library), self.target) };
+        let done = copying.run(&mut committer)?;
+        let checksums = collector.map(|found| self.checksums(chunk, Taken::OfStoredBytes, found));
+        let mut lost_chunks = lost.and_then(|lost| lost.into_inner().ok()).unwrap_or_default();
+        lost_chunks.sort_by(|a, b| a.chunk_origin.cmp(&b.chunk_origin));
+        Ok(CopyResult { lost_chunks, ..result_of(done, checksums, request) })
+    }
+
+    /// # Safety
+    /// Live handles.
+    unsafe fn copy(&self, request: &Request<'_>) -> Result<CopyResult, CopyError> {
+        let size = self.from.element_size;
+        let plan = RechunkPlan::new(&Rechunking {
+            shape: &self.shape,
+            source_chunk: self.from.chunk.as_deref(),
+            target_chunk: self.to.chunk.as_deref(),
+            itemsize: size as u64,
+            memory_nbytes: request.memory_nbytes,
+            threads: thread_count(),
+        })?;
+        let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
+        // SAFETY: the caller's contract.
+        let (source, read_so) = unsafe { self.source(request)? };
+        // SAFETY: as above.
+        let (form, written_so) = unsafe { self.form()? };
+        let mut committer: Box<dyn Committer> = match form {
+            // SAFETY: as above.
+            Form::Chunk { .. } => unsafe {
+                Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target))
+            },
+            Form::Elements => {
+                // SAFETY: as above; elements that point nowhere, of the source's size.
+                let boxes =
+                    unsafe { StoredBoxes::new(Arc::clone(self.library), self.target, size) };
+                Box::new(BoxCommitter::new(boxes, &self.shape, &plan.cell))
+            }
+        };
+        let collector = request.checksums.then(Collector::default);
+        // SAFETY: as above.
+        let list = || unsafe {
+            written_chunks(self.library, self.target).map_err(|error| error.to_string())
+        };
+        let journal = request.journal.filter(|_| matches!(form, Form::Chunk { .. }));
+        let records =
+            journal.map(|journal| Records::new(journal, request.label, &cells.grid, &list));
+        let copying = Copying {
+            source: &source,
+            plan: &plan,
+            cells: &cells,
+            effort: request.effort,
+            collector: collector.as_ref(),
+            records: records.as_ref(),
+            progress: request.progress,
+        };
+        let done = copying.run(form, &mut *committer);
+        if let Some(records) = &records {
+            // Also of what was done before something went wrong.
+            records.finish()?;
+        }
+        let checksums = collector.map(|found| {
+            let taken = Taken::OfElements;
+            self.checksums(&plan.cell, taken, found)
+        });
+        let reasons: Vec<String> = [
+            read_so.map(|why| format!("read: {why}")),
+            written_so.map(|why| format!("written: {why}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        Ok(CopyResult {
+            lost_chunks: source.lost_chunks(),
+            chunks_replayed: records.map_or(0, |records| records.replayable_chunks() as u64),
+            through_libhdf5: (!reasons.is_empty()).then(|| reasons.join("; ")),
+            ..result_of(done?, checksums, request)
+        })
+    }
+
+    /// What reads the source, and the reason why libhdf5 does.
+    ///
+    /// # Safety
+    /// Live handles.
+    unsafe fn source(&self, request: &Request<'_>) -> Result<(Source, Option<String>), CopyError> {
+        let described = if self.shape.is_empty() {
+            Err(Unsuited::Reason("it is scalar".into()))
+        } else {
+            // SAFETY: the caller's contract.
+            unsafe { describe_as_stored(self.library, self.source) }
+        };
+        let (engine, reason) = match described {
+            Ok(dataset) => (Some(dataset), None),
+            Err(Unsuited::Reason(reason)) => (None, Some(reason)),
+            Err(Unsuited::Failed(error)) => return Err(CopyError::Facts(error.to_string())),
+        };
+        let written = match &self.from.chunk {
+            None => None,
+            Some(chunk) => {
+                let grid = ChunkGrid::new(&self.shape, chunk)?;
+                // SAFETY: as above.  Where libhdf5 does not tell, everything is read.
+                let index = unsafe { written_chunks(self.library, self.source).ok() };
+                index.map(|index| (grid, Arc::new(index)))
+            }
+        };
+        // SAFETY: as above; elements that point nowhere, of that size.
+        let boxes = unsafe {
+            StoredBoxes::new(Arc::clone(self.library), self.source, self.from.element_size)
+        };
+        let stays_sparse = self.from.fill.is_none() || self.from.fill == self.to.fill;
+        let lost = request.salvage.then(Mutex::default);
+        Ok((Source { engine, boxes, written, stays_sparse, lost }, reason))
+    }
+
+    /// What a target chunk is made into, and the reason why libhdf5 encodes it.
+    ///
+    /// # Safety
+    /// Live handles.
+    unsafe fn form(&self) -> Result<(Form, Option<String>), CopyError> {
+        if self.to.chunk.is_none() {
+            return Ok((Form::Elements, Some("its layout has no chunks".into())));
+        }
+        // SAFETY: the caller's contract.
+        let encoding = match unsafe { encoding_of(self.library, self.target) } {
+            Ok(encoding) => encoding,
+            Err(Unsuited::Reason(reason)) => return Ok((Form::Elements, Some(reason))),
+            Err(Unsuited::Failed(error)) => return Err(CopyError::Facts(error.to_string())),
+        };
+        // Overwriting a chunk with one of another mask is not safe (`H5Dwrite_chunk`).
+        if !encoding.steps().is_empty() {
+            // SAFETY: as above.
+            let held = unsafe { written_chunks(self.library, self.target) };
+            if held.is_ok_and(|index| index.written() > 0) {
+                return Ok((Form::Elements, Some("it holds chunks already".into())));
+            }
+        }
+        let padding = self.to.fill.clone().unwrap_or_else(|| vec![0; self.to.element_size]);
+        let unfiltered_partial_chunks = self.to.unfiltered_partial_chunks;
+        Ok((Form::Chunk { encoding, unfiltered_partial_chunks, padding }, None))
+    }
+
+    fn checksums(&self, cell: &[u64], taken: Taken, found: Collector) -> Checksums {
+        let (shape, cell) = (Some(self.shape.clone()), cell.into());
+        Checksums { shape, cell, taken, cells: found.finish() }
+    }
+}
+
+fn result_of(done: Done, checksums: Option<Checksums>, request: &Request<'_>) -> CopyResult {
+    let (_, _, stored_nbytes_written) = request.progress.figures();
+    CopyResult {
+        decodes: done.cost.decodes,
+        chunks_written: done.chunks_written,
+        stored_nbytes_read: done.cost.stored_nbytes,
+        stored_nbytes_written,
+        tuning: done.tuning.map(|tuning| tuning.to_string()),
+        checksums,
+        read_s: done.read_s,
+        encode_s: done.encode_s,
+        ..CopyResult::default()
+    }
+}

@@ -1,0 +1,311 @@
+//! How does the data of one dataset become that of another?
+//!
+//! In super-blocks ([`RechunkPlan`]): each is read by the engine on all threads, then its
+//! target chunks are gathered, encoded on all threads and handed over in order.  Where no source
+//! chunk reaches into two target chunks there is no block: each target chunk is read for itself,
+//! by the thread that encodes it.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use chunkwise_codec::{Effort, Tuning};
+use chunkwise_engine::{Committer, InOrder, ReadError, zeroed};
+use chunkwise_select::ChunkGrid;
+
+use crate::boxes::{Part, copy_box};
+use crate::cells::{Cells, Extent};
+use crate::checksums::Collector;
+use crate::handing::Handing;
+use crate::journal::Records;
+use crate::maker::{Form, Maker};
+use crate::source::{Cost, Source};
+use crate::{CopyError, Progress, RechunkPlan};
+
+/// Chunks that an encoder is chosen by.
+const SAMPLES: u64 = 6;
+/// ... as far as they take no more than this.
+const SAMPLES_NBYTES: u64 = 64 << 20;
+/// A block is read in steps of about this size, so that progress is seen.
+const STEP_NBYTES: u64 = 64 << 20;
+
+/// What there is to do, and with what.
+pub struct Copying<'a> {
+    pub source: &'a Source,
+    pub plan: &'a RechunkPlan,
+    pub cells: &'a Cells,
+    pub effort: Effort,
+    pub collector: Option<&'a Collector>,
+    pub records: Option<&'a Records<'a>>,
+    pub progress: &'a Progress,
+}
+
+/// What it took.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    pub cost: Cost,
+    pub chunks_written: u64,
+    pub tuning: Option<Tuning>,
+    pub read_s: f64,
+    pub encode_s: f64,
+}
+
+impl Done {
+    fn add(&mut self, cost: Cost) {
+        self.cost.decodes += cost.decodes;
+        self.cost.stored_nbytes += cost.stored_nbytes;
+    }
+}
+
+impl Copying<'_> {
+    /// Copy everything.
+    pub fn run(&self, form: Form, committer: &mut dyn Committer) -> Result<Done, CopyError> {
+        let records = self.records;
+        let mut handing = Handing { committer, progress: self.progress, records, chunks: 0 };
+        let mut done = if self.plan.is_direct {
+            self.run_directly(form, &mut handing)?
+        } else {
+            self.run_in_blocks(form, &mut handing)?
+        };
+        done.chunks_written = handing.chunks;
+        Ok(done)
+    }
+
+    fn maker(&self, form: Form) -> Maker<'_> {
+        Maker::new(self.cells, form, self.collector, self.records, self.progress)
+    }
+
+    /// Encode `tasks` cells on all threads and hand them over.
+    fn in_order(
+        &self,
+        tasks: u64,
+        encode: &(
+             dyn Fn(u64, &mut chunkwise_engine::EncodedChunk) -> Result<bool, CopyError> + Sync
+         ),
+        handing: &mut Handing<'_>,
+    ) -> Result<(), CopyError> {
+        let all = InOrder {
+            tasks,
+            helpers: self.plan.threads - 1,
+            encode,
+            progress: &mut |_| (),
+            cancelled: &self.progress.cancelled,
+        }
+        .run(handing)?;
+        if all { Ok(()) } else { Err(CopyError::Cancelled) }
+    }
+
+    /// Each target chunk for itself.
+    fn run_directly(&self, form: Form, handing: &mut Handing<'_>) -> Result<Done, CopyError> {
+        let begun = Instant::now();
+        let mut done = Done::default();
+        let wanted = self.source.boxes_of(&self.cells.grid);
+        let tasks = wanted.as_ref().map_or(self.cells.grid.len(), |wanted| wanted.len() as u64);
+        let position = |task: u64| wanted.as_ref().map_or(task, |wanted| wanted[task as usize]);
+        // Alone, where there is enough to do for all.
+        let threads = if tasks < 2 * self.plan.threads as u64 { self.plan.threads } else { 1 };
+
+        // Samples are kept until their turn comes, so that nothing is decoded twice.
+        let nbytes = self.cells.grid.chunk_len().saturating_mul(self.cells.size as u64);
+        let few = SAMPLES.min(SAMPLES_NBYTES / nbytes.max(1)).min(tasks);
+        let mut samples: Vec<(u64, Vec<u8>)> = Vec::new();
+        for number in 0..if needs_samples(&form) { few } else { 0 } {
+            let position = position(spread(number, few, tasks));
+            let extent = Extent::of_chunk(&self.cells.grid, position);
+            let mut elements = zeroed(nbytes_of(&extent, self.cells.size)?)?;
+            let cost =
+                self.source.read(&extent, &mut elements, self.plan.threads, self.progress)?;
+            self.count(cost);
+            done.add(cost);
+            samples.push((position, elements));
+        }
+        let raw: Vec<&[u8]> = samples.iter().map(|(_, elements)| &elements[..]).collect();
+        let (form, tuning) = tuned(form, self.effort, &raw);
+        done.tuning = tuning;
+        let maker = self.maker(form);
+        let spent = std::sync::Mutex::new(Cost::default());
+        let encode = |task: u64, chunk: &mut chunkwise_engine::EncodedChunk| {
+            let position = position(task);
+            let elements = |extent: &Extent, out: &mut [u8]| {
+                if let Some((_, sample)) = samples.iter().find(|(at, _)| *at == position) {
+                    out.copy_from_slice(sample);
+                    return Ok(());
+                }
+                let cost = self.source.read(extent, out, threads, self.progress)?;
+                self.count(cost);
+                let mut spent = spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                spent.decodes += cost.decodes;
+                spent.stored_nbytes += cost.stored_nbytes;
+                Ok(())
+            };
+            maker.make(position, elements, chunk).map(|()| true)
+        };
+        self.in_order(tasks, &encode, handing)?;
+        done.add(spent.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+        done.encode_s = begun.elapsed().as_secs_f64();
+        Ok(done)
+    }
+
+    fn count(&self, cost: Cost) {
+        self.progress.read_nbytes.fetch_add(cost.stored_nbytes, Relaxed);
+    }
+
+    /// Super-block by super-block.
+    fn run_in_blocks(&self, form: Form, handing: &mut Handing<'_>) -> Result<Done, CopyError> {
+        let shape = self.cells.grid.shape();
+        let blocks = ChunkGrid::new(shape, &self.plan.super_block)?;
+        let wanted = self.source.boxes_of(&blocks);
+        let count = wanted.as_ref().map_or(blocks.len(), |wanted| wanted.len() as u64);
+        let mut done = Done::default();
+        let (mut slab, mut form, mut maker) = (Vec::new(), Some(form), None);
+        for number in 0..count {
+            let position = wanted.as_ref().map_or(number, |wanted| wanted[number as usize]);
+            let block = Extent::of_chunk(&blocks, position);
+            let cells = block.touches(&self.cells.grid);
+            let origin_of = |task: u64| {
+                Extent::of_chunk(&self.cells.grid, cells.position(&self.cells.grid, task))
+            };
+            let is_known = self.records.is_some_and(|records| {
+                (0..cells.len()).all(|task| {
+                    let cell = origin_of(task);
+                    records.holds(&cell.origin) || !self.source.has_any(&cell)
+                })
+            });
+            let lost = self.source.lost_count();
+            if !is_known {
+                let begun = Instant::now();
+                let nbytes = nbytes_of(&block, self.cells.size)?;
+                if slab.len() < nbytes {
+                    // The first block is the largest.
+                    slab = zeroed(nbytes)?;
+                }
+                done.add(self.read(&block, &mut slab[..nbytes])?);
+                done.read_s += begun.elapsed().as_secs_f64();
+            }
+            if let Some(records) = self.records {
+                records.set_sound(self.source.lost_count() == lost);
+            }
+            let begun = Instant::now();
+            let maker = match (&maker, form.take()) {
+                (Some(maker), _) => maker,
+                (None, Some(form)) => {
+                    let raw = if is_known || !needs_samples(&form) {
+                        Vec::new()
+                    } else {
+                        self.samples(&block, &slab)?
+                    };
+                    let raw: Vec<&[u8]> = raw.iter().map(|raw| &raw[..]).collect();
+                    let (form, tuning) = tuned(form, self.effort, &raw);
+                    done.tuning = tuning;
+                    &*maker.insert(self.maker(form))
+                }
+                (None, None) => return Err(CopyError::Cancelled),
+            };
+            let encode = |task: u64, chunk: &mut chunkwise_engine::EncodedChunk| {
+                let position = cells.position(&self.cells.grid, task);
+                if !self.source.has_any(&Extent::of_chunk(&self.cells.grid, position)) {
+                    return Ok(false);
+                }
+                let elements = |cell: &Extent, out: &mut [u8]| {
+                    if is_known {
+                        let message = "a chunk of the run before is not there any more";
+                        return Err(CopyError::Refused(message.into()));
+                    }
+                    self.gather(&block, &slab, cell, out)
+                };
+                maker.make(position, elements, chunk).map(|()| true)
+            };
+            self.in_order(cells.len(), &encode, handing)?;
+            done.encode_s += begun.elapsed().as_secs_f64();
+        }
+        Ok(done)
+    }
+
+    /// Copy a cell's elements out of the block that it lies in.
+    fn gather(
+        &self,
+        block: &Extent,
+        slab: &[u8],
+        cell: &Extent,
+        out: &mut [u8],
+    ) -> Result<(), CopyError> {
+        let at: Vec<u64> = cell.origin.iter().zip(&block.origin).map(|(c, b)| c - b).collect();
+        let zeros: Vec<u64> = at.iter().map(|_| 0).collect();
+        let from = Part { shape: &block.shape, at: &at };
+        let to = Part { shape: &cell.shape, at: &zeros };
+        copy_box(&cell.shape, self.cells.size, (slab, from), (out, to))
+            .ok_or_else(|| CopyError::Refused("a chunk does not fit its block".into()))
+    }
+
+    /// Read a block, in steps of whole source chunks.
+    fn read(&self, block: &Extent, slab: &mut [u8]) -> Result<Cost, CopyError> {
+        let threads = self.plan.threads;
+        let mut all = Cost::default();
+        // Only boxes that are apart in the slowest dimension that matters lie one after another.
+        let Some(d) = block.shape.iter().position(|&len| len > 1) else {
+            let cost = self.source.read(block, slab, threads, self.progress)?;
+            self.count(cost);
+            return Ok(cost);
+        };
+        let row_nbytes = block.nbytes(self.cells.size) / block.shape[d].max(1);
+        let chunk = self.source.written.as_ref().map_or(1, |(grid, _)| grid.chunk()[d]);
+        let rows = (STEP_NBYTES / row_nbytes.max(1)).max(1).div_ceil(chunk).saturating_mul(chunk);
+        let (begin, end) = (block.origin[d], block.origin[d] + block.shape[d]);
+        let (mut at, mut rest) = (begin, slab);
+        while at < end {
+            // Up to where source chunks meet.
+            let next = at.saturating_add(rows);
+            let next = if next >= end { end } else { (next / chunk * chunk).max(at + 1) };
+            let mut step = block.clone();
+            step.origin[d] = at;
+            step.shape[d] = next - at;
+            let (out, others) = rest.split_at_mut(nbytes_of(&step, self.cells.size)?);
+            let cost = self.source.read(&step, out, threads, self.progress)?;
+            self.count(cost);
+            all.decodes += cost.decodes;
+            all.stored_nbytes += cost.stored_nbytes;
+            (at, rest) = (next, others);
+        }
+        Ok(all)
+    }
+
+    /// Some cells of a block, spread over it, by which an encoder is chosen.
+    fn samples(&self, block: &Extent, slab: &[u8]) -> Result<Vec<Vec<u8>>, CopyError> {
+        let cells = block.touches(&self.cells.grid);
+        let nbytes = self.cells.grid.chunk_len().saturating_mul(self.cells.size as u64);
+        let few = SAMPLES.min(SAMPLES_NBYTES / nbytes.max(1)).min(cells.len());
+        (0..few)
+            .map(|number| {
+                let task = spread(number, few, cells.len());
+                let position = cells.position(&self.cells.grid, task);
+                let cell = Extent::of_chunk(&self.cells.grid, position);
+                let mut elements = zeroed(nbytes_of(&cell, self.cells.size)?)?;
+                self.gather(block, slab, &cell, &mut elements)?;
+                Ok(elements)
+            })
+            .collect()
+    }
+}
+
+/// The `number`-th of `few` places spread over `all`.
+fn spread(number: u64, few: u64, all: u64) -> u64 {
+    let place = (2 * u128::from(number) + 1) * u128::from(all) / (2 * u128::from(few.max(1)));
+    (place as u64).min(all.saturating_sub(1))
+}
+
+fn nbytes_of(extent: &Extent, size: usize) -> Result<usize, ReadError> {
+    let nbytes = extent.nbytes(size);
+    usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
+}
+
+fn needs_samples(form: &Form) -> bool {
+    matches!(form, Form::Chunk { encoding, .. } if !encoding.steps().is_empty())
+}
+
+/// With the encoder chosen by samples.
+fn tuned(form: Form, effort: Effort, samples: &[&[u8]]) -> (Form, Option<Tuning>) {
+    let Form::Chunk { encoding, unfiltered_partial_chunks, padding } = form else {
+        return (form, None);
+    };
+    let (encoding, tuning) = encoding.tuned(effort, samples);
+    (Form::Chunk { encoding, unfiltered_partial_chunks, padding }, tuning)
+}

@@ -1,0 +1,175 @@
+//! How does a target chunk come to be, once its elements can be had?
+
+use std::sync::{Mutex, PoisonError};
+
+use chunkwise_codec::{EncodeScratch, Encoding, resize};
+use chunkwise_engine::{EncodedChunk, ReadError};
+
+use crate::boxes::{Part, copy_box};
+use crate::cells::{Cells, Extent};
+use crate::checksums::{Collector, checksum};
+use crate::journal::Records;
+use crate::{CopyError, Progress};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a cell is made into.
+#[derive(Debug, Clone)]
+pub enum Form {
+    /// A chunk's stored bytes.
+    Chunk {
+        encoding: Encoding,
+        /// Chunks that reach beyond the shape pass no filter.
+        unfiltered_partial_chunks: bool,
+        /// An element beyond the shape.
+        padding: Vec<u8>,
+    },
+    /// Its elements within the shape, which libhdf5 writes.
+    Elements,
+}
+
+/// Buffers of one thread.
+#[derive(Default)]
+struct Buffers {
+    packed: Vec<u8>,
+    raw: Vec<u8>,
+    encoded: Vec<u8>,
+    scratch: EncodeScratch,
+}
+
+/// Makes cells, on any thread.
+pub struct Maker<'a> {
+    pub cells: &'a Cells,
+    pub form: Form,
+    /// Takes checksums, where they are wanted.
+    pub collector: Option<&'a Collector>,
+    /// What earlier work left, and where this work is noted.
+    pub records: Option<&'a Records<'a>>,
+    pub progress: &'a Progress,
+    buffers: Mutex<Vec<Buffers>>,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(
+        cells: &'a Cells,
+        form: Form,
+        collector: Option<&'a Collector>,
+        records: Option<&'a Records<'a>>,
+        progress: &'a Progress,
+    ) -> Self {
+        Self { cells, form, collector, records, progress, buffers: Mutex::default() }
+    }
+
+    /// Make the cell at `position`; `elements` fills a buffer with its elements within the shape,
+    /// row-major.
+    pub fn make(
+        &self,
+        position: u64,
+        elements: impl FnOnce(&Extent, &mut [u8]) -> Result<(), CopyError>,
+        chunk: &mut EncodedChunk,
+    ) -> Result<(), CopyError> {
+        if self.progress.is_cancelled() {
+            return Err(CopyError::Cancelled);
+        }
+        let extent = Extent::of_chunk(&self.cells.grid, position);
+        chunk.chunk_origin = extent.origin.clone();
+        let nbytes = extent.nbytes(self.cells.size);
+        let replayed = self.records.and_then(|records| records.replay(&extent.origin, chunk));
+        let raw_checksum = match replayed {
+            Some(raw_checksum) => raw_checksum,
+            None => {
+                let popped = self.locked().pop();
+                let mut buffers = popped.unwrap_or_default();
+                let made = self.encode(&extent, nbytes, elements, chunk, &mut buffers);
+                self.locked().push(buffers);
+                made?
+            }
+        };
+        if let Some(collector) = self.collector {
+            collector.add(position, raw_checksum);
+        }
+        if let Some(records) = self.records {
+            records.note(&extent.origin, raw_checksum, checksum(&chunk.bytes));
+        }
+        self.progress.done_nbytes.fetch_add(nbytes, Relaxed);
+        Ok(())
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Buffers>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fill the chunk; gives the checksum of its elements.
+    fn encode(
+        &self,
+        extent: &Extent,
+        nbytes: u64,
+        elements: impl FnOnce(&Extent, &mut [u8]) -> Result<(), CopyError>,
+        chunk: &mut EncodedChunk,
+        buffers: &mut Buffers,
+    ) -> Result<u64, CopyError> {
+        let nbytes = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;
+        let Buffers { packed, raw, encoded, scratch } = buffers;
+        let is_whole = extent.shape.as_slice() == self.cells.grid.chunk();
+        chunk.filter_mask = 0;
+        let take = |out: &mut Vec<u8>| -> Result<u64, CopyError> {
+            resize(out, nbytes).map_err(ReadError::from)?;
+            elements(extent, out)?;
+            let wanted = self.collector.is_some() || self.records.is_some();
+            Ok(if wanted { checksum(out) } else { 0 })
+        };
+        let Form::Chunk { encoding, unfiltered_partial_chunks, padding } = &self.form else {
+            return take(&mut chunk.bytes);
+        };
+        let is_filtered = !encoding.steps().is_empty() && (is_whole || !unfiltered_partial_chunks);
+        let (full, taken): (&mut Vec<u8>, u64) = match (is_whole, is_filtered) {
+            (true, false) => return take(&mut chunk.bytes),
+            (true, true) => {
+                let taken = take(raw)?;
+                (raw, taken)
+            }
+            (false, _) => {
+                let taken = take(packed)?;
+                let full = if is_filtered { raw } else { &mut chunk.bytes };
+                self.pad(extent, packed, padding, full)?;
+                (full, taken)
+            }
+        };
+        if is_filtered {
+            // Into a buffer of the thread: encoders want room for the worst case, and what
+            // waits to be written should take no more than it holds.
+            let encoded_with = encoding.encode(full, scratch, encoded);
+            chunk.filter_mask = encoded_with.map_err(|source| CopyError::Encode {
+                chunk_origin: extent.origin.clone(),
+                source,
+            })?;
+            chunk.bytes.clear();
+            if chunk.bytes.capacity() > 2 * encoded.len() {
+                chunk.bytes = Vec::new();
+            }
+            resize(&mut chunk.bytes, encoded.len()).map_err(ReadError::from)?;
+            chunk.bytes.copy_from_slice(encoded);
+        }
+        Ok(taken)
+    }
+
+    /// A whole chunk of elements that reach to the shape's edge, and padding beyond.
+    fn pad(
+        &self,
+        extent: &Extent,
+        packed: &[u8],
+        padding: &[u8],
+        full: &mut Vec<u8>,
+    ) -> Result<(), CopyError> {
+        let size = self.cells.size;
+        let chunk = self.cells.grid.chunk();
+        let nbytes = self.cells.grid.chunk_len().saturating_mul(size as u64);
+        let nbytes = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;
+        resize(full, nbytes).map_err(ReadError::from)?;
+        chunkwise_engine::fill_run(full, padding);
+        let zeros: Vec<u64> = chunk.iter().map(|_| 0).collect();
+        let from = Part { shape: &extent.shape, at: &zeros };
+        let to = Part { shape: chunk, at: &zeros };
+        copy_box(&extent.shape, size, (packed, from), (full, to))
+            .ok_or_else(|| CopyError::Refused("a chunk does not fit the dataset".into()))
+    }
+}
