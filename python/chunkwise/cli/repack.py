@@ -55,7 +55,7 @@ Exit code:
 """
 
 
-class _Size(click.ParamType):
+class _Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A number of bytes, as `grammar.parse_size` reads it."""
 
     name = "size"

@@ -229,7 +229,7 @@ def survey(
         yield FileResult(
             str(source), str(target), outcome, *sizes, summary=summary, elapsed_s=elapsed_s
         )
-    unmet = [rule.text for rule in (*job.rules.chunks, *job.rules.filters) if rule.text not in met]
+    unmet = [rule.text for rule in job.rules.all if rule.text not in met]
     if planned_all and unmet:
         raise UsageError(f"rule {unmet[0]!r}: means no dataset in any of the files")
 
@@ -238,7 +238,7 @@ def _met(job: Job, plan: Plan) -> set[str]:
     """Give the rules that mean a dataset of this file."""
     return {
         rule.text
-        for rule in (*job.rules.chunks, *job.rules.filters)
+        for rule in job.rules.all
         if any(rule.means(step.source.names) for step in plan.steps)
     }
 
@@ -271,7 +271,7 @@ def _size(path: Path) -> int | None:
 def _job_key(job: Job, unchanged: Unchanged) -> str:
     """Tell one job from others: what decides how results look."""
     options = {**asdict(job.options), "memory_nbytes": None}
-    rules = [rule.text for rule in (*job.rules.chunks, *job.rules.filters)]
+    rules = [rule.text for rule in job.rules.all]
     said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 

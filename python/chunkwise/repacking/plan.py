@@ -22,7 +22,7 @@ from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.lossy import is_lossy
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.rules import Rule, Rules, require_matches
+from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
 
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
@@ -241,8 +241,7 @@ def _require_decoder(source: Source, stored: Any) -> None:
 
 def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
     """Raise for rules by pattern of which every dataset had to be passed over."""
-    asked: list[Rule[Any]] = [*rules.chunks, *rules.filters]
-    for rule in asked:
+    for rule in rules.all:
         meant = [step for step in steps if rule.means(step.source.names)]
         if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):
             first = meant[0]

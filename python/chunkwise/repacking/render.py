@@ -5,6 +5,7 @@ Lines of text, at most 80 columns wide where names allow.
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,7 @@ from chunkwise.words import format_seconds
 
 # Changes shown in full; a plan of thousands is for --json.
 _SHOWN = 40
+_WIDTH = 80
 _LEFT_SHOWN = 8
 _KEPT = {
     "copied": "copied as they are stored",
@@ -69,6 +71,18 @@ def _step_lines(step: Step) -> Iterator[str]:
     )
 
 
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    """Break a sentence into lines; what follows the first is indented further."""
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _change(label: str, before: str, after: str) -> Iterator[str]:
     if before == after:
         yield f"    {label:8} {before}, as it is"
@@ -87,19 +101,19 @@ def _kept_lines(plan: Plan) -> Iterator[str]:
             yield f"{count:,} dataset{'s' * (count > 1)} {words}"
 
 
-def left_lines(left: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") -> Iterator[str]:
     """Say of which datasets a rule by pattern had to be passed over, and why."""
     reasons = [(path, reason) for path, reasons in left for reason in reasons]
     for path, reason in reasons[:_LEFT_SHOWN]:
-        yield f"left as it is: {printable(path)} {reason}"
+        yield from _wrapped(f"left as it is: {printable(path)} {reason}", indent)
     if len(reasons) > _LEFT_SHOWN:
-        yield f"left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
+        yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
 
 
 def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
     note = budget_note(plan)
     if note is not None:
-        yield f"note: {note}"
+        yield from _wrapped(f"note: {note}")
     yield ""
     if not changed:
         yield "no dataset changes; the file would be written anew as it is"
@@ -139,21 +153,21 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     replayed = sum(one.replayed for one in summary.datasets)
     if replayed:
         yield f"  {replayed:,} chunks were encoded by the run that was stopped"
-    slow = [one for one in changed if one.through_libhdf5]
+    slow = [one for one in changed if one.through_libhdf5 and one.chunk != "contiguous"]
     for one in slow[:_LEFT_SHOWN]:
-        yield f"  {printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
+        reason = f"{printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
+        yield from _wrapped(reason, "  ")
     if len(slow) > _LEFT_SHOWN:
         yield f"  {len(slow) - _LEFT_SHOWN:,} more datasets through libhdf5, in one thread"
-    for line in left_lines([(one.path, one.left) for one in summary.datasets]):
-        yield f"  {line}"
+    yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
     for one in summary.datasets:
         for origin, reason in one.lost_chunks[:_LEFT_SHOWN]:
             at = ", ".join(map(str, origin))
-            yield f"  LOST: {printable(one.path)}, chunk at ({at}): {reason}"
+            yield from _wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
         if len(one.lost_chunks) > _LEFT_SHOWN:
             yield f"  LOST: {len(one.lost_chunks) - _LEFT_SHOWN:,} more chunks of the same dataset"
     for warning in summary.warnings:
-        yield f"  warning: {warning}"
+        yield from _wrapped(f"warning: {warning}", "  ")
 
 
 _VERIFIED = {

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from chunkwise.errors import DatasetNotFoundError, UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, parse_shape
@@ -102,8 +102,10 @@ class Rules:
         """
         return cls(tuple(_chunk_rules(chunk)), tuple(_filter_rules(filters)), min_nbytes)
 
-    def __bool__(self) -> bool:
-        return bool(self.chunks or self.filters)
+    @property
+    def all(self) -> tuple[Rule[Any], ...]:
+        """Rules of either kind."""
+        return (*self.chunks, *self.filters)
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -175,7 +177,7 @@ def require_matches(
             )
         raise DatasetNotFoundError(
             f"rule {rule.text!r}: no dataset is called '{printable(rule.pattern)}'"
-            f"{_near(rule.pattern, list(paths))}"
+            f"{_near(rule.pattern, [name for names in paths.values() for name in names])}"
         )
 
 

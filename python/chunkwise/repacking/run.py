@@ -14,8 +14,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import h5py
+from h5py import h5f
 
 from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.opening import open_h5
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
@@ -63,6 +66,10 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
         A file that cannot be read, or rules that cannot be followed.
     """
     with open_h5(source) as file:
+        if file.id.get_intent() != h5f.ACC_RDONLY:
+            raise UsageError(
+                f"{printable(str(source))}: is open for writing in this process; close it first"
+            )
         budget = job.options.memory_nbytes or default_budget()
         plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
         yield file, plan

@@ -17,7 +17,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import Address
 from chunkwise.opening import open_h5
@@ -94,7 +94,9 @@ def carry_out(
         # first is what the user should hear.
         with contextlib.suppress(*HDF5_ERRORS):
             target.close()
-        if isinstance(wrong, HDF5_ERRORS) and not isinstance(wrong, ChunkwiseError):
+        ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
+        if isinstance(wrong, HDF5_ERRORS) and not ours:
+            # Of the source everything was opened before; what is refused now is writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
@@ -150,19 +152,23 @@ def _copy(
     """Copy one dataset's data."""
     name = step.source.path
     label = f"{printable(str(source.filename))}: '{printable(name)}'"
-    copied = _native.copy_data(
-        library(),
-        step.source.identifier.id,
-        made.id,
-        label=label,
-        memory_nbytes=plan.memory_nbytes,
-        effort=step.wanted.pipeline.effort,
-        raw=step.action == "copied" and step.source.chunk is not None,
-        checksums=options.verify == "checksum" and not step.lossy,
-        salvage=options.salvage,
-        journal=journal,
-        progress=tell,
-    )
+    try:
+        copied = _native.copy_data(
+            library(),
+            step.source.identifier.id,
+            made.id,
+            label=label,
+            memory_nbytes=plan.memory_nbytes,
+            effort=step.wanted.pipeline.effort,
+            raw=step.action == "copied" and step.source.chunk is not None,
+            checksums=options.verify == "checksum" and not step.lossy,
+            salvage=options.salvage,
+            journal=journal,
+            progress=tell,
+        )
+    except CorruptDataError as wrong:
+        goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
+        raise type(wrong)(f"{wrong}; {goes_on}") from None
     if copied.checksums is not None:
         run.checksums[name] = copied.checksums
     return replace(
