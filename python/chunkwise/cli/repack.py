@@ -260,7 +260,7 @@ def _many(
     if dry_run:
         raise UsageError("--dry-run is for one file; name one of them")
     batch = gather(arguments, out)
-    check(batch, force=force, resume=job.resume)
+    check(batch, job.rules, force=force, resume=job.resume)
     results: list[FileResult] = []
     begin = time.monotonic()
     count = len(batch.pairs)

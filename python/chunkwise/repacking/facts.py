@@ -10,7 +10,7 @@ from typing import Any, Literal
 import h5py
 from h5py import h5d, h5s, h5t
 
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.objects import Address, walk
@@ -97,6 +97,8 @@ def look(file: h5py.File) -> Contents:
 
     Raises
     ------
+    UsageError
+        A user-defined link, which nobody but its program can copy.
     CorruptDataError
         An object that HDF5 cannot open: it could not be kept.
     """
@@ -109,6 +111,11 @@ def look(file: h5py.File) -> Contents:
             raise CorruptDataError(
                 f"{where}: '{printable(entry.path)}' cannot be opened ({entry.reason}), and so "
                 "cannot be kept; restore the file, or copy what is readable with h5copy"
+            )
+        if entry.kind == "user_link":
+            raise UsageError(
+                f"{where}: '{printable(entry.path)}' is a link of a kind that its program "
+                "defined, and cannot be kept; remove it from a copy of the file"
             )
         if entry.kind == "group":
             groups.append(entry.path)

@@ -21,9 +21,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from chunkwise.errors import CannotWriteError, ChunkwiseError, FileFormatError, UsageError
 from chunkwise.inspect.folder import find_files
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.objects import walk
+from chunkwise.opening import open_h5
 from chunkwise.repacking.moment import Watch
-from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.records import Summary
+from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose, claimed, publish
 
@@ -139,13 +141,13 @@ def _base(argument: str) -> Path:
     return fixed
 
 
-def check(batch: Batch, *, force: bool, resume: bool) -> None:
+def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
     """Refuse what can be refused before any file is written.
 
     Raises
     ------
     UsageError
-        Results that exist already.
+        Results that exist already; a rule that means no dataset in any file.
     CannotWriteError
         The folder cannot be made.
     """
@@ -156,10 +158,27 @@ def check(batch: Batch, *, force: bool, resume: bool) -> None:
             f"{printable(str(there[0]))}{more}: exists already; --resume goes on with a stopped "
             "run, --force replaces"
         )
+    _require_meaning(batch, rules)
     try:
         batch.out.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
         raise cannot_write(str(batch.out), wrong) from wrong
+
+
+def _require_meaning(batch: Batch, rules: Rules) -> None:
+    """Look into files until each rule has met a dataset that it means: mostly one is enough."""
+    left = list(rules.all)
+    for source, _ in batch.pairs:
+        if not left:
+            return
+        try:
+            with open_h5(source) as file:
+                names = [e.path for e in walk(file) if e.kind in ("dataset", "hard_link")]
+        except ChunkwiseError:
+            return  # Nobody knows what is in there; it is reported in its turn.
+        left = [rule for rule in left if not rule.means(names)]
+    if left and not batch.failed:
+        raise UsageError(f"rule {left[0].text!r}: means no dataset in any of the files")
 
 
 def survey(
@@ -189,19 +208,13 @@ def survey(
     ------
     CannotWriteError
         The disk is full or not writable: no other file would do better.
-    UsageError
-        A rule that meant no dataset in any file.
     """
     manifest = _Manifest(batch.out / MANIFEST, _job_key(job, unchanged), job.resume)
-    met: set[str] = set()
-    planned_all = True
     for name, reason in batch.failed:
-        planned_all = False
         yield FileResult(name, "", "failed", reason=reason)
     for number, (source, target) in enumerate(batch.pairs):
         begin = time.monotonic()
         if manifest.has(source, target):
-            planned_all = False
             sizes = source.stat().st_size, _size(target)
             yield FileResult(str(source), str(target), "done before", *sizes)
             continue
@@ -209,7 +222,6 @@ def survey(
             target.parent.mkdir(parents=True, exist_ok=True)
             place = choose(source, target, in_place=False, force=force or job.resume)
             with planned(replace(job, strict=False), source) as (file, plan):
-                met |= _met(job, plan)
                 if plan.changes or job.options.reshapes_file:
                     summary = run_plan(job, place, file, plan, watch(number, source))
                     outcome: Outcome = "repacked"
@@ -218,7 +230,6 @@ def survey(
         except CannotWriteError:
             raise
         except (ChunkwiseError, *HDF5_ERRORS) as error:
-            planned_all = False
             wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
             wrong = wrong.removeprefix(f"{printable(str(source))}: ")
             yield FileResult(str(source), str(target), "failed", _size(source), None, wrong)
@@ -229,18 +240,6 @@ def survey(
         yield FileResult(
             str(source), str(target), outcome, *sizes, summary=summary, elapsed_s=elapsed_s
         )
-    unmet = [rule.text for rule in job.rules.all if rule.text not in met]
-    if planned_all and unmet:
-        raise UsageError(f"rule {unmet[0]!r}: means no dataset in any of the files")
-
-
-def _met(job: Job, plan: Plan) -> set[str]:
-    """Give the rules that mean a dataset of this file."""
-    return {
-        rule.text
-        for rule in job.rules.all
-        if any(rule.means(step.source.names) for step in plan.steps)
-    }
 
 
 def _leave(place: Place, unchanged: Unchanged) -> Outcome:
