@@ -53,25 +53,27 @@ pub struct ErrorEntry {
     pub description: *const c_char,
 }
 
+/// Declare a table of functions that are looked up in a libhdf5.
 macro_rules! api {
     (
+        $(#[$doc:meta])* $table:ident;
         required { $($(#[$m:meta])* fn $name:ident($($arg:ty),* $(,)?) -> $ret:ty;)* }
         optional { $(fn $oname:ident($($oarg:ty),* $(,)?) -> $oret:ty;)* }
         globals { $($global:ident,)* }
     ) => {
-        /// The functions and constants of one libhdf5.
+        $(#[$doc])*
         ///
         /// Calling any of them is unsafe: handles must be live handles of this very
         /// library, pointers must be valid for what the function does with them, and the
         /// library's lock must be held (see [`crate::Library::locked`]).
         #[derive(Debug)]
-        pub struct Api {
+        pub struct $table {
             $($(#[$m])* pub(crate) $name: unsafe extern "C" fn($($arg),*) -> $ret,)*
             $(pub(crate) $oname: Option<unsafe extern "C" fn($($oarg),*) -> $oret>,)*
             $(pub(crate) $global: hid_t,)*
         }
 
-        impl Api {
+        impl $table {
             /// Look everything up with `symbol`, which gives a symbol's address or null.
             ///
             /// # Safety
@@ -125,7 +127,11 @@ macro_rules! api {
     };
 }
 
+pub(crate) use api;
+
 api! {
+    /// The functions and constants of one libhdf5.
+    Api;
     required {
         fn H5get_libversion(*mut c_uint, *mut c_uint, *mut c_uint) -> herr_t;
         fn H5Eset_auto2(hid_t, *const c_void, *mut c_void) -> herr_t;

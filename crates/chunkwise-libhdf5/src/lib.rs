@@ -27,6 +27,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
+mod tree;
 
 pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
@@ -45,3 +46,4 @@ pub use probe::ChunkConventions;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use table::{ChunkTable, chunk_table};
 pub use tally::{Calls, FilterTally};
+pub use tree::{Progress, TreeCopy, TreeError};

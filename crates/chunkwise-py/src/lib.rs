@@ -16,6 +16,7 @@ mod opened;
 mod product;
 mod repack;
 mod table;
+mod tree;
 mod walk;
 
 use chunkwise_codec::FilterKind;
@@ -103,6 +104,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<product::PyProduct>()?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
+    m.add_class::<tree::PyTreeCopy>()?;
+    m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;

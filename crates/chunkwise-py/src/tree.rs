@@ -1,0 +1,115 @@
+//! A file's tree copied, for Python.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use chunkwise_libhdf5::{TreeCopy, TreeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::raise;
+use crate::library::PyLibrary;
+
+/// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
+/// h5py's objects vouch for that where this is called (`chunkwise.repack`).
+#[pyfunction]
+#[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None))]
+pub fn copy_tree(
+    py: Python<'_>,
+    library: &PyLibrary,
+    source_file_id: i64,
+    target_file_id: i64,
+    dcpls: HashMap<u64, i64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyTreeCopy> {
+    let library = &library.library;
+    let copy = following(py, progress, |progress| {
+        // SAFETY: live handles of this library, by the contract above.
+        unsafe { TreeCopy::new(library, source_file_id, target_file_id, dcpls, progress) }
+    })?;
+    let copy = copy.map_err(|error| {
+        // SAFETY: as above.
+        let name = unsafe { TreeCopy::name_of(library, source_file_id) };
+        tree_error(py, &name, &error)
+    })?;
+    Ok(PyTreeCopy { copy: Mutex::new(copy) })
+}
+
+#[pyclass(name = "TreeCopy", module = "chunkwise._native", frozen)]
+pub struct PyTreeCopy {
+    copy: Mutex<TreeCopy>,
+}
+
+#[pymethods]
+impl PyTreeCopy {
+    /// Paths and addresses of the datasets whose data is the caller's to copy.
+    #[getter]
+    fn datasets<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
+        let datasets = self.with(py, |copy| copy.datasets());
+        datasets.into_iter().map(|(path, at)| (PyBytes::new(py, &path), at)).collect()
+    }
+
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> Vec<String> {
+        self.with(py, |copy| copy.warnings().to_vec())
+    }
+
+    #[pyo3(signature = (progress = None))]
+    fn finish(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let (outcome, name) = following(py, progress, |progress| {
+            let mut copy = self.copy.lock().unwrap_or_else(PoisonError::into_inner);
+            (copy.finish(progress), copy.source_name().to_string())
+        })?;
+        outcome.map_err(|error| tree_error(py, &name, &error))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        self.with(py, |copy| format!("<{copy:?}>"))
+    }
+}
+
+impl PyTreeCopy {
+    /// Not with the GIL: whoever finishes the copy takes it now and then.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl Send + FnOnce(&TreeCopy) -> T) -> T {
+        py.detach(move || work(&self.copy.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// Work without the GIL while a callable of Python is told the progress, and signals are
+/// looked for; what those raise ends the work.
+fn following<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl Send + FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> T,
+) -> PyResult<T> {
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        work(&mut |done, total| {
+            let told = Python::attach(|py| {
+                py.check_signals()?;
+                if let Some(progress) = &progress {
+                    progress.call1(py, (done, total))?;
+                }
+                Ok(())
+            });
+            raised = told.err();
+            raised.is_none()
+        })
+    });
+    raised.map_or(Ok(outcome), Err)
+}
+
+/// A tree that was not copied; `file` is the source.
+fn tree_error(py: Python<'_>, file: &str, error: &TreeError) -> PyErr {
+    let (class, remedy) = match error {
+        TreeError::Library(_) => ("LibraryError", "use another libhdf5"),
+        TreeError::Refused { .. } => ("UsageError", "nothing was written"),
+        TreeError::Read { .. } => {
+            ("CorruptDataError", "the file is damaged: fetch it again or restore it")
+        }
+        TreeError::Write { .. } => ("CannotWriteError", "the copy is not whole: remove it"),
+        TreeError::Memory { .. } => ("OutOfMemoryError", "use a machine with more"),
+        TreeError::Stopped => ("ChunkwiseError", "the copy is not whole: remove it"),
+    };
+    raise(py, class, format!("{file}: {error}; {remedy}"))
+}
