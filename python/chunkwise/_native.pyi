@@ -583,34 +583,6 @@ def copy_data(
         read and those written.  What it raises, as what a signal handler raises, ends the work
         at the next chunk, and is raised here.
 
-def copy_tree(
-    library: Library,
-    source_file_id: int,
-    target_file_id: int,
-    dcpls: Mapping[int, int],
-    progress: Callable[[int, int], object] | None = None,
-) -> TreeCopy:
-    """Copy everything of a file but the plain bytes of its datasets.
-
-    Groups, links, committed types, attributes, and datasets with their creation properties.
-    Small, compact and scalar datasets get their data as well; so that of all others is there,
-    copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.
-
-    Parameters
-    ----------
-    library
-        That of both handles.
-    source_file_id, target_file_id
-        Open files, until the copy is finished: one that is read, and one open for writing
-        that has a root group only (whose creation properties are the caller's).
-    dcpls
-        Creation properties (`hid_t`, alive during this call) for datasets by the address of
-        the source's; others keep theirs.  The data of virtual and external datasets is
-        copied only for those that are named here.
-    progress
-        Is told how many objects are done, of how many (0: not known yet), about ten times a
-        second; what it raises stops the copy and is raised again, as are signals.
-
     Raises
     ------
     chunkwise.errors.UsageError
@@ -643,6 +615,37 @@ def verify_data(
         Naming a chunk that differs, is missing, or should not be there.
     """
 
+def copy_tree(
+    library: Library,
+    source_file_id: int,
+    target_file_id: int,
+    dcpls: Mapping[int, int],
+    progress: Callable[[int, int], object] | None = None,
+) -> TreeCopy:
+    """Copy everything of a file but the plain bytes of its datasets.
+
+    Groups, links, committed types, attributes, and datasets with their creation properties.
+    Small, compact and scalar datasets get their data as well; so that of all others is there,
+    copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.
+
+    Parameters
+    ----------
+    library
+        That of both handles.
+    source_file_id, target_file_id
+        Open files, until the copy is finished: one that is read, and one open for writing
+        that has a root group only (whose creation properties are the caller's).
+    dcpls
+        Creation properties (`hid_t`, alive during this call) for datasets by the address of
+        the source's; others keep theirs.  The data of virtual and external datasets is
+        copied only for those that are named here.
+    progress
+        Is told how many objects are done, of how many (0: not known yet), about ten times a
+        second; what it raises stops the copy and is raised again, as are signals.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
         Before anything is written, for what cannot be kept (user-defined links).
     chunkwise.errors.CorruptDataError
         When the source cannot be read; names the object.
