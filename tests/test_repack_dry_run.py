@@ -23,15 +23,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_example(tmp_path_factory.mktemp("example") / "in.h5")
 
 
-def plan_text(
-    source: Path, *, chunk: object = None, filters: object = None, **options: int
-) -> str:
-    plan = chunkwise.plan_repack(
-        source,
-        chunk=chunk,
-        filters=filters,
-        **options,  # type: ignore[arg-type]
-    )
+def plan_text(source: Path, *, chunk: Any = None, filters: Any = None) -> str:
+    plan = chunkwise.plan_repack(source, chunk=chunk, filters=filters)
     return "\n".join(plan_lines("in.h5", "out.h5", plan))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chunkwise.errors import FileFormatError, UsageError
-from chunkwise.repacking import folder
+from chunkwise.repacking import folder, run
 from chunkwise.repacking.folder import FileResult, Unchanged, check, gather, survey
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
@@ -115,7 +115,7 @@ def test_existing_results_are_not_replaced(archive: Path) -> None:
 
 
 def test_a_stopped_run_goes_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = folder.run_plan
+    original = run.run_plan
 
     def stop(*arguments: object) -> object:
         if "b.nc" in str(arguments[1]):

@@ -663,8 +663,7 @@ class TreeCopy:
 
     @property
     def datasets(self) -> list[tuple[bytes, int]]:
-        """Paths, the same in both files, and addresses in the source, of the datasets whose
-        data the caller has to copy."""
+        """Datasets whose data the caller has to copy: path in both files, address in the source."""
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""

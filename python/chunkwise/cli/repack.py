@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -173,7 +174,7 @@ def command(
         access=access,
         resume=resume,
     )
-    with using_threads(threads), ending() as ends:
+    with using_threads(threads), ending() as ends, _leaving():
         if out is not None:
             if in_place:
                 raise UsageError("--in-place and --out: give one of them")
@@ -182,6 +183,24 @@ def command(
         if dry_run:
             return _dry_run(source, target, job, in_place, force, as_json)
         return _repack(source, target, job, in_place, force, as_json, ends)
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """End the process at once where a file could not be written.
+
+    By then what was half-written is removed.  What libhdf5 could not write on a full disk it
+    did not close either, and would look at once more as the process ends, and crash (2.0).
+    """
+    from chunkwise.errors import CannotWriteError
+
+    try:
+        yield
+    except CannotWriteError as wrong:
+        click.echo(f"chunkwise: {wrong}", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
 
 
 def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:

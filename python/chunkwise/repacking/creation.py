@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import h5py
 from h5py import h5f, h5p
 
 from chunkwise.inspect.superblock import read_superblock
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version tells the format that the writer was allowed.
@@ -52,6 +54,37 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
     if options.metadata_block_nbytes is not None:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
     return h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl))
+
+
+def close(target: h5py.File) -> None:
+    """Close the target.
+
+    Raises
+    ------
+    OSError, RuntimeError
+        What is left cannot be written; the file is closed nevertheless.
+    """
+    try:
+        target.close()
+    except HDF5_ERRORS:
+        give_up(target)
+        raise
+
+
+def give_up(target: h5py.File) -> None:
+    """Close a target that will be removed.
+
+    What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
+    process ends.  So it is given memory to write to in the file's place, where there is room.
+    """
+    if not target.id.valid:
+        return
+    with contextlib.suppress(*HDF5_ERRORS, AttributeError):
+        memory = os.memfd_create("given up")
+        os.dup2(memory, target.id.get_vfd_handle(), inheritable=False)
+        os.close(memory)
+    with contextlib.suppress(*HDF5_ERRORS):
+        target.close()
 
 
 def copy_user_block(source: Path, target: Path, nbytes: int) -> None:

@@ -6,9 +6,9 @@ file is closed, verified, and left where the caller brings it into place.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import Address
 from chunkwise.opening import open_h5
-from chunkwise.repacking.creation import copy_user_block, create
+from chunkwise.repacking.creation import close, copy_user_block, create, give_up
 from chunkwise.repacking.moment import Teller, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
@@ -90,17 +90,14 @@ def carry_out(
     try:
         _fill(run, source, target, plan, options, journal, watch)
     except BaseException as wrong:
-        # Closing writes metadata, and fails too where the disk is full; what went wrong
-        # first is what the user should hear.
-        with contextlib.suppress(*HDF5_ERRORS):
-            target.close()
+        give_up(target)
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
         if isinstance(wrong, HDF5_ERRORS) and not ours:
             # Of the source everything was opened before; what is refused now is writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
-        target.close()
+        close(target)
         copy_user_block(place.source, place.partial, source.userblock_size)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
@@ -127,9 +124,10 @@ def _fill(
         step = steps[at]
         name = step.source.path
         begin = time.perf_counter()
-        made = h5d.open(target.id, path)
         tell = teller.of(name, step.source.nbytes)
-        copied = _copy(run, source, step, made, options, plan, journal, tell)
+        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
+        with closing(h5d.open(target.id, path)) as made:
+            copied = _copy(run, source, step, made, options, plan, journal, tell)
         results[name] = replace(copied, elapsed_s=time.perf_counter() - begin)
         teller.ended(step.source.nbytes)
     tree.finish()
