@@ -51,7 +51,7 @@ def limited(nbytes: int) -> Callable[[], None]:
     return limit
 
 
-@pytest.mark.parametrize("share", [0.0, 0.003, 0.2, 0.9, 0.999])
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.01, 0.2, 0.9, 0.99, 0.999])
 def test_a_full_disk(source: Path, share: float) -> None:
     before = source.read_bytes()
     whole = source.with_name("whole.h5")

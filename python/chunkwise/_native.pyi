@@ -663,7 +663,7 @@ class TreeCopy:
 
     @property
     def datasets(self) -> list[tuple[bytes, int]]:
-        """Datasets whose data the caller has to copy: path in both files, address in the source."""
+        """Whose data the caller has to copy: path in both files, address in the source."""
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""

@@ -57,18 +57,20 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
 
 
 def close(target: h5py.File) -> None:
-    """Close the target.
+    """Write what is left, and close the target.
 
     Raises
     ------
     OSError, RuntimeError
-        What is left cannot be written; the file is closed nevertheless.
+        What is left cannot be written; the file is given up.
     """
     try:
-        target.close()
+        # A flush may fail, and the file is as it was; after a close that fails libhdf5 crashes.
+        target.flush()
     except HDF5_ERRORS:
         give_up(target)
         raise
+    target.close()
 
 
 def give_up(target: h5py.File) -> None:
@@ -77,8 +79,6 @@ def give_up(target: h5py.File) -> None:
     What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
     process ends.  So it is given memory to write to in the file's place, where there is room.
     """
-    if not target.id.valid:
-        return
     with contextlib.suppress(*HDF5_ERRORS, AttributeError):
         memory = os.memfd_create("given up")
         os.dup2(memory, target.id.get_vfd_handle(), inheritable=False)

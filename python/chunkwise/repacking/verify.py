@@ -123,7 +123,7 @@ class _Comparison:
             if plain:
                 same = np.array_equal(
                     read_box(mine, datatype, start, count),
-                    read_box(theirs, datatype, start, count),
+                    self._written(entry.path, theirs, datatype, (start, count)),
                 )
             else:
                 box = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
@@ -133,6 +133,13 @@ class _Comparison:
                 at = ", ".join(map(str, start))
                 raise self.differs(entry.path, f"differs from the source from ({at}) on")
             yield int(np.prod(count, dtype=object)) * datatype.get_size()
+
+    def _written(self, path: str, dataset: Any, datatype: Any, box: Box) -> Bytes:
+        """Read a box of the target."""
+        try:
+            return read_box(dataset, datatype, *box)
+        except HDF5_ERRORS as error:
+            raise self.differs(path, f"cannot be read ({hdf5_reason(error)})") from None
 
     def _same_kind(self, label: str, mine: Any, theirs: Any) -> None:
         if not mine.get_type().equal(theirs.get_type()):
