@@ -202,8 +202,9 @@ pub fn verify_data(
     result.map_err(|error| copy_error(py, label, &error))
 }
 
-/// How often whoever asked is told, and looks for signals.
+/// How often whoever asked is told, and looks for signals; the first time sooner.
 const INTERVAL: Duration = Duration::from_millis(100);
+const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Work on a thread of its own, while this one tells how far it is and looks after Python's
 /// signals.
@@ -229,10 +230,12 @@ fn watched<T: Send>(
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
                 return Err(PyErr::from(error));
             }
+            let mut interval = FIRST_INTERVAL;
             loop {
-                match receiver.recv_timeout(INTERVAL) {
+                match receiver.recv_timeout(interval) {
                     Ok(outcome) => return Ok(outcome),
                     Err(RecvTimeoutError::Timeout) => {
+                        interval = INTERVAL;
                         // None while the interpreter shuts down: nobody to tell then.
                         if let Some(Err(raised)) = Python::try_attach(tell) {
                             // The scope waits for the thread, which stops at the next chunk.

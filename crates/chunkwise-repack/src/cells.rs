@@ -2,6 +2,8 @@
 
 use chunkwise_select::{ChunkGrid, Dims, Hyperslab, SelectError};
 
+use crate::boxes::{Part, copy_box};
+
 /// The pieces that a target is made of: its chunks, or boxes of it where it has none.
 #[derive(Debug, Clone)]
 pub struct Cells {
@@ -42,6 +44,40 @@ impl Extent {
     /// Bytes of its elements of `size` bytes.
     pub fn nbytes(&self, size: usize) -> u64 {
         self.shape.iter().fold(size as u64, |n, &d| n.saturating_mul(d))
+    }
+
+    /// The part of it that lies within another.
+    pub fn within(&self, other: &Self) -> Self {
+        let ends = |one: &Self, d: usize| one.origin[d] + one.shape[d];
+        let both = (0..self.origin.len()).map(|d| {
+            let begin = self.origin[d].max(other.origin[d]);
+            (begin, ends(self, d).min(ends(other, d)).saturating_sub(begin))
+        });
+        let (origin, shape) = both.unzip();
+        Self { origin, shape }
+    }
+
+    /// Copy its elements out of `from`, those of a box that it lies in; None where it does not.
+    pub fn take(&self, from: &[u8], outer: &Self, out: &mut [u8], size: usize) -> Option<()> {
+        let (at, zeros) = self.place_in(outer)?;
+        let inside = Part { shape: &outer.shape, at: &at };
+        let whole = Part { shape: &self.shape, at: &zeros };
+        copy_box(&self.shape, size, (from, inside), (out, whole))
+    }
+
+    /// Copy its elements to their place in `out`, those of a box that it lies in; None where it
+    /// does not.
+    pub fn put(&self, elements: &[u8], outer: &Self, out: &mut [u8], size: usize) -> Option<()> {
+        let (at, zeros) = self.place_in(outer)?;
+        let inside = Part { shape: &outer.shape, at: &at };
+        let whole = Part { shape: &self.shape, at: &zeros };
+        copy_box(&self.shape, size, (elements, whole), (out, inside))
+    }
+
+    /// Where it begins in a box that it lies in, and as many zeros.
+    fn place_in(&self, outer: &Self) -> Option<(Dims, Dims)> {
+        let at = self.origin.iter().zip(&outer.origin).map(|(n, from)| n.checked_sub(*from));
+        Some((at.collect::<Option<_>>()?, self.origin.iter().map(|_| 0).collect()))
     }
 
     /// The chunks of `grid` that it touches: the first in each dimension, and how many.

@@ -170,6 +170,11 @@ impl Pair<'_> {
             threads: thread_count(),
         })?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
+        if cells.grid.is_empty() {
+            let nothing = || self.checksums(&plan.cell, Taken::OfElements, Collector::default());
+            let checksums = request.checksums.then(nothing);
+            return Ok(CopyResult { checksums, ..CopyResult::default() });
+        }
         // SAFETY: the caller's contract.
         let (source, read_so) = unsafe { self.source(request)? };
         // SAFETY: as above.
@@ -256,9 +261,14 @@ impl Pair<'_> {
         let boxes = unsafe {
             StoredBoxes::new(Arc::clone(self.library), self.source, self.from.element_size)
         };
-        let stays_sparse = self.from.fill.is_none() || self.from.fill == self.to.fill;
+        let (element_size, fill) = (self.from.element_size, self.from.fill.clone());
+        let same_fill = fill.is_none() || fill == self.to.fill;
+        // Without chunks everything has its place once anything has, and need not be filled.
+        let nothing = written.as_ref().is_some_and(|(_, index)| index.written() == 0);
+        let stays_sparse =
+            same_fill && (self.to.chunk.is_some() || self.from.chunk.is_none() || nothing);
         let lost = request.salvage.then(Mutex::default);
-        Ok((Source { engine, boxes, written, stays_sparse, lost }, reason))
+        Ok((Source { engine, boxes, element_size, fill, written, stays_sparse, lost }, reason))
     }
 
     /// What a target chunk is made into, and the reason why libhdf5 encodes it.

@@ -12,7 +12,6 @@ use chunkwise_codec::{Effort, Tuning};
 use chunkwise_engine::{Committer, InOrder, ReadError, zeroed};
 use chunkwise_select::ChunkGrid;
 
-use crate::boxes::{Part, copy_box};
 use crate::cells::{Cells, Extent};
 use crate::checksums::Collector;
 use crate::handing::Handing;
@@ -228,11 +227,7 @@ impl Copying<'_> {
         cell: &Extent,
         out: &mut [u8],
     ) -> Result<(), CopyError> {
-        let at: Vec<u64> = cell.origin.iter().zip(&block.origin).map(|(c, b)| c - b).collect();
-        let zeros: Vec<u64> = at.iter().map(|_| 0).collect();
-        let from = Part { shape: &block.shape, at: &at };
-        let to = Part { shape: &cell.shape, at: &zeros };
-        copy_box(&cell.shape, self.cells.size, (slab, from), (out, to))
+        cell.take(slab, block, out, self.cells.size)
             .ok_or_else(|| CopyError::Refused("a chunk does not fit its block".into()))
     }
 

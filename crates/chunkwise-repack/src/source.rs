@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_codec::DecodeError;
-use chunkwise_engine::{ChunkIndex, Dataset, Layout, LostChunk, ReadError};
+use chunkwise_engine::{ChunkIndex, Dataset, Layout, LostChunk, ReadError, fill_run, zeroed};
 use chunkwise_libhdf5::StoredBoxes;
 use chunkwise_select::ChunkGrid;
 
@@ -16,6 +16,10 @@ pub struct Source {
     pub engine: Option<Arc<Dataset>>,
     /// libhdf5's own way to it.
     pub boxes: StoredBoxes,
+    /// Bytes of an element.
+    pub element_size: usize,
+    /// An element that was never written; None where it may be anything.
+    pub fill: Option<Vec<u8>>,
     /// Its chunks, and which were written; None without chunks.
     pub written: Option<(ChunkGrid, Arc<ChunkIndex>)>,
     /// Whether elements that were never written need not be written either.
@@ -70,11 +74,36 @@ impl Source {
     fn read_by_library(&self, extent: &Extent, out: &mut [u8]) -> Result<Cost, CopyError> {
         // What libhdf5 leaves untouched is not what the buffer held before.
         out.fill(0);
-        let read = self.boxes.read(&extent.origin, &extent.shape, out);
-        read.map_err(|error| CopyError::Library {
-            origin: extent.origin.clone(),
-            message: error.to_string(),
-        })?;
+        let failed = match self.boxes.read(&extent.origin, &extent.shape, out) {
+            Ok(()) => return Ok(Cost { decodes: 0, stored_nbytes: out.len() as u64 }),
+            Err(error) => error.to_string(),
+        };
+        let (Some(lost), Some((grid, index))) = (&self.lost, &self.written) else {
+            return Err(CopyError::Library { origin: extent.origin.clone(), message: failed });
+        };
+        // Chunk by chunk, to find out which of them it is.
+        let chunks = extent.touches(grid);
+        for number in 0..chunks.len() {
+            let position = chunks.position(grid, number);
+            let chunk = Extent::of_chunk(grid, position);
+            let part = chunk.within(extent);
+            let nbytes = part.nbytes(self.element_size);
+            let len = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;
+            let mut elements = zeroed(len)?;
+            if let Err(error) = self.boxes.read(&part.origin, &part.shape, &mut elements) {
+                if let Some(fill) = &self.fill {
+                    fill_run(&mut elements, fill);
+                } else {
+                    elements.fill(0);
+                }
+                let record = index.get(position);
+                let (address, len) = record.map_or((0, 0), |at| (at.address, at.stored_nbytes));
+                let error = ReadError::Io { address, len, message: error.to_string() };
+                let one = LostChunk { chunk_origin: chunk.origin, error };
+                lost.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+            }
+            part.put(&elements, extent, out, self.element_size);
+        }
         Ok(Cost { decodes: 0, stored_nbytes: out.len() as u64 })
     }
 

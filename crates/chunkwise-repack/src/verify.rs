@@ -69,7 +69,15 @@ pub unsafe fn verify(
             // SAFETY: as above; elements that point nowhere, of that size.
             let boxes = unsafe { StoredBoxes::new(Arc::clone(library), target, size) };
             let written = index.map(|index| (grid.clone(), Arc::new(index)));
-            let source = Source { engine, boxes, written, stays_sparse: true, lost: None };
+            let source = Source {
+                engine,
+                boxes,
+                element_size: size,
+                fill: facts.fill,
+                written,
+                stays_sparse: true,
+                lost: None,
+            };
             let read = |extent: &Extent, out: &mut Vec<u8>| {
                 let nbytes = extent.nbytes(size);
                 let len = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;

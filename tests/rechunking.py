@@ -1,0 +1,61 @@
+"""Copies of datasets by ``_native.copy_data``, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import _native
+from chunkwise._lib import library
+
+BUDGET = 64 << 20
+
+
+@contextmanager
+def datasets(source: Path, target: Path, **created: Any) -> Iterator[tuple[h5py.Dataset, Any]]:
+    """The dataset ``d`` of `source`, and a new one like it in `target`."""
+    with h5py.File(source) as old, h5py.File(target, "w", libver=("earliest", "v110")) as new:
+        d = old["d"]
+        given = {"shape": d.shape, "dtype": d.dtype, "fillvalue": d.fillvalue, **created}
+        yield d, new.create_dataset("d", **given)
+
+
+def copied(
+    source: Path, target: Path, created: dict[str, Any], **asked: Any
+) -> _native.CopyResult:
+    """Copy, and verify by checksums."""
+    with datasets(source, target, **created) as (old, new):
+        asked = {"label": "d", "memory_nbytes": BUDGET, **asked}
+        result = _native.copy_data(library(), old.id.id, new.id.id, **asked)
+    verify(target, result)
+    return result
+
+
+def verify(target: Path, result: _native.CopyResult) -> None:
+    with h5py.File(target) as file:
+        new = file["d"]
+        if result.checksums is not None:
+            _native.verify_data(library(), new.id.id, result.checksums, label="d")
+
+
+def content(path: Path) -> npt.NDArray[Any]:
+    with h5py.File(path) as file:
+        found: npt.NDArray[Any] = file["d"][()]
+    return found
+
+
+def bits(array: npt.NDArray[Any]) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def written(path: Path) -> int:
+    """Chunks that are there."""
+    with h5py.File(path) as file:
+        count: int = file["d"].id.get_num_chunks()
+    return count
