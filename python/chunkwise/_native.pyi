@@ -663,7 +663,10 @@ class TreeCopy:
 
     @property
     def datasets(self) -> list[tuple[bytes, int]]:
-        """Whose data the caller has to copy: path in both files, address in the source."""
+        """Datasets whose data the caller has to copy.
+
+        Their paths, the same in both files, and the addresses of the source's.
+        """
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""

@@ -97,7 +97,19 @@ api! {
         fn H5Pset_char_encoding(hid_t, c_int) -> herr_t;
         fn H5Pset_obj_track_times(hid_t, bool) -> herr_t;
         fn H5Pget_link_creation_order(hid_t, *mut c_uint) -> herr_t;
+        fn H5Pset_link_creation_order(hid_t, c_uint) -> herr_t;
+        fn H5Pget_link_phase_change(hid_t, *mut c_uint, *mut c_uint) -> herr_t;
+        fn H5Pset_link_phase_change(hid_t, c_uint, c_uint) -> herr_t;
+        fn H5Pget_est_link_info(hid_t, *mut c_uint, *mut c_uint) -> herr_t;
+        fn H5Pset_est_link_info(hid_t, c_uint, c_uint) -> herr_t;
+        fn H5Pget_local_heap_size_hint(hid_t, *mut usize) -> herr_t;
+        fn H5Pset_local_heap_size_hint(hid_t, usize) -> herr_t;
         fn H5Pget_attr_creation_order(hid_t, *mut c_uint) -> herr_t;
+        fn H5Pset_attr_creation_order(hid_t, c_uint) -> herr_t;
+        fn H5Pget_attr_phase_change(hid_t, *mut c_uint, *mut c_uint) -> herr_t;
+        fn H5Pset_attr_phase_change(hid_t, c_uint, c_uint) -> herr_t;
+        fn H5Pget_obj_track_times(hid_t, *mut bool) -> herr_t;
+        fn H5Pset_filter(hid_t, c_int, c_uint, usize, *const c_uint) -> herr_t;
         fn H5Pget_external(hid_t, c_uint, usize, *mut c_char, *mut libc::off_t, *mut hsize_t) -> herr_t;
         fn H5Pget_virtual_count(hid_t, *mut usize) -> herr_t;
         fn H5Pget_virtual_filename(hid_t, usize, *mut c_char, usize) -> isize;
@@ -120,5 +132,6 @@ api! {
     globals {
         H5T_STD_REF_OBJ_g,
         H5T_STD_REF_DSETREG_g,
+        H5P_CLS_GROUP_CREATE_ID_g,
     }
 }

@@ -16,6 +16,7 @@ mod copier;
 mod datatypes;
 mod elements;
 mod error;
+mod groups;
 mod hdf5;
 mod inventory;
 mod nearby;

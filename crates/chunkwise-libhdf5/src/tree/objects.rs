@@ -132,30 +132,6 @@ impl Copier<'_> {
 
     /// # Safety
     /// As [`Hdf5`] says.
-    unsafe fn make_group(
-        &mut self,
-        address: u64,
-        source: hid_t,
-        group: hid_t,
-        link: &Link,
-    ) -> Result<(), Fault> {
-        let Hdf5 { api, tree } = self.hdf5;
-        // SAFETY: the caller's contract; handles are checked.
-        unsafe {
-            let gcpl = (tree.H5Gget_create_plist)(source);
-            let gcpl = Handle::new(api, "H5Gget_create_plist", gcpl, api.H5Pclose)?;
-            self.keep_times(source, gcpl.id)?;
-            let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
-            let copy = (tree.H5Gcreate2)(group, name, lcpl, gcpl.id, DEFAULT);
-            let copy = Handle::new(api, "H5Gcreate2", copy, tree.H5Oclose).writing()?;
-            let moved = self.hdf5.address(copy.id).writing()?;
-            self.made.moved.insert(address, moved);
-            self.dress(address, source, copy.id, gcpl.id)
-        }
-    }
-
-    /// # Safety
-    /// As [`Hdf5`] says.
     unsafe fn make_dataset(
         &mut self,
         node: usize,
