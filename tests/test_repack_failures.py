@@ -87,7 +87,7 @@ def test_ctrl_c_is_clean(tmp_path: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "chunkwise", "repack", "in.h5", "out.h5"]
     rules = ["--chunk", "cube:80x16x16", "--filter", "deflate:9"]
     run = subprocess.Popen([*words, *rules], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while run.poll() is None and not (tmp_path / ".out.h5.repack" / "partial.h5").exists():
+    while run.poll() is None and not (tmp_path / ".out.h5.partial").exists():
         time.sleep(0.005)
     run.send_signal(number)
     _, said = run.communicate(timeout=60)

@@ -41,7 +41,7 @@ def test_a_result_appears_when_it_is_published(source: Path, tmp_path: Path) -> 
     place = place_of(source, tmp_path / "out.h5")
     with claimed(place, resume=False):
         place.partial.write_bytes(b"new")
-        assert names(tmp_path) == {"in.h5", ".out.h5.repack"}
+        assert names(tmp_path) == {"in.h5", ".out.h5.repack", ".out.h5.partial"}
         publish(place)
     assert names(tmp_path) == {"in.h5", "out.h5"}
     assert (tmp_path / "out.h5").read_bytes() == b"new"
@@ -58,7 +58,8 @@ def test_what_was_done_stays_for_the_next_run(source: Path, tmp_path: Path) -> N
     place = place_of(source, tmp_path / "out.h5")
     with pytest.raises(KeyboardInterrupt):
         interrupted(place, resume=True)
-    assert names(place.folder) == {"lock", "journal", "partial.h5"}
+    assert names(place.folder) == {"lock", "journal"}
+    assert place.partial.exists()
     with claimed(place, resume=True) as left:
         assert left is not None
         assert left.journal.read_bytes() == b"chunks"
@@ -86,11 +87,12 @@ def test_of_two_stopped_runs_the_one_that_did_more_counts(source: Path, tmp_path
 def test_what_a_killed_run_left_is_removed(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
     place.folder.mkdir()
-    for name in ("lock", "partial.h5", "journal"):
-        (place.folder / name).write_bytes(b"123")
+    for path in (place.folder / "lock", place.partial, place.journal):
+        path.write_bytes(b"123")
     with claimed(place, resume=False) as left:
         assert left is None
         assert names(place.folder) == {"lock"}
+        assert not place.partial.exists()
     assert names(tmp_path) == {"in.h5"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-from h5py import h5f, h5p
+from h5py import h5f, h5g, h5p
 
 from chunkwise.inspect.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS
@@ -40,6 +40,10 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
         The system refuses.
     """
     fcpl = source.id.get_create_plist()
+    root = h5g.open(source.id, b"/").get_create_plist()
+    fcpl.set_link_creation_order(root.get_link_creation_order())
+    fcpl.set_attr_creation_order(root.get_attr_creation_order())
+    fcpl.set_attr_phase_change(*root.get_attr_phase_change())
     if options.page_nbytes is not None:
         fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
         fcpl.set_file_space_page_size(options.page_nbytes)
@@ -53,7 +57,10 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
         fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
     if options.metadata_block_nbytes is not None:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
-    return h5py.File(h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl))
+    made = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
+    # Nobody else may read what perhaps nobody else may read in the source.
+    path.chmod(0o600)
+    return h5py.File(made)
 
 
 def close(target: h5py.File) -> None:

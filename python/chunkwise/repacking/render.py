@@ -19,6 +19,7 @@ from chunkwise.words import format_seconds
 # Changes shown in full; a plan of thousands is for --json.
 _SHOWN = 40
 _WIDTH = 80
+_LONG_PATH = 60
 _LEFT_SHOWN = 8
 _KEPT = {
     "copied": "copied as they are stored",
@@ -105,7 +106,7 @@ def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") ->
     """Say of which datasets a rule by pattern had to be passed over, and why."""
     reasons = [(path, reason) for path, reasons in left for reason in reasons]
     for path, reason in reasons[:_LEFT_SHOWN]:
-        yield from _wrapped(f"left as it is: {printable(path)} {reason}", indent)
+        yield from _wrapped(f"left as it is: {_short(path)} {reason}", indent)
     if len(reasons) > _LEFT_SHOWN:
         yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
 
@@ -168,6 +169,12 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             yield f"  LOST: {len(one.lost_chunks) - _LEFT_SHOWN:,} more chunks of the same dataset"
     for warning in summary.warnings:
         yield from _wrapped(f"warning: {warning}", "  ")
+
+
+def _short(path: str) -> str:
+    """Shorten a path in its middle."""
+    shown = printable(path)
+    return shown if len(shown) <= _LONG_PATH else f"{shown[:20]}...{shown[-20:]}"
 
 
 _VERIFIED = {

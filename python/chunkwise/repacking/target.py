@@ -1,8 +1,9 @@
 """How does the result appear whole or not at all, and never in the source's place too early?
 
-It is made in a folder of its own beside the target (``.out.nc.repack``), from which a
-rename brings it into place when it is complete, verified and on disk.  The folder holds
-a lock as long as its process lives, so that what a killed run left is told from the
+It is made beside the target under another name (``.out.nc.partial``), from where names in
+it lead where they will lead from the target, and a rename brings it into place when it is
+complete, verified and on disk.  A folder beside it (``.out.nc.repack``) holds a journal,
+and a lock as long as its process lives, so that what a killed run left is told from the
 work of one that goes on.
 """
 
@@ -77,17 +78,20 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        """The folder in which the result is made."""
-        name = self.target.name
-        if len(os.fsencode(name)) > _LONGEST_NAME:
-            # Names have 255 bytes at most; two long ones must not share a folder.
-            name = f"{name[:20]}.{zlib.crc32(os.fsencode(name)):08x}"
-        return self.target.with_name(f".{name}.repack")
+        """The folder with what the run needs."""
+        return self._beside("repack")
 
     @property
     def partial(self) -> Path:
         """The file that becomes the target."""
-        return self.folder / "partial.h5"
+        return self._beside("partial")
+
+    def _beside(self, suffix: str) -> Path:
+        name = self.target.name
+        if len(os.fsencode(name)) > _LONGEST_NAME:
+            # Names have 255 bytes at most; two long ones must not share a folder.
+            name = f"{name[:20]}.{zlib.crc32(os.fsencode(name)):08x}"
+        return self.target.with_name(f".{name}.{suffix}")
 
     @property
     def journal(self) -> Path:
@@ -205,13 +209,13 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Left | None]:
     try:
         left = _found(place) if resume else None
         if not resume:
-            _clean(place.folder)
+            _clean(place)
         yield left
         done = True
     finally:
         if done or not resume or not place.journal.exists():
             with contextlib.suppress(OSError):
-                _clean(place.folder)
+                _clean(place)
                 (place.folder / _LOCK).unlink()
                 place.folder.rmdir()
         os.close(lock)
@@ -228,7 +232,7 @@ def _found(place: Place) -> Left | None:
         if place.journal.stat().st_size >= older:
             place.partial.replace(before.partial)
             place.journal.replace(before.journal)
-    _clean(place.folder, before.journal.name, before.partial.name)
+    _clean(place, before.journal, before.partial)
     return before if before.journal.exists() and before.partial.exists() else None
 
 
@@ -238,7 +242,7 @@ def _lock(place: Place) -> int:
     while True:
         try:
             place.folder.mkdir(mode=0o700, exist_ok=True)
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
             continue  # another run ended and removed the folder just now
         except OSError as wrong:
@@ -258,11 +262,11 @@ def _lock(place: Place) -> int:
         os.close(lock)
 
 
-def _clean(folder: Path, *keep: str) -> None:
+def _clean(place: Place, *keep: Path) -> None:
     """Remove a run's files."""
-    for path in folder.iterdir():
-        if path.name not in (_LOCK, *keep):
-            path.unlink()
+    for path in (place.partial, *place.folder.iterdir()):
+        if path.name != _LOCK and path not in keep:
+            path.unlink(missing_ok=True)
 
 
 def publish(place: Place) -> None:
@@ -288,7 +292,9 @@ def publish(place: Place) -> None:
             shutil.copystat(place.target, partial)
             os.utime(partial)
         else:
-            partial.chmod(partial.stat().st_mode & place.source.stat().st_mode & 0o777)
+            # The lock was made with what the umask leaves of all permissions.
+            allowed = (place.folder / _LOCK).stat().st_mode
+            partial.chmod(allowed & place.source.stat().st_mode & 0o777)
         sync(partial)
         place.require_unchanged()
         partial.replace(place.target)

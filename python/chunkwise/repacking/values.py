@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.objects import Address, Entry, address_of
 
 
@@ -26,17 +27,33 @@ class Paths:
         return cls(paths, entries[0].identifier)
 
     def meaning(self, reference: Any) -> object:
-        """Say what a reference leads to: a path, for a region with what is selected."""
+        """Say what a reference leads to: a path, for a region with what is selected.
+
+        One that leads nowhere means no more than one that is null, which it becomes.
+        """
         if not reference:
             return None
-        target = h5py.h5r.dereference(reference, self._root)
-        if target is None:
-            return "nothing"
+        try:
+            target = h5py.h5r.dereference(reference, self._root)
+        except HDF5_ERRORS:
+            return None
+        if target is None or not target.valid:
+            return None
         path = self._paths.get(address_of(target))
         if isinstance(reference, h5py.RegionReference):
             region = h5py.h5r.get_region(reference, self._root)
-            return path, bytes(region.encode())
+            return path, _selected(region)
         return path
+
+
+def _selected(region: Any) -> object:
+    """Say what a dataspace selects, however it is encoded."""
+    kind = region.get_select_type()
+    if kind == h5py.h5s.SEL_HYPERSLABS:
+        return kind, region.get_select_hyper_blocklist().tolist()
+    if kind == h5py.h5s.SEL_POINTS:
+        return kind, region.get_select_elem_pointlist().tolist()
+    return kind
 
 
 def equal_values(first: Any, second: Any, mine: Paths, theirs: Paths) -> bool:

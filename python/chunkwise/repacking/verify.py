@@ -26,7 +26,12 @@ _BOX_NBYTES = 32 << 20
 
 
 def compare_files(
-    source: h5py.File, target: h5py.File, teller: Teller, rounded: Container[str] = ()
+    source: h5py.File,
+    target: h5py.File,
+    teller: Teller,
+    *,
+    said: str,
+    rounded: Container[str] = (),
 ) -> list[str]:
     """Compare names, links, attributes and all data of two open files.
 
@@ -36,6 +41,8 @@ def compare_files(
         Open files.
     teller
         Told about progress.
+    said
+        The target's name, for messages.
     rounded
         Datasets whose values need not be equal.
 
@@ -49,7 +56,7 @@ def compare_files(
     CorruptDataError
         The first difference, by name.
     """
-    comparison = _Comparison(source, target)
+    comparison = _Comparison(source, target, said)
     for entry in comparison.mine.values():
         other = comparison.partner(entry)
         comparison.attributes(entry, other)
@@ -71,8 +78,8 @@ def compare_files(
 class _Comparison:
     """Two files side by side."""
 
-    def __init__(self, source: h5py.File, target: h5py.File) -> None:
-        self.where = printable(str(target.filename))
+    def __init__(self, source: h5py.File, target: h5py.File, said: str) -> None:
+        self.where = printable(said)
         self.mine = {entry.path: entry for entry in walk(source)}
         self.theirs = {entry.path: entry for entry in walk(target)}
         self.paths = (Paths.of(self.mine.values()), Paths.of(self.theirs.values()))
@@ -179,7 +186,8 @@ def _attribute_names(identifier: Any) -> Iterator[bytes]:
 
 def _attribute_bytes(attribute: Any) -> Bytes:
     datatype = h5t.TypeID.copy(attribute.get_type())
-    values = np.zeros(attribute.get_storage_size(), np.uint8)
+    elements = attribute.get_space().get_simple_extent_npoints()
+    values = np.zeros(elements * datatype.get_size(), np.uint8)
     if values.size:
         attribute.read(values, datatype)
     return values
