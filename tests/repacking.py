@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from chunkwise.objects import walk_datasets
 from chunkwise.repacking.moment import Moment, Teller
 from chunkwise.repacking.verify import compare_files
 
@@ -39,12 +40,15 @@ def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -
         teller = Teller(nobody, "verifying", 0)
         found = compare_files(mine, theirs, teller, said=str(target))
         assert [one.partition(": ")[0].strip("'") for one in found] == list(unread)
-    if shutil.which("h5diff"):
+        datasets = [one for _, one in walk_datasets(theirs)]
+        filters = {name for one in datasets for name in one._filters}
+    # It lacks the filters of plugins, and an old one what h5py does not know either.
+    plugins = any(name.isdigit() or name == "lzf" for name in filters)
+    if shutil.which("h5diff") and not plugins and not unread:
         words = ["h5diff", str(source), str(target)]
         done = subprocess.run(words, capture_output=True, text=True)
-        # Its own library may lack a filter of the target.
-        if "filter" not in done.stderr:
-            assert (done.returncode, done.stdout) == (0, "")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "differences found" not in done.stdout, done.stdout
 
 
 def text_of(path: Path) -> str:

@@ -35,13 +35,24 @@ HOLDERS = ("/references@holders", "/references/holders")
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_everything_survives(tmp_path: Path, request_: dict[str, Any]) -> None:
     source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
-    write_everything(source, user_block=512)
+    # Pages and aligned objects would have to fit a user block.
+    user_block = 0 if "alignment" in request_ else 512
+    write_everything(source, user_block=user_block)
     done = chunkwise.repack(source, made, **request_, verify="full")
     # What leads nowhere in the source is null from now on; all else stays what it is.
     assert all("led to" in one or "not compared" in one for one in done.warnings)
-    assert made.read_bytes()[:512] == source.read_bytes()[:512]
+    assert made.read_bytes()[:user_block] == source.read_bytes()[:user_block]
     chunkwise.repack(made, again, verify="full")
     require_equal(made, again, unread=HOLDERS)
+
+
+@pytest.mark.parametrize("rules", [{}, {"filters": "shuffle+deflate:1"}], ids=str)
+def test_everything_of_hdf5_1_8_survives(tmp_path: Path, rules: dict[str, Any]) -> None:
+    source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
+    write_everything(source, libver=("earliest", "v108"))
+    chunkwise.repack(source, made, high="v108")
+    chunkwise.repack(made, again, **rules, high="v108")
+    require_equal(made, again)
 
 
 @pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
@@ -76,7 +87,7 @@ def test_merged_data_are_real_data(tmp_path: Path) -> None:
         {"chunk": {"cube": "contiguous", "plane": (30, 7)}},
         {"filters": {"cube": "lzf", "plane": "shuffle+szip:nn:8"}},
         {"filters": "none"},
-        {"filters": "shuffle+zstd:3", "memory": "1MiB", "chunk": {"cube": (40, 8, 8)}},
+        {"filters": "shuffle+zstd:3", "memory": "4MiB", "chunk": {"cube": (40, 8, 8)}},
         {"chunk": "auto", "access": ["row"], "min_size": "10kB"},
         {"chunk": {"line": 7}, "threads": 1},
     ],
@@ -119,14 +130,14 @@ def test_rounding_filters_are_said_not_to_be_verified(tmp_path: Path) -> None:
 
 
 def test_pages_and_format_are_as_asked(tmp_path: Path) -> None:
-    source, out = write_example(tmp_path / "in.h5"), tmp_path / "out.h5"
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    write_everything(source)
     chunkwise.repack(source, out, page_size="64KiB", low="v110")
     with h5py.File(out) as file:
         fcpl = file.id.get_create_plist()
         assert fcpl.get_file_space_strategy()[0] == h5py.h5f.FSPACE_STRATEGY_PAGE
         assert fcpl.get_file_space_page_size() == 65536
-    # After the user block; a superblock of version 3.
-    assert out.read_bytes()[512 + 8] == 3
+    assert out.read_bytes()[8] == 3  # the superblock's version
     again = tmp_path / "again.h5"
     chunkwise.repack(out, again)
     with h5py.File(again) as file:
@@ -189,6 +200,6 @@ def test_files_of_others(path: Path, tmp_path: Path, rules: dict[str, Any]) -> N
     done = chunkwise.repack(path, out, **rules)
     with h5py.File(path) as mine, h5py.File(out) as theirs:
         compare_files(mine, theirs, Teller(nobody, "verifying", 0), said="out")
-    assert done.warnings == ()
+    assert all("led to nothing" in warning for warning in done.warnings)
     if path.suffix == ".nc" and shutil.which("ncdump"):
         assert text_of(path) == text_of(out)

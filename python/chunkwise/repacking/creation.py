@@ -10,8 +10,9 @@ from typing import Any
 import h5py
 from h5py import h5f, h5g, h5p
 
+from chunkwise.errors import UsageError
 from chunkwise.inspect.superblock import read_superblock
-from chunkwise.names import HDF5_ERRORS
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version tells the format that the writer was allowed.
@@ -61,6 +62,20 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
     # Nobody else may read what perhaps nobody else may read in the source.
     path.chmod(0o600)
     return h5py.File(made)
+
+
+def require_room_for_user_block(source: h5py.File, options: Options) -> None:
+    """Raise UsageError where HDF5 would refuse what is asked of a file with a user block."""
+    block = source.userblock_size
+    for name, nbytes in (
+        ("--alignment", options.alignment_nbytes),
+        ("--paged", options.page_nbytes),
+    ):
+        if block and nbytes and (nbytes > block or block % nbytes):
+            raise UsageError(
+                f"{printable(str(source.filename))}: has a user block of {block:,} bytes, and "
+                f"{name} {nbytes:,} must divide that"
+            )
 
 
 def close(target: h5py.File) -> None:

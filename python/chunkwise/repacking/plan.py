@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 import h5py
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size
+from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import printable
 from chunkwise.opening import missing_filter
 from chunkwise.repacking import estimate
@@ -24,6 +25,9 @@ from chunkwise.repacking.lossy import is_lossy
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
+
+# Numbers below are HDF5's own filters.
+_FIRST_PLUGIN: Final = 256
 
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
@@ -44,6 +48,8 @@ class Step:
         ``kept``: with the objects of the file (no data, a few bytes, or data elsewhere).
     dcpl
         What the target's dataset is made from; None for the source's own list.
+    changes
+        Whether chunk shape, filters or place of the data change.
     out_nbytes
         Bytes stored in the target, estimated unless copied.
     memory_nbytes
@@ -63,11 +69,7 @@ class Step:
     chunks: int = 0
     decodes: int = 0
     expected_s: float = 0.0
-
-    @property
-    def changes(self) -> bool:
-        """Whether chunk shape, filters or place of the data change."""
-        return self.dcpl is not None
+    changes: bool = True
 
     @property
     def lossy(self) -> bool:
@@ -172,18 +174,19 @@ def _step(
     scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int, deadline: float
 ) -> Step:
     if not wanted.changes(source):
-        return _unchanged(source, wanted)
+        return _unchanged(scratch_file, source, wanted, memory_nbytes)
     try:
         dcpl = creation_list(source, wanted.chunk, wanted.pipeline)
     except UsageError as wrong:
         raise UsageError(f"'{printable(source.path)}': {wrong}") from None
     reason, filters = refusal(scratch_file, source, wanted.chunk, dcpl)
     if reason is not None:
-        return _unchanged(source, wanted.refused(source, reason))
+        left = wanted.refused(source, reason)
+        return _unchanged(scratch_file, source, left, memory_nbytes)
     stored = source.identifier.get_create_plist()
     if source.chunk == wanted.chunk and filters == stored_filters(stored) and not wanted.merged:
         # Written otherwise, the same in the end.
-        return _unchanged(source, wanted)
+        return _unchanged(scratch_file, source, wanted, memory_nbytes)
     _require_decoder(source, stored)
     sample = None
     if wanted.chunk is not None and wanted.pipeline != source.pipeline:
@@ -194,10 +197,20 @@ def _step(
         return Step(
             source, wanted, "by libhdf5", dcpl, out, expected_s=estimate.library_s(source.nbytes)
         )
-    shape = list(source.shape or ())
+    return _rechunked(source, wanted, dcpl, out, memory_nbytes, sample)
+
+
+def _rechunked(
+    source: Source,
+    wanted: Wanted,
+    dcpl: Any,
+    out_nbytes: int,
+    memory_nbytes: int,
+    sample: estimate.Sample | None,
+) -> Step:
     try:
         plan = _native.RechunkPlan(
-            shape,
+            list(source.shape or ()),
             None if source.chunk is None else list(source.chunk),
             None if wanted.chunk is None else list(wanted.chunk),
             source.itemsize,
@@ -211,23 +224,62 @@ def _step(
         wanted,
         "rechunked",
         dcpl,
-        out,
+        out_nbytes,
         memory_nbytes=plan.memory_nbytes,
         chunks=plan.source_chunks,
         decodes=plan.decodes,
-        expected_s=estimate.rechunk_s(source, out, passes, wanted.pipeline, sample),
+        expected_s=estimate.rechunk_s(source, out_nbytes, passes, wanted.pipeline, sample),
     )
 
 
-def _unchanged(source: Source, wanted: Wanted) -> Step:
+def _unchanged(
+    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int
+) -> Step:
+    """Plan for a dataset that stays as it is stored."""
     nbytes = source.stored_nbytes
     if source.layout in ("compact", "virtual", "external") or not source.shape:
-        return Step(source, wanted, "kept", None, nbytes)
+        return Step(source, wanted, "kept", None, nbytes, changes=False)
+    stored = source.identifier.get_create_plist()
+    dcpl = _made_as_stored(source, stored)
     if not source.plain:
-        _require_decoder(source, source.identifier.get_create_plist())
-        expected_s = estimate.library_s(source.nbytes)
-        return Step(source, wanted, "by libhdf5", None, nbytes, expected_s=expected_s)
-    return Step(source, wanted, "copied", None, nbytes, expected_s=estimate.copy_s(nbytes))
+        _require_decoder(source, stored)
+        seconds = estimate.library_s(source.nbytes)
+        return Step(source, wanted, "by libhdf5", dcpl, nbytes, expected_s=seconds, changes=False)
+    if dcpl is not None:
+        _, filters = refusal(scratch_file, source, source.chunk, dcpl)
+        if filters != stored_filters(stored):
+            return _completed_otherwise(source, wanted, dcpl, nbytes, memory_nbytes)
+    seconds = estimate.copy_s(nbytes)
+    return Step(source, wanted, "copied", dcpl, nbytes, expected_s=seconds, changes=False)
+
+
+def _made_as_stored(source: Source, stored: Any) -> Any | None:
+    """Give the list that makes a dataset like the stored one, where its own list does not.
+
+    HDF5's filters replace their values when a dataset is made.  Plugins add to those they
+    are given, and add once more to a list that was read from a file.
+    """
+    if all(code < _FIRST_PLUGIN for code, _, _ in stored_filters(stored)):
+        return None
+    try:
+        return creation_list(source, source.chunk, source.pipeline)
+    except UsageError:
+        return None  # It can be read, perhaps, and not encoded: it is copied as it is.
+
+
+def _completed_otherwise(
+    source: Source, wanted: Wanted, dcpl: Any, nbytes: int, memory_nbytes: int
+) -> Step:
+    """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
+    named = all(one.name in CODECS for one in source.pipeline.filters)
+    if not named or is_lossy(source.pipeline):
+        raise UsageError(
+            f"'{printable(source.path)}': its filters ({source.pipeline}) cannot be set as they "
+            "are stored, and decoding would change them; ask for other filters by a rule for it"
+        )
+    _require_decoder(source, source.identifier.get_create_plist())
+    step = _rechunked(source, wanted, dcpl, nbytes, memory_nbytes, None)
+    return replace(step, changes=False)
 
 
 def _require_decoder(source: Source, stored: Any) -> None:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from chunkwise.errors import DatasetNotFoundError, UsageError
-from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, parse_shape
+from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
 from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
 
@@ -28,7 +28,7 @@ Wish = TypeVar("Wish")
 
 # What the API takes: one for all, or by pattern.
 ChunkRules: TypeAlias = (
-    str | Sequence[int] | Sequence[str] | Mapping[str, str | Sequence[int]] | None
+    str | Sequence[int] | Sequence[str] | Mapping[str, str | int | Sequence[int]] | None
 )
 FilterRules: TypeAlias = str | Pipeline | Sequence[str] | Mapping[str, str | Pipeline] | None
 
@@ -253,7 +253,8 @@ def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkWish]]:
         yield parse_chunk_rule(chunk)
     elif isinstance(chunk, Mapping):
         for pattern, shape in chunk.items():
-            said = shape if isinstance(shape, str) else format_shape(tuple(shape))
+            said = "x".join(map(str, shape)) if isinstance(shape, Sequence) else str(shape)
+            said = shape if isinstance(shape, str) else said
             yield Rule(pattern, _chunk_wish(said, said), f"{pattern}:{said}")
     elif all(isinstance(one, str) for one in chunk):
         yield from (parse_chunk_rule(str(one)) for one in chunk)

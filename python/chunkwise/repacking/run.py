@@ -20,6 +20,7 @@ from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.opening import open_h5
+from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.moment import Moment, Watch
@@ -70,6 +71,7 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
             )
+        require_room_for_user_block(file, job.options)
         budget = job.options.memory_nbytes or default_budget()
         plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
         yield file, plan

@@ -169,8 +169,13 @@ def _copy(
         raise type(wrong)(f"{wrong}; {goes_on}") from None
     if copied.checksums is not None:
         run.checksums[name] = copied.checksums
+    stored_nbytes = copied.stored_nbytes_written
+    if copied.through_libhdf5 is not None:
+        # Its filters are libhdf5's affair, and so is what they make of the data.
+        made.flush()
+        stored_nbytes = made.get_storage_size()
     return replace(
-        _result(step, copied.stored_nbytes_written),
+        _result(step, stored_nbytes),
         chunks=copied.chunks_written,
         decodes=copied.decodes,
         replayed=copied.chunks_replayed,
