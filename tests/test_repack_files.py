@@ -52,7 +52,7 @@ def test_everything_of_hdf5_1_8_survives(tmp_path: Path, rules: dict[str, Any]) 
     write_everything(source, libver=("earliest", "v108"))
     chunkwise.repack(source, made, high="v108")
     chunkwise.repack(made, again, **rules, high="v108")
-    require_equal(made, again)
+    require_equal(made, again, undiffed=("/plain/time",))
 
 
 @pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
