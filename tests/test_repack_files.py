@@ -46,13 +46,12 @@ def test_everything_survives(tmp_path: Path, request_: dict[str, Any]) -> None:
     require_equal(made, again, unread=HOLDERS)
 
 
-@pytest.mark.parametrize("rules", [{}, {"filters": "shuffle+deflate:1"}], ids=str)
-def test_everything_of_hdf5_1_8_survives(tmp_path: Path, rules: dict[str, Any]) -> None:
+def test_everything_of_hdf5_1_8_survives(tmp_path: Path) -> None:
     source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
     write_everything(source, libver=("earliest", "v108"))
     chunkwise.repack(source, made, high="v108")
-    chunkwise.repack(made, again, **rules, high="v108")
-    require_equal(made, again, undiffed=("/plain/time",))
+    chunkwise.repack(made, again, high="v108")
+    require_equal(made, again)
 
 
 @pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
