@@ -421,8 +421,8 @@ class RechunkPlan:
     """In which blocks a dataset is rechunked, and what that takes.
 
     Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as
-    rarely as memory allows, then that there are few of them.  Pure arithmetic: grids of any
-    size cost nothing.
+    rarely as memory allows, and that they are no larger than that takes or than is good.  Pure
+    arithmetic: grids of any size cost nothing.
 
     Parameters
     ----------

@@ -59,6 +59,8 @@ pub struct FetchAhead<'a> {
     len: u64,
     /// What has to be read for a segment.
     batches: &'a (dyn Fn(u64) -> Batches + Sync),
+    /// The most bytes that are there before they are wanted.
+    most_nbytes: u64,
     /// Threads that may read ahead.
     fetchers: usize,
     state: Mutex<State>,
@@ -66,17 +68,20 @@ pub struct FetchAhead<'a> {
 }
 
 impl<'a> FetchAhead<'a> {
-    /// `len` segments of about `nbytes` each.
+    /// `len` segments of about `nbytes` each, of which `most_nbytes` are there before they are
+    /// wanted, or [`AHEAD_NBYTES`] if that is less.
     pub fn new(
         storage: &'a dyn Storage,
         (len, nbytes): (u64, u64),
+        most_nbytes: u64,
         batches: &'a (dyn Fn(u64) -> Batches + Sync),
     ) -> Self {
+        let most_nbytes = most_nbytes.min(AHEAD_NBYTES);
         let state =
             State { next: 0, segments: HashMap::new(), nbytes: 0, begun: false, over: false };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let fetchers = (AHEAD_NBYTES / nbytes.max(1)).clamp(1, FETCHERS) as usize;
-        Self { storage, len, batches, fetchers, state, changed }
+        let fetchers = (most_nbytes / nbytes.max(1)).clamp(1, FETCHERS) as usize;
+        Self { storage, len, batches, most_nbytes, fetchers, state, changed }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -149,7 +154,7 @@ impl<'a> FetchAhead<'a> {
         loop {
             let segment = {
                 // Before a segment is taken: a decoding thread may wait for it then.
-                let full = |state: &mut State| !state.over && state.nbytes >= AHEAD_NBYTES;
+                let full = |state: &mut State| !state.over && state.nbytes >= self.most_nbytes;
                 let waited = self.changed.wait_while(self.state(), full);
                 let mut state = waited.unwrap_or_else(PoisonError::into_inner);
                 let segment = state.next;
@@ -229,7 +234,7 @@ mod tests {
     fn all(storage: &dyn Storage, segments: u64) -> Vec<u8> {
         let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * 10, nbytes: 10 };
         let batches = |segment: u64| [batch(segment)].into_iter().collect();
-        let ahead = FetchAhead::new(storage, (segments, 10), &batches);
+        let ahead = FetchAhead::new(storage, (segments, 10), u64::MAX, &batches);
         let (mut found, mut stored) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             let _end = ahead.ends();
@@ -278,7 +283,7 @@ mod tests {
         let slow = ThrottledStorage::new(Arc::new(Endless), Duration::ZERO, None);
         let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * nbytes, nbytes };
         let batches = |segment: u64| [batch(segment)].into_iter().collect();
-        let ahead = FetchAhead::new(&slow, (1000, nbytes), &batches);
+        let ahead = FetchAhead::new(&slow, (1000, nbytes), u64::MAX, &batches);
         std::thread::scope(|scope| {
             let _end = ahead.ends();
             ahead.read(scope, 0, &batch(0), &mut Vec::new()).unwrap();
@@ -295,7 +300,7 @@ mod tests {
         let slow = ThrottledStorage::new(memory, Duration::from_millis(1), None);
         let batch = Batch { first: 0, count: 1, address: 0, nbytes: 10 };
         let batches = |_| [batch].into_iter().collect();
-        let ahead = FetchAhead::new(&slow, (100, 10), &batches);
+        let ahead = FetchAhead::new(&slow, (100, 10), u64::MAX, &batches);
         std::thread::scope(|scope| {
             let _end = ahead.ends();
             ahead.read(scope, 0, &batch, &mut Vec::new()).unwrap();

@@ -105,9 +105,6 @@ impl Dataset {
     /// As [`read_plan`](Self::read_plan), as a part of one pass over the dataset: nothing that
     /// is decoded is kept, and nothing is decoded ahead.
     ///
-    /// `threads` work on it at most.  With `lost`, a chunk that cannot be read or decoded is no error: its elements get the
-    /// fill value, or zeros where there is none, and it is put on that list.
-    ///
     /// # Errors
     /// Also [`ReadError::Cancelled`].
     pub fn read_once(
@@ -115,17 +112,16 @@ impl Dataset {
         plan: &Plan<'_>,
         out: &mut [u8],
         cancelled: &AtomicBool,
-        threads: usize,
-        lost: Option<&Mutex<Vec<LostChunk>>>,
+        pass: OnePass<'_>,
     ) -> Result<(), ReadError> {
         self.check_destination(plan, out)?;
         let read = ProcessState::of_this_process().next_read();
         let result = SharedResult::new(out);
-        let once = Some(Once { threads, lost });
+        let once = Some(pass);
         let reading = Reading { dataset: self, plan, read, result, cancelled, once };
         // SAFETY: as above.
         unsafe {
-            if threads < 2 || plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
+            if pass.threads < 2 || plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
                 reading.alone(&Numbers::All(plan.len()))
             } else {
                 reading.shared(&Numbers::All(plan.len()))
@@ -154,11 +150,14 @@ pub struct LostChunk {
     pub error: ReadError,
 }
 
-/// What is different when a read is a part of one pass over a dataset.
-#[derive(Clone, Copy)]
-pub(crate) struct Once<'a> {
-    /// The most that work on it.
+/// What a read may take that is a part of one pass over a dataset.
+#[derive(Debug, Clone, Copy)]
+pub struct OnePass<'a> {
+    /// Threads that work on it at most.
     pub threads: usize,
-    /// Where chunks are listed that cannot be read; None: they are errors.
+    /// Stored bytes that may be fetched before they are wanted.
+    pub ahead_nbytes: u64,
+    /// Where chunks are listed that cannot be read or decoded; their elements get the fill
+    /// value, or zeros where there is none.  None: such a chunk is an error.
     pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use chunkwise_codec::{DecodeError, Scratch};
+use chunkwise_codec::Scratch;
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
@@ -15,14 +15,11 @@ use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::read::{LostChunk, Once};
+use crate::read::OnePass;
 use crate::runs::RawRead;
-use crate::scatter::{SharedResult, copy_strip, fill_strip};
+use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
 use crate::{ChunkRecord, Dataset, ReadError, Storage};
-
-/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
-const TIMED_NBYTES: u64 = 4 << 10;
 
 /// Tasks of a plan, by number.
 pub(crate) enum Numbers<'a> {
@@ -94,7 +91,7 @@ pub(crate) struct Reading<'a> {
     pub result: SharedResult<'a>,
     pub cancelled: &'a AtomicBool,
     /// Where it is a part of one pass over the dataset.
-    pub once: Option<Once<'a>>,
+    pub once: Option<OnePass<'a>>,
 }
 
 impl<'a> Reading<'a> {
@@ -122,13 +119,14 @@ impl<'a> Reading<'a> {
     /// As [`alone`](Self::alone).
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
-        let allowed = self.once.map_or(usize::MAX, |once| once.threads.max(1));
-        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(allowed));
+        let (threads, most_ahead) =
+            self.once.map_or((usize::MAX, u64::MAX), |once| (once.threads, once.ahead_nbytes));
+        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(threads.max(1)));
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
         let nbytes = len.saturating_mul(dataset.chunk_nbytes);
-        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), &to_fetch);
+        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
         let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
@@ -367,78 +365,5 @@ impl<'a> Reading<'a> {
         // SAFETY: the caller's contract.
         unsafe { self.copy(task, &decoded) };
         Ok(())
-    }
-
-    /// Go on without a chunk that gave this error, where that is wanted: its elements are
-    /// filled, and it is listed.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn lose(&self, task: &ChunkTask<'_>, error: ReadError) -> Result<(), ReadError> {
-        // What only libhdf5 makes sense of is not lost.
-        let for_libhdf5 = matches!(
-            error,
-            ReadError::Decode {
-                source: DecodeError::TooLong { .. } | DecodeError::Unsupported { .. },
-                ..
-            }
-        );
-        let of_the_chunk = matches!(
-            error,
-            ReadError::Decode { .. }
-                | ReadError::TruncatedChunk { .. }
-                | ReadError::Truncated { .. }
-                | ReadError::Io { .. }
-        );
-        let Some(lost) =
-            self.once.and_then(|once| once.lost).filter(|_| of_the_chunk && !for_libhdf5)
-        else {
-            return Err(error);
-        };
-        let zeros = vec![0; self.dataset.info.element_size];
-        let fill = self.dataset.info.fill.as_ref().unwrap_or(&zeros);
-        // SAFETY: the caller's contract.
-        task.for_each_strip(|strip| unsafe {
-            fill_strip(&self.result, &strip, fill);
-        });
-        let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
-        let chunk_origin = origin.map(|(index, len)| index * len).collect();
-        lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
-        Ok(())
-    }
-
-    /// Set the task's elements to the fill value, if there is one.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn fill(&self, task: &ChunkTask<'_>) {
-        let Some(fill) = &self.dataset.info.fill else { return };
-        timed(Phase::Scatter, || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let filled = unsafe { fill_strip(&self.result, &strip, fill) };
-                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
-            });
-        });
-    }
-
-    /// Copy the task's elements out of its decoded chunk.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8]) {
-        let size = self.dataset.info.element_size;
-        let copy_strips = || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let copied = unsafe { copy_strip(chunk, &self.result, &strip, size) };
-                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
-            });
-        };
-        if task.selected_elements() * (size as u64) < TIMED_NBYTES {
-            copy_strips();
-        } else {
-            timed(Phase::Scatter, copy_strips);
-        }
     }
 }

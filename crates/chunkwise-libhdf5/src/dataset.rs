@@ -1,7 +1,6 @@
 //! Can the engine read this dataset itself, and with which facts?
 
-use std::ffi::{c_int, c_uint, c_void};
-use std::os::fd::BorrowedFd;
+use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
@@ -10,12 +9,13 @@ use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
 use crate::chunks::list_chunks;
+use crate::facts::descriptor_of;
 use crate::{BindError, Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
 
-fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
+pub(crate) fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
     Err(Unsuited::Reason(reason.into()))
 }
 
@@ -139,33 +139,6 @@ pub(crate) unsafe fn open_storage(
             Ok(storage) => Ok((storage, user_block)),
             Err(error) => because(format!("no descriptor of its file can be had: {error}")),
         }
-    }
-}
-
-/// The descriptor of an open file, which is open as long as the file is.
-///
-/// # Safety
-/// A live file of this library that outlives the descriptor; the lock must be held.
-pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
-    // SAFETY: the caller's contract; every handle is checked.
-    unsafe {
-        let fapl = (api.H5Fget_access_plist)(file);
-        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
-        // Only this driver's handle is known to be a descriptor of the file itself.
-        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
-        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
-        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
-        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
-            return because("the file is not opened with the sec2 driver (plain local files)");
-        }
-        let mut handle: *mut c_void = std::ptr::null_mut();
-        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
-        api.checked("H5Fget_vfd_handle", status)?;
-        if handle.is_null() {
-            return because("its driver gives no file descriptor");
-        }
-        // The sec2 driver's handle points at its descriptor, open as long as the file.
-        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is known of a dataset as it is stored, for those who copy one into another?
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use chunkwise_select::{ChunkGrid, Dims};
 use crate::api::{Api, hid_t};
 use crate::chunks::list_chunks;
 use crate::dataset::{
-    Handle, StatedFilter, chunk_options, descriptor_of, fill_of, filters_of, holds_pointers,
+    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers,
     open_storage, shape_of,
 };
 use crate::{Described, Library, Unsuited, describe};
@@ -199,6 +199,33 @@ pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp>
             modified: (metadata.mtime(), metadata.mtime_nsec()),
         })
     })
+}
+
+/// The descriptor of an open file, which is open as long as the file is.
+///
+/// # Safety
+/// A live file of this library that outlives the descriptor; the lock must be held.
+pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let fapl = (api.H5Fget_access_plist)(file);
+        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
+        // Only this driver's handle is known to be a descriptor of the file itself.
+        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
+        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
+        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
+            return because("the file is not opened with the sec2 driver (plain local files)");
+        }
+        let mut handle: *mut c_void = std::ptr::null_mut();
+        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
+        api.checked("H5Fget_vfd_handle", status)?;
+        if handle.is_null() {
+            return because("its driver gives no file descriptor");
+        }
+        // The sec2 driver's handle points at its descriptor, open as long as the file.
+        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
+    }
 }
 
 /// Bytes before the file's own.

@@ -176,7 +176,7 @@ impl Pair<'_> {
             return Ok(CopyResult { checksums, ..CopyResult::default() });
         }
         // SAFETY: the caller's contract.
-        let (source, read_so) = unsafe { self.source(request)? };
+        let (source, read_so) = unsafe { self.source(request, plan.waiting_nbytes / 2)? };
         // SAFETY: as above.
         let (form, written_so) = unsafe { self.form()? };
         let mut committer: Box<dyn Committer> = match form {
@@ -236,7 +236,11 @@ impl Pair<'_> {
     ///
     /// # Safety
     /// Live handles.
-    unsafe fn source(&self, request: &Request<'_>) -> Result<(Source, Option<String>), CopyError> {
+    unsafe fn source(
+        &self,
+        request: &Request<'_>,
+        ahead_nbytes: u64,
+    ) -> Result<(Source, Option<String>), CopyError> {
         let described = if self.shape.is_empty() {
             Err(Unsuited::Reason("it is scalar".into()))
         } else {
@@ -268,7 +272,9 @@ impl Pair<'_> {
         let stays_sparse =
             same_fill && (self.to.chunk.is_some() || self.from.chunk.is_none() || nothing);
         let lost = request.salvage.then(Mutex::default);
-        Ok((Source { engine, boxes, element_size, fill, written, stays_sparse, lost }, reason))
+        let source =
+            Source { engine, boxes, element_size, fill, written, stays_sparse, ahead_nbytes, lost };
+        Ok((source, reason))
     }
 
     /// What a target chunk is made into, and the reason why libhdf5 encodes it.

@@ -1,6 +1,7 @@
 //! How does a target chunk come to be, once its elements can be had?
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::{EncodeScratch, Encoding, resize};
 use chunkwise_engine::{EncodedChunk, ReadError};
@@ -10,7 +11,6 @@ use crate::cells::{Cells, Extent};
 use crate::checksums::{Collector, checksum};
 use crate::journal::Records;
 use crate::{CopyError, Progress};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// What a cell is made into.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Buffers>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<Buffers>> {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,7 +143,7 @@ impl<'a> Maker<'a> {
                 source,
             })?;
             chunk.bytes.clear();
-            if chunk.bytes.capacity() > 2 * encoded.len() {
+            if chunk.bytes.capacity() > encoded.len() + encoded.len() / 4 {
                 chunk.bytes = Vec::new();
             }
             resize(&mut chunk.bytes, encoded.len()).map_err(ReadError::from)?;

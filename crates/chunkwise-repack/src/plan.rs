@@ -12,14 +12,19 @@ use thiserror::Error;
 
 use crate::frontier::{Cut, best, cuts};
 
-/// What waits to be handed over, and what is fetched ahead of decoding, takes at most so much
-/// ([`InOrder`](chunkwise_engine::InOrder), and the engine where storage is slow) ...
-const WAITING_NBYTES: u64 = 80 << 20;
-/// ... and is counted as this share of a budget that is smaller.
+/// What is fetched before it is decoded, and what waits to be handed over
+/// ([`InOrder`](chunkwise_engine::InOrder)), take half of this each at most...
+const WAITING_NBYTES: u64 = 64 << 20;
+/// ... and are counted as this share of a budget that is smaller.
 const WAITING_SHARE: u64 = 4;
 /// Buffers of a chunk's size that a thread needs to decode or to encode one: the raw bytes,
 /// the stored ones, and those between two filters.
 const BUFFERS: u64 = 3;
+/// Larger blocks bring nothing but fewer decodes: fresh memory costs as much as copying into it,
+/// and that of a block is used again for the next...
+const ENOUGH_NBYTES: u64 = 128 << 20;
+/// ... as long as there are so many chunks in it for each thread.
+const CELLS: u64 = 16;
 /// A contiguous target is written in pieces of about this size.
 const PIECE_NBYTES: u64 = 1 << 20;
 
@@ -71,6 +76,8 @@ pub struct RechunkPlan {
     pub decodes: u64,
     /// The most memory that is in use at a time.
     pub memory_nbytes: u64,
+    /// What of that is for stored bytes that wait.
+    pub waiting_nbytes: u64,
     /// Threads that this is enough for.
     pub threads: usize,
     /// Shape of what the target is made of: its chunks, or pieces where it has none.
@@ -80,8 +87,8 @@ pub struct RechunkPlan {
 }
 
 impl RechunkPlan {
-    /// The fewest decodes that memory allows, then the fewest super-blocks, then the least
-    /// memory.
+    /// The fewest decodes that memory allows, in blocks no larger than that takes or than is
+    /// good, then the fewest super-blocks, then the least memory.
     ///
     /// # Errors
     /// When the shapes do not fit, or memory does not hold one target chunk.
@@ -127,21 +134,34 @@ impl RechunkPlan {
                 source_chunks,
                 decodes: source_chunks,
                 memory_nbytes: waiting.saturating_add(work),
+                waiting_nbytes: waiting,
                 threads,
                 cell,
                 is_direct,
             });
         }
-        let found = best(&dimensions, room.saturating_sub(work) / itemsize.max(1));
         // The smallest block fits: there is always one.
+        let decodes = |cuts: &[Cut]| match sources {
+            Some(_) => cuts.iter().map(|cut| cut.decodes).fold(1, u64::saturating_mul),
+            None => 0,
+        };
+        let within = |nbytes: u64| best(&dimensions, nbytes / itemsize.max(1));
+        let slab_most = room.saturating_sub(work);
+        let enough = (cell_nbytes.saturating_mul(CELLS * threads as u64)).max(ENOUGH_NBYTES);
+        let mut found = within(slab_most);
+        let small = within(enough.min(slab_most));
+        if decodes(&small) == decodes(&found) {
+            found = small;
+        }
         let lens: Dims = found.iter().map(|cut| cut.len).collect();
         let product = |of: fn(&Cut) -> u64| found.iter().map(of).fold(1, u64::saturating_mul);
         Ok(Self {
             super_blocks: product(|cut| cut.blocks),
             source_chunks,
-            decodes: if sources.is_some() { product(|cut| cut.decodes) } else { 0 },
+            decodes: decodes(&found),
             memory_nbytes: waiting.saturating_add(work).saturating_add(nbytes(&lens)),
             super_block: lens,
+            waiting_nbytes: waiting,
             threads,
             cell,
             is_direct,
@@ -178,4 +198,106 @@ fn cell_of(rechunking: &Rechunking<'_>) -> Dims {
         break;
     }
     cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plan(
+        shape: &[u64],
+        source_chunk: Option<&[u64]>,
+        target_chunk: Option<&[u64]>,
+        memory_nbytes: u64,
+    ) -> Result<RechunkPlan, PlanError> {
+        let (itemsize, threads) = (4, 2);
+        RechunkPlan::new(&Rechunking {
+            shape,
+            source_chunk,
+            target_chunk,
+            itemsize,
+            memory_nbytes,
+            threads,
+        })
+    }
+
+    #[test]
+    fn memory_decides_how_often_a_chunk_is_decoded() {
+        let cube =
+            |nbytes| plan(&[365, 600, 600], Some(&[1, 600, 600]), Some(&[365, 20, 20]), nbytes);
+        let all = cube(1 << 30).unwrap();
+        assert_eq!((all.super_blocks, all.decodes, all.source_chunks), (1, 365, 365));
+        let some = cube(256 << 20).unwrap();
+        assert_eq!((some.super_block.as_slice(), some.decodes), (&[365, 200, 600][..], 3 * 365));
+        assert!(!all.is_direct && some.memory_nbytes <= 256 << 20);
+    }
+
+    #[test]
+    fn chunks_that_are_not_split_need_no_block() {
+        let direct = |source: &[u64], target: &[u64]| {
+            plan(&[100, 90], Some(source), Some(target), 1 << 20).unwrap()
+        };
+        let other_filters = direct(&[10, 9], &[10, 9]);
+        assert!(other_filters.is_direct);
+        assert_eq!((other_filters.super_blocks, other_filters.decodes), (100, 100));
+        assert!(direct(&[5, 3], &[10, 9]).is_direct);
+        assert!(direct(&[10, 9], &[10, 90]).is_direct);
+        assert!(!direct(&[10, 9], &[5, 9]).is_direct);
+        assert!(!direct(&[10, 9], &[15, 9]).is_direct);
+    }
+
+    #[test]
+    fn without_chunks_there_are_pieces_of_whole_rows() {
+        let contiguous = plan(&[1 << 20, 64], Some(&[100, 64]), None, 1 << 30).unwrap();
+        assert_eq!(contiguous.cell.as_slice(), [4000, 64]);
+        assert!(contiguous.is_direct);
+        let split = plan(&[1 << 10, 1 << 20], Some(&[10, 1 << 19]), None, 1 << 30).unwrap();
+        assert_eq!(split.cell.as_slice(), [1, 1 << 18]);
+        assert_eq!(split.decodes, split.source_chunks);
+        let neither = plan(&[10, 10], None, None, 1 << 20).unwrap();
+        assert_eq!((neither.decodes, neither.source_chunks, neither.super_blocks), (0, 0, 1));
+    }
+
+    #[test]
+    fn nothing_takes_nothing_and_the_impossible_is_refused() {
+        let empty = plan(&[0, 5], Some(&[2, 2]), Some(&[3, 3]), 1 << 20).unwrap();
+        assert_eq!((empty.super_blocks, empty.decodes), (0, 0));
+        let scalar = plan(&[], None, None, 1 << 20).unwrap();
+        assert_eq!(scalar.super_blocks, 1);
+        assert!(matches!(
+            plan(&[5, 5], Some(&[2]), Some(&[3, 3]), 1 << 20),
+            Err(PlanError::Select(_))
+        ));
+        assert!(plan(&[5], Some(&[u64::MAX / 8]), Some(&[3]), 1 << 20).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_keeps_to_its_budget_and_says_what_would_do(
+            dims in prop::collection::vec((1u64..2000, 1u64..300, 1u64..300), 1..4),
+            source in any::<bool>(),
+            target in any::<bool>(),
+            log in 10u32..32,
+        ) {
+            let shape: Vec<_> = dims.iter().map(|d| d.0).collect();
+            let (from, to): (Vec<_>, Vec<_>) = dims.iter().map(|d| (d.1, d.2)).unzip();
+            let of = |nbytes| plan(&shape, source.then_some(&from), target.then_some(&to), nbytes);
+            let plan = match of(1 << log) {
+                Ok(plan) => {
+                    prop_assert!(plan.memory_nbytes <= 1 << log);
+                    plan
+                }
+                Err(PlanError::Memory { needed_nbytes, .. }) => {
+                    prop_assert!(needed_nbytes > 1 << log);
+                    of(needed_nbytes).unwrap()
+                }
+                Err(error) => panic!("{error}"),
+            };
+            prop_assert!(plan.decodes >= plan.source_chunks);
+            for ((&len, &size), &cell) in plan.super_block.iter().zip(&shape).zip(&plan.cell) {
+                prop_assert!(len == size || len % cell == 0);
+            }
+        }
+    }
 }

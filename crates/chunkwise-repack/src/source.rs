@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_codec::DecodeError;
-use chunkwise_engine::{ChunkIndex, Dataset, Layout, LostChunk, ReadError, fill_run, zeroed};
+use chunkwise_engine::{
+    ChunkIndex, Dataset, Layout, LostChunk, OnePass, ReadError, fill_run, zeroed,
+};
 use chunkwise_libhdf5::StoredBoxes;
 use chunkwise_select::ChunkGrid;
 
@@ -24,6 +26,8 @@ pub struct Source {
     pub written: Option<(ChunkGrid, Arc<ChunkIndex>)>,
     /// Whether elements that were never written need not be written either.
     pub stays_sparse: bool,
+    /// Stored bytes that may be fetched before they are decoded.
+    pub ahead_nbytes: u64,
     /// Where chunks are listed that cannot be read; None: they are errors.
     pub lost: Option<Mutex<Vec<LostChunk>>>,
 }
@@ -58,7 +62,8 @@ impl Source {
             out.fill(0);
         }
         let plan = dataset.plan(&selection)?;
-        let read = dataset.read_once(&plan, out, &progress.cancelled, threads, self.lost.as_ref());
+        let pass = OnePass { threads, ahead_nbytes: self.ahead_nbytes, lost: self.lost.as_ref() };
+        let read = dataset.read_once(&plan, out, &progress.cancelled, pass);
         match read {
             // What only libhdf5 makes sense of.
             Err(ReadError::Decode {

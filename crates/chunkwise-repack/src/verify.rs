@@ -76,6 +76,7 @@ pub unsafe fn verify(
                 fill: facts.fill,
                 written,
                 stays_sparse: true,
+                ahead_nbytes: 0,
                 lost: None,
             };
             let read = |extent: &Extent, out: &mut Vec<u8>| {
