@@ -81,7 +81,7 @@ class Teller:
             "type": self._type(dataset.get_type()),
             "space": _space(space),
             "layout": layout,
-            "filters": [dcpl.get_filter(number) for number in range(dcpl.get_nfilters())],
+            "filters": [_filter(dcpl.get_filter(n)) for n in range(dcpl.get_nfilters())],
             "times": (dcpl.get_fill_time(), dcpl.get_alloc_time()),
             "fill": dcpl.fill_value_defined(),
             "external": [dcpl.get_external(n) for n in range(dcpl.get_external_count())],
@@ -168,6 +168,12 @@ class Teller:
             return self.paths.get(_address(h5r.dereference(reference, self.file.id)))
         except (KeyError, OSError, RuntimeError, ValueError):
             return None
+
+
+def _filter(stated: tuple[int, int, tuple[int, ...], bytes]) -> tuple[Any, ...]:
+    """A filter; of Bitshuffle without the version of the plugin that made the dataset."""
+    number, flags, values, name = stated
+    return number, flags, values[2:] if number == 32008 else values, name
 
 
 def _address(identifier: Any) -> tuple[int, ...]:

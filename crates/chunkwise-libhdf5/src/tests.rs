@@ -24,7 +24,7 @@ fn matching(folder: &Path, begin: &str, holds: &str) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(fits).collect()
 }
 
-fn libraries() -> Vec<Arc<Library>> {
+pub(crate) fn libraries() -> Vec<Arc<Library>> {
     let mut paths = Vec::new();
     for folder in matching(Path::new("/usr/lib"), "", "-linux-gnu") {
         // One of the names of one library.

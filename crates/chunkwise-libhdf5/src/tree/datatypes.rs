@@ -44,7 +44,7 @@ impl Copier<'_> {
         unsafe {
             let tcpl = (tree.H5Tget_create_plist)(datatype);
             let tcpl = Handle::new(api, "H5Tget_create_plist", tcpl, api.H5Pclose)?;
-            self.keep_times(datatype, tcpl.id)?;
+            self.keep_times(address, datatype, tcpl.id)?;
             // Copies of committed types are not committed.
             let copy = (api.H5Tcopy)(datatype);
             let copy = Handle::new(api, "H5Tcopy", copy, api.H5Tclose)?;

@@ -34,7 +34,7 @@ impl Copier<'_> {
             let gcpl = (tree.H5Gget_create_plist)(source);
             let gcpl = Handle::new(api, "H5Gget_create_plist", gcpl, api.H5Pclose)?;
             let of = self.like(gcpl.id)?;
-            self.keep_times(source, of.id)?;
+            self.keep_times(address, source, of.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
             let copy = (tree.H5Gcreate2)(group, name, lcpl, of.id, DEFAULT);
             let copy = Handle::new(api, "H5Gcreate2", copy, tree.H5Oclose).writing()?;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use super::api::LinkInfo;
+use super::api::{LinkInfo, ObjectInfo};
 use super::error::{Fault, TreeError, buffer};
 use super::hdf5::{Hdf5, Kind};
 use crate::BindError;
@@ -17,6 +17,8 @@ use crate::api::{DEFAULT, hid_t};
 pub(super) struct Node {
     pub(super) address: u64,
     pub(super) kind: Kind,
+    /// Whether it keeps the time of its last change.
+    pub(super) timed: bool,
     /// The group in which it was met first (the root group is its own), and its place there.
     parent: usize,
     place: usize,
@@ -89,16 +91,23 @@ impl Inventory {
     pub(super) unsafe fn begin(hdf5: Hdf5<'_>, file: hid_t) -> Result<Self, TreeError> {
         let mut made = Self::default();
         // SAFETY: the caller's contract.
-        let address = unsafe { hdf5.info(file, c"/") }
-            .map_err(|error| Fault::from(error).at("/".to_string()))?
-            .address();
-        made.add(address, Kind::Group, ROOT, 0);
+        let info = unsafe { hdf5.info(file, c"/") };
+        let info = info.map_err(|error| Fault::from(error).at("/".to_string()))?;
+        made.add(info.address(), Kind::Group, &info, ROOT, 0);
         Ok(made)
     }
 
-    fn add(&mut self, address: u64, kind: Kind, parent: usize, place: usize) -> usize {
+    fn add(
+        &mut self,
+        address: u64,
+        kind: Kind,
+        info: &ObjectInfo,
+        parent: usize,
+        place: usize,
+    ) -> usize {
+        let timed = info.modified != 0;
         let node = self.nodes.len();
-        self.nodes.push(Node { address, kind, parent, place, links: Vec::new() });
+        self.nodes.push(Node { address, kind, timed, parent, place, links: Vec::new() });
         self.by_address.insert(address, node);
         node
     }
@@ -168,7 +177,7 @@ impl Inventory {
             return Err(TreeError::Refused { object, reason });
         };
         let place = self.nodes[group].links.len();
-        Ok(LinkTarget::Hard(self.add(link.address_or_size, kind, group, place)))
+        Ok(LinkTarget::Hard(self.add(link.address_or_size, kind, &info, group, place)))
     }
 }
 

@@ -22,6 +22,8 @@ mod inventory;
 mod nearby;
 mod objects;
 mod references;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::collections::HashMap;

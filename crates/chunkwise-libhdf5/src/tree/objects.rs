@@ -150,9 +150,12 @@ impl Copier<'_> {
             let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
             let dcpl = (api.H5Dget_create_plist)(source);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            self.keep_times(source, dcpl.id)?;
+            self.keep_times(address, source, dcpl.id)?;
             let made = self.committed(datatype.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+            if wanted.is_none() {
+                self.strip_filters(dcpl.id)?;
+            }
             let of = wanted.unwrap_or(dcpl.id);
             let copy = (api.H5Dcreate2)(group, name, made, space.id, lcpl, of, DEFAULT);
             let copy = Handle::new(api, "H5Dcreate2", copy, tree.H5Oclose).writing();
@@ -197,12 +200,44 @@ impl Copier<'_> {
     ///
     /// # Safety
     /// As [`Hdf5`] says.
-    pub(super) unsafe fn keep_times(&self, source: hid_t, ocpl: hid_t) -> Result<(), Fault> {
+    pub(super) unsafe fn keep_times(
+        &self,
+        address: u64,
+        source: hid_t,
+        ocpl: hid_t,
+    ) -> Result<(), Fault> {
         // SAFETY: the caller's contract.
         unsafe {
-            if self.hdf5.info(source, c".")?.modified == 0 {
+            let timed = match self.inventory.by_address.get(&address) {
+                Some(&node) => self.inventory.nodes[node].timed,
+                None => self.hdf5.info(source, c".")?.modified != 0,
+            };
+            if !timed {
                 let status = (self.hdf5.tree.H5Pset_obj_track_times)(ocpl, false);
                 self.hdf5.api.checked("H5Pset_obj_track_times", status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Give filters the values that they were given once: when a dataset is made, Bitshuffle's
+    /// plugin puts its version and the element's size before them, each time.  Others put theirs
+    /// in the same places again.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn strip_filters(&self, dcpl: hid_t) -> Result<(), Fault> {
+        const BITSHUFFLE: i32 = 32008;
+        let Hdf5 { api, tree } = self.hdf5;
+        // SAFETY: the caller's contract; all of the client data.
+        unsafe {
+            let count = api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?;
+            for filter in filters_of(api, dcpl, count.unsigned_abs())? {
+                if let (BITSHUFFLE, Some(values)) = (filter.id, filter.cd_values.get(3..)) {
+                    let (modify, flags) = (tree.H5Pmodify_filter, filter.flags);
+                    let status = modify(dcpl, filter.id, flags, values.len(), values.as_ptr());
+                    api.checked("H5Pmodify_filter", status)?;
+                }
             }
         }
         Ok(())
