@@ -1,6 +1,6 @@
-"""How does libhdf5 read and write a part of a dataset without converting a byte?
+"""How does libhdf5 read a part of a dataset without converting a byte?
 
-Memory has the file's own type: what h5py or NumPy cannot name is copied as well.
+Memory has the file's own type: what h5py or NumPy cannot name is read as well.
 """
 
 from __future__ import annotations
@@ -56,14 +56,6 @@ def read_box(dataset: Any, datatype: Any, start: tuple[int, ...], count: tuple[i
     memory, stored = _spaces(dataset, start, count)
     dataset.read(memory, stored, values, datatype)
     return values
-
-
-def write_box(
-    dataset: Any, datatype: Any, start: tuple[int, ...], count: tuple[int, ...], values: Bytes
-) -> None:
-    """Write a box of bytes of `datatype`, the dataset's own."""
-    memory, stored = _spaces(dataset, start, count)
-    dataset.write(memory, stored, values, datatype)
 
 
 def _spaces(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Any]:

@@ -71,13 +71,6 @@ class Source:
         """Number of dimensions."""
         return len(self.shape or ())
 
-    @property
-    def grid(self) -> int:
-        """How many chunks the dataset may have; 0 unless chunked."""
-        if self.chunk is None or self.shape is None:
-            return 0
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
-
 
 @dataclass(frozen=True)
 class Contents:

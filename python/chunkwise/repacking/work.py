@@ -130,7 +130,7 @@ def _fill(
             copied = _copy(run, source, step, made, options, plan, journal, tell)
         results[name] = replace(copied, elapsed_s=time.perf_counter() - begin)
         teller.ended(step.source.nbytes)
-    tree.finish()
+    tree.finish(teller.idle)
     run.warnings += tree.warnings
     for step in plan.steps:
         kept = _result(step, step.source.stored_nbytes)
