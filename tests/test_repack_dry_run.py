@@ -32,7 +32,7 @@ def test_a_dry_run_says_what_changes_and_what_does_not(example: Path) -> None:
     text = plan_text(example, chunk={"cube": "40x16x16"}, filters={"cube": "deflate:6"})
     for line in (
         "in.h5 -> out.h5  (dry run: nothing is written)",
-        "/again",
+        "/again (also /cube)",
         "    chunk    1x64x64 -> 40x16x16",
         "    filters  shuffle+deflate:4 -> deflate:6",
         "40 chunks, each read once",

@@ -46,7 +46,8 @@ def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
 
 def _step_lines(step: Step) -> Iterator[str]:
     source, wanted = step.source, step.wanted
-    yield printable(source.path)
+    others = ", ".join(printable(name) for name in source.names[1:])
+    yield printable(source.path) + (f" (also {others})" if others else "")
     before, after = (
         storage_of(source, source.chunk),
         storage_of(source, wanted.chunk, wanted.merged),
