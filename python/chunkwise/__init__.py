@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chunkwise.file import File, open
     from chunkwise.group import Group
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
+    from chunkwise.repacking import plan_repack, repack
     from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "open",
     "patch_h5py",
     "patch_stats",
+    "plan_repack",
     "points",
+    "repack",
     "set_threads",
     "thread_count",
     "union",
@@ -56,6 +59,8 @@ _LATER = {
     "points": "chunkwise.selection",
     "patch_h5py": "chunkwise.patching",
     "patch_stats": "chunkwise.patching",
+    "plan_repack": "chunkwise.repacking",
+    "repack": "chunkwise.repacking",
     "union": "chunkwise.selection",
     "unpatch_h5py": "chunkwise.patching",
     "wrap": "chunkwise.dataset",

@@ -17,6 +17,7 @@ COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
+    "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }
 

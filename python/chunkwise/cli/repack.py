@@ -1,0 +1,371 @@
+"""Which words does `chunkwise repack` take, and what does it print?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from chunkwise.cli.signals import Ending, ending
+from chunkwise.errors import UsageError
+from chunkwise.grammar import format_size, parse_size
+from chunkwise.words import format_seconds
+
+if TYPE_CHECKING:
+    from chunkwise.repacking.folder import FileResult
+    from chunkwise.repacking.moment import Moment, Watch
+    from chunkwise.repacking.run import Job
+
+_BOUNDS = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
+_LOST = 1
+
+EXAMPLES = """\b
+Examples:
+  chunkwise repack in.nc out.nc --chunk t2m:365x20x20 --filter shuffle+zstd:3
+  chunkwise repack in.nc out.nc --chunk auto --access line:0 --dry-run
+  chunkwise repack in.h5 out.h5 --filter none           decompress everything
+  chunkwise repack in.h5 out.h5 --filter zstd:3 --filter mask:stored
+  chunkwise repack in.h5 --in-place --chunk '/a/*:auto'
+  chunkwise repack in.nc cloud.nc --paged 4MiB          for object storage
+  chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
+  chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
+
+\b
+Rules:
+  A rule is [PATTERN:]WISH; without a pattern it is for all datasets.  A name
+  (t2m) means datasets called so in any group, a path (/a/t2m) one of them; *
+  and ? stand for characters, ** for groups.  Of several rules for a dataset
+  the last holds.  A dataset that is named must be able to have what is asked;
+  a pattern passes over those that cannot, and says so.
+
+\b
+Exit code:
+  0    done
+  1    --salvage lost chunks; or, of several files, one could not be repacked
+  2    wrong usage, or it could not be done: no target was made
+  130  interrupted: no target was made, the source is untouched
+"""
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A number of bytes, as `grammar.parse_size` reads it."""
+
+    name = "size"
+
+    def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> int:
+        """Read it."""
+        return value if isinstance(value, int) else parse_size(value)
+
+
+_SIZE = _Size()
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("arguments", nargs=-1, required=True, metavar="IN [OUT]")
+@click.option(
+    "--chunk",
+    "chunks",
+    multiple=True,
+    metavar="RULE",
+    help="[PATTERN:]SHAPE, as in t2m:365x20x20; or auto, contiguous, stored.  May be repeated.",
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="RULE",
+    help="[PATTERN:]FILTERS, as in shuffle+zstd:3; or none, stored; deflate:fast is the fastest.",
+)
+@click.option("--access", multiple=True, help="A pattern that auto chunks are for: 1x600x600.")
+@click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
+@click.option("--in-place", is_flag=True, help="Replace IN when the result is verified.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for the results of many files."
+)
+@click.option(
+    "--unchanged",
+    type=click.Choice(["copy", "link", "skip"]),
+    default="copy",
+    show_default=True,
+    help="With --out, for files that are already as asked.",
+)
+@click.option(
+    "--verify",
+    type=click.Choice(["none", "checksum", "full"]),
+    default="checksum",
+    show_default=True,
+    help="Read the result again and compare checksums; full: compare all bytes, by libhdf5.",
+)
+@click.option("--force", is_flag=True, help="Replace a target that exists.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
+)
+@click.option(
+    "--memory", type=_SIZE, help="Most bytes for data.  [default: a quarter of what is free]"
+)
+@click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
+@click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
+@click.option("--salvage", is_flag=True, help="Go on where chunks cannot be read.")
+@click.option("--low", type=click.Choice(_BOUNDS), help="Oldest format.  [default: IN's]")
+@click.option("--high", type=click.Choice(_BOUNDS[1:]), help="Newest format.  [default: latest]")
+@click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
+@click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
+@click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+def command(
+    arguments: tuple[str, ...],
+    chunks: tuple[str, ...],
+    filters: tuple[str, ...],
+    access: tuple[str, ...],
+    min_size: int,
+    dry_run: bool,
+    in_place: bool,
+    out: Path | None,
+    unchanged: str,
+    verify: str,
+    force: bool,
+    resume: bool,
+    memory: int | None,
+    threads: int | None,
+    merge: bool,
+    salvage: bool,
+    low: str | None,
+    high: str | None,
+    alignment: int | None,
+    paged: int | None,
+    metadata_block: int | None,
+    as_json: bool,
+) -> int:
+    """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
+
+    Everything else stays as it was: groups, links, attributes, types, references,
+    dimension scales.  OUT appears when it is complete and verified, or not at all.
+    """
+    from chunkwise.repacking.api import using_threads
+    from chunkwise.repacking.options import Options
+    from chunkwise.repacking.rules import Rules
+    from chunkwise.repacking.run import Job
+
+    job = Job(
+        rules=Rules.of(chunks or None, filters or None, min_size),
+        options=Options(
+            memory_nbytes=memory,
+            verify=verify,  # type: ignore[arg-type]
+            merge=merge,
+            salvage=salvage,
+            low=low,  # type: ignore[arg-type]
+            high=high,  # type: ignore[arg-type]
+            alignment_nbytes=alignment,
+            page_nbytes=paged,
+            metadata_block_nbytes=metadata_block,
+        ),
+        access=access,
+        resume=resume,
+    )
+    with using_threads(threads), ending() as ends, _leaving():
+        if out is not None:
+            if in_place:
+                raise UsageError("--in-place and --out: give one of them")
+            return _many(arguments, out, job, unchanged, force, dry_run, as_json, ends)
+        source, target = _one(arguments, in_place)
+        if dry_run:
+            return _dry_run(source, target, job, in_place, force, as_json)
+        return _repack(source, target, job, in_place, force, as_json, ends)
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """End the process at once where a file could not be written.
+
+    By then what was half-written is removed.  What libhdf5 could not write on a full disk it
+    did not close either, and would look at once more as the process ends, and crash (2.0).
+    """
+    from chunkwise.errors import CannotWriteError
+
+    try:
+        yield
+    except CannotWriteError as wrong:
+        click.echo(f"chunkwise: {wrong}", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
+
+
+def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
+    """Tell source and target of one file."""
+    source, *others = arguments
+    if len(others) > 1:
+        raise UsageError(
+            f"{len(arguments)} files: give IN and OUT, or --out FOLDER for many files"
+        )
+    if Path(source).is_dir():
+        raise UsageError(f"{source}: is a folder; --out FOLDER repacks its files")
+    if not others and not in_place:
+        raise UsageError("give OUT, or --in-place to replace the file itself")
+    return source, others[0] if others else None
+
+
+def _dry_run(
+    source: str, target: str | None, job: Job, in_place: bool, force: bool, as_json: bool
+) -> int:
+    from chunkwise.repacking.records import plan_record
+    from chunkwise.repacking.render import plan_lines
+    from chunkwise.repacking.run import planned
+    from chunkwise.repacking.space import check_room
+    from chunkwise.repacking.target import choose
+
+    place = choose(source, target, in_place=in_place, force=force)
+    with planned(job, source) as (_, plan):
+        warning = check_room(place, plan)
+        if as_json:
+            click.echo(json.dumps(plan_record(source, place.said, plan), indent=2))
+        else:
+            for line in plan_lines(source, place.said, plan):
+                click.echo(line)
+    if warning is not None:
+        click.echo(f"chunkwise: warning: {warning}", err=True)
+    return 0
+
+
+def _repack(
+    source: str,
+    target: str | None,
+    job: Job,
+    in_place: bool,
+    force: bool,
+    as_json: bool,
+    ends: Ending,
+) -> int:
+    from chunkwise.repacking.render import summary_lines
+    from chunkwise.repacking.run import run
+    from chunkwise.repacking.target import choose
+
+    place = choose(source, target, in_place=in_place, force=force)
+    with _showing(as_json, ends) as watch:
+        summary = run(job, place, watch)
+    if as_json:
+        click.echo(json.dumps(summary.as_dict(), indent=2))
+    else:
+        for line in summary_lines(summary):
+            click.echo(line)
+    return _LOST if summary.lost else 0
+
+
+def _many(
+    arguments: tuple[str, ...],
+    out: Path,
+    job: Job,
+    unchanged: str,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    ends: Ending,
+) -> int:
+    from chunkwise.repacking.folder import check, gather, survey
+    from chunkwise.repacking.render import batch_lines, file_line
+
+    if dry_run:
+        raise UsageError("--dry-run is for one file; name one of them")
+    batch = gather(arguments, out)
+    check(batch, job.rules, force=force, resume=job.resume)
+    results: list[FileResult] = []
+    begin = time.monotonic()
+    count = len(batch.pairs)
+    try:
+        with _showing(as_json, ends, count) as watch:
+
+            def at(number: int, path: Path) -> Watch:
+                watch.file = f"{number + 1:,} of {count:,}, {path.name}: "
+                return watch
+
+            for result in survey(
+                batch,
+                job,
+                unchanged=unchanged,  # type: ignore[arg-type]
+                force=force,
+                watch=at,
+            ):
+                results.append(result)
+                said = json.dumps(result.as_dict()) if as_json else file_line(result)
+                watch.say(said)
+                ends.check()
+    finally:
+        if not as_json:
+            for line in batch_lines(results, time.monotonic() - begin):
+                click.echo(line)
+    lost = any(result.summary is not None and result.summary.lost for result in results)
+    return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
+
+
+class _Shown:
+    """Progress on a terminal: a line for the dataset, and one for the file."""
+
+    def __init__(self, bar: Progress, ends: Ending) -> None:
+        self.file = ""
+        self._bar = bar
+        self._ends = ends
+        self._total = bar.add_task("", total=None, said="")
+        self._dataset = bar.add_task("", total=None, said="")
+
+    def __call__(self, moment: Moment) -> None:
+        self._ends.check()
+        rate, left = moment.nbytes_per_s, moment.left_s
+        said = f"{format_size(moment.total_done_nbytes)} of {format_size(moment.total_nbytes)}"
+        if rate and left is not None:
+            said += f", {format_size(round(rate))}/s, {format_seconds(left)} left"
+        self._bar.update(
+            self._total,
+            description=f"{self.file}{moment.phase}",
+            total=moment.total_nbytes or None,
+            completed=moment.total_done_nbytes,
+            said=said if moment.total_nbytes else "",
+        )
+        within = ""
+        if moment.path:
+            within = f"{format_size(moment.done_nbytes)} of {format_size(moment.of_nbytes)}"
+            if rate:
+                dataset_left = (moment.of_nbytes - moment.done_nbytes) / rate
+                within += f", {format_seconds(dataset_left)} left"
+        self._bar.update(
+            self._dataset,
+            description=moment.path,
+            total=moment.of_nbytes or None,
+            completed=moment.done_nbytes,
+            said=within,
+            visible=bool(moment.path),
+        )
+
+    def say(self, line: str) -> None:
+        """Print a result without tearing the bars apart."""
+        if self._bar.disable or not sys.stdout.isatty():
+            click.echo(line)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Shown]:
+    """Show progress while the block runs, on a terminal only."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=16),
+        TextColumn("{task.fields[said]}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or (as_json and sys.stdout.isatty() and files > 1),
+    )
+    with bar:
+        yield _Shown(bar, ends)

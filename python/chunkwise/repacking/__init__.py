@@ -1,0 +1,41 @@
+"""How is a file written anew, with other chunks, filters or layout, and all else as it was?
+
+===============  ==============================================================
+`rules`          which datasets a rule means, and which rule holds
+`facts`          what is in the source
+`decide`         what a dataset shall be; `trial`: whether HDF5 makes it so
+`plan`           what is done to each dataset, at what cost (`estimate`)
+`target`         where the result is made, and how it comes into place
+`run`, `work`    the run of one file; `folder`: of many
+`verify`         whether the result is what the source is
+`records`        what was done, as plain records; `render`: for people
+===============  ==============================================================
+
+Only this room knows the order of things; how bytes are decoded and encoded is the engine's
+affair, and how objects are copied that of `chunkwise_libhdf5`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chunkwise._lazy import attach
+
+if TYPE_CHECKING:
+    from chunkwise.repacking.api import plan_repack, repack
+    from chunkwise.repacking.moment import Moment
+    from chunkwise.repacking.plan import Plan
+    from chunkwise.repacking.records import Summary
+
+__all__ = ["Moment", "Plan", "Summary", "plan_repack", "repack"]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "Moment": "chunkwise.repacking.moment",
+        "Plan": "chunkwise.repacking.plan",
+        "Summary": "chunkwise.repacking.records",
+        "plan_repack": "chunkwise.repacking.api",
+        "repack": "chunkwise.repacking.api",
+    },
+)

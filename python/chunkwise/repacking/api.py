@@ -1,0 +1,167 @@
+"""What does a program call to have a file repacked?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from chunkwise import set_threads
+from chunkwise.errors import UsageError
+from chunkwise.grammar import parse_size
+from chunkwise.repacking.moment import Moment, Watch
+from chunkwise.repacking.options import Bound, Options, Verify
+from chunkwise.repacking.plan import Plan
+from chunkwise.repacking.records import Summary
+from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
+from chunkwise.repacking.run import Job, planned, run
+from chunkwise.repacking.target import choose
+
+Size = int | str
+
+
+def repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    *,
+    chunk: ChunkRules = None,
+    filters: FilterRules = None,
+    min_size: Size = 0,
+    access: Sequence[str] = (),
+    in_place: bool = False,
+    force: bool = False,
+    memory: Size | None = None,
+    threads: int | None = None,
+    verify: Verify = "checksum",
+    merge: bool = False,
+    salvage: bool = False,
+    low: Bound | None = None,
+    high: Bound | None = None,
+    alignment: Size | None = None,
+    page_size: Size | None = None,
+    metadata_block: Size | None = None,
+    resume: bool = False,
+    progress: Watch | None = None,
+) -> Summary:
+    """Write a file anew, with other chunks, filters or layout, and everything else as it was.
+
+    Parameters
+    ----------
+    source : path
+        An HDF5 or netCDF-4 file; it is only read.
+    target : path, optional
+        The new file.  It appears when it is complete and verified, or not at all.
+    chunk : optional
+        Chunk shapes: ``"365x20x20"``, ``(365, 20, 20)``, ``"auto"`` or ``"contiguous"`` for
+        all datasets; a mapping of names or patterns to shapes; a list of
+        ``"PATTERN:SHAPE"``.  Where several mean a dataset the last holds.
+    filters : optional
+        Likewise, pipelines such as ``"shuffle+zstd:3"``, ``"none"``, ``"stored"``.
+    min_size : int or str, default 0
+        Datasets of fewer bytes keep what they have, unless a rule names them.
+    access : sequence of str, optional
+        Patterns that will be read, for ``auto``: ``["line:0", "1x600x600"]``.
+    in_place : bool, default False
+        Replace the source; its old content stays until the new file is verified.
+    force : bool, default False
+        Replace an existing target; in place, a file that has several names.
+    memory : int or str, optional
+        Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
+    threads : int, optional
+        How many decode and encode; by default as `chunkwise.thread_count` says.
+    verify : {"checksum", "full", "none"}
+        Read the result again and compare checksums taken while the source was read; or read
+        both files through libhdf5 and compare all bytes.
+    merge : bool, default False
+        Make virtual and external datasets the file's own data.
+    salvage : bool, default False
+        Go on where chunks cannot be read: they become fill values, and are listed.
+    low, high : optional
+        Format bounds (``earliest``, ``v108``, ``v110``, ..., ``latest``); by default as in the
+        source.
+    alignment, page_size, metadata_block : int or str, optional
+        Alignment of objects, pages of paged file space, blocks of metadata, in bytes.
+    resume : bool, default False
+        Go on from what a stopped run left, if source and rules are the same; and leave what
+        this one has done if an exception stops it.
+    progress : callable, optional
+        Called with a `Moment` about ten times a second; may raise to end the run.
+
+    Returns
+    -------
+    Summary
+        What was done to each dataset.
+
+    Raises
+    ------
+    ChunkwiseError
+        Whatever is wrong: the message names file, dataset or rule, and what to do.  The
+        source is untouched, and there is no target.
+    """
+    place = choose(source, target, in_place=in_place, force=force)
+    job = Job(
+        rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
+        options=Options(
+            memory_nbytes=_nbytes(memory),
+            verify=verify,
+            merge=merge,
+            salvage=salvage,
+            low=low,
+            high=high,
+            alignment_nbytes=_nbytes(alignment),
+            page_nbytes=_nbytes(page_size),
+            metadata_block_nbytes=_nbytes(metadata_block),
+        ),
+        access=tuple(access),
+        resume=resume,
+    )
+    with using_threads(threads):
+        return run(job, place, progress or _nobody)
+
+
+def plan_repack(
+    source: str | os.PathLike[str],
+    *,
+    chunk: ChunkRules = None,
+    filters: FilterRules = None,
+    min_size: Size = 0,
+    access: Sequence[str] = (),
+    memory: Size | None = None,
+    merge: bool = False,
+) -> Plan:
+    """Say what `repack` would do to each dataset, without writing anything.
+
+    Parameters are those of `repack`.
+
+    Raises
+    ------
+    ChunkwiseError
+        The file cannot be read, or a rule cannot be followed.
+    """
+    options = Options(memory_nbytes=_nbytes(memory), merge=merge)
+    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    with planned(job, os.fspath(source)) as (_, plan):
+        return plan
+
+
+@contextmanager
+def using_threads(threads: int | None) -> Iterator[None]:
+    """Have so many threads decode and encode while the block runs; None leaves them."""
+    if threads is None:
+        yield
+        return
+    if threads < 1:
+        raise UsageError(f"threads {threads}: at least one is needed")
+    set_threads(threads)
+    try:
+        yield
+    finally:
+        set_threads(None)
+
+
+def _nbytes(size: Size | None) -> int | None:
+    return parse_size(size) if isinstance(size, str) else size
+
+
+def _nobody(_: Moment) -> None:
+    """Watch nothing."""

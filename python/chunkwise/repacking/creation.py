@@ -1,0 +1,136 @@
+"""How is the target's file made: its user block, format, alignment and pages?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+from h5py import h5f, h5g, h5p
+
+from chunkwise.errors import UsageError
+from chunkwise.inspect.superblock import read_superblock
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.repacking.options import BOUNDS, Bound, Options
+
+# The superblock's version tells the format that the writer was allowed.
+_LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
+_COPIED_NBYTES = 1 << 20
+
+
+def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
+    """Make the empty target.
+
+    What the source's creation properties say stays: user block, sizes, order of creation
+    in the root group, shared messages, strategy of file space.
+
+    Parameters
+    ----------
+    path
+        Where; nothing is there yet.
+    source
+        The open source.
+    options
+        What shall be otherwise.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    fcpl = source.id.get_create_plist()
+    root = h5g.open(source.id, b"/").get_create_plist()
+    fcpl.set_link_creation_order(root.get_link_creation_order())
+    fcpl.set_attr_creation_order(root.get_attr_creation_order())
+    fcpl.set_attr_phase_change(*root.get_attr_phase_change())
+    if options.page_nbytes is not None:
+        fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
+        fcpl.set_file_space_page_size(options.page_nbytes)
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    # Chunks are written whole; one that cannot be written fails there and then.
+    _, slots, _, w0 = fapl.get_cache()
+    fapl.set_cache(0, slots, 0, w0)
+    fapl.set_libver_bounds(*_bounds(Path(str(source.filename)), options))
+    if options.alignment_nbytes is not None:
+        fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
+    if options.metadata_block_nbytes is not None:
+        fapl.set_meta_block_size(options.metadata_block_nbytes)
+    made = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
+    # Nobody else may read what perhaps nobody else may read in the source.
+    path.chmod(0o600)
+    return h5py.File(made)
+
+
+def require_room_for_user_block(source: h5py.File, options: Options) -> None:
+    """Raise UsageError where HDF5 would refuse what is asked of a file with a user block."""
+    block = source.userblock_size
+    for name, nbytes in (
+        ("--alignment", options.alignment_nbytes),
+        ("--paged", options.page_nbytes),
+    ):
+        if block and nbytes and (nbytes > block or block % nbytes):
+            raise UsageError(
+                f"{printable(str(source.filename))}: has a user block of {block:,} bytes, and "
+                f"{name} {nbytes:,} must divide that"
+            )
+
+
+def close(target: h5py.File) -> None:
+    """Write what is left, and close the target.
+
+    Raises
+    ------
+    OSError, RuntimeError
+        What is left cannot be written; the file is given up.
+    """
+    try:
+        # A flush may fail, and the file is as it was; after a close that fails libhdf5 crashes.
+        target.flush()
+    except HDF5_ERRORS:
+        give_up(target)
+        raise
+    target.close()
+
+
+def give_up(target: h5py.File) -> None:
+    """Close a target that will be removed.
+
+    What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
+    process ends.  So it is given memory to write to in the file's place, where there is room.
+    """
+    with contextlib.suppress(*HDF5_ERRORS, AttributeError):
+        memory = os.memfd_create("given up")
+        os.dup2(memory, target.id.get_vfd_handle(), inheritable=False)
+        os.close(memory)
+    with contextlib.suppress(*HDF5_ERRORS):
+        target.close()
+
+
+def copy_user_block(source: Path, target: Path, nbytes: int) -> None:
+    """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
+    with source.open("rb") as reading, target.open("r+b") as writing:
+        while nbytes > 0:
+            part = reading.read(min(nbytes, _COPIED_NBYTES))
+            if not part:
+                return
+            writing.write(part)
+            nbytes -= len(part)
+
+
+def _bounds(source: Path, options: Options) -> tuple[Any, Any]:
+    """Give the bounds of the format: as asked, else the oldest that the source shows."""
+    superblock = read_superblock(source)
+    version = 0 if superblock is None else superblock.version
+    low = options.low or _LOW_BY_SUPERBLOCK.get(version, "earliest")
+    high = options.high or "latest"
+    if options.low is None and BOUNDS.index(low) > BOUNDS.index(high):
+        low = high
+    return _number(low), _number(high)
+
+
+def _number(bound: Bound) -> Any:
+    names = {"earliest": "EARLIEST", "v108": "V18", "latest": "LATEST"}
+    return getattr(h5f, f"LIBVER_{names.get(bound, bound.upper())}")

@@ -1,0 +1,210 @@
+"""What shall a dataset have, by the rules, and can it?
+
+Arithmetic on facts and rules; whether HDF5 agrees is for `trial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.bench.access import stated
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline, Shape, format_shape
+from chunkwise.names import printable
+from chunkwise.repacking.facts import Source
+from chunkwise.repacking.rules import ChunkWish, Rule, Rules, holding
+
+Wish = TypeVar("Wish")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a dataset shall be.
+
+    Attributes
+    ----------
+    chunk
+        Chunk shape; None for data that are not chunked.
+    pipeline
+        Its filters.
+    merged
+        Whether virtual or external data become the file's own.
+    ruled
+        Whether a rule asked for a chunk shape or filters that it can have.
+    named
+        Whether a rule that applies names it.
+    left
+        Why rules that mean it by a pattern do not apply to it.
+    """
+
+    chunk: Shape | None
+    pipeline: Pipeline
+    merged: bool = False
+    ruled: bool = False
+    named: bool = False
+    left: tuple[str, ...] = ()
+
+    def changes(self, source: Source) -> bool:
+        """Tell whether it differs from what is stored."""
+        stored = (source.chunk, source.pipeline)
+        return self.merged or (self.chunk, self.pipeline) != stored
+
+    def refused(self, source: Source, reason: str) -> Wanted:
+        """Give what is left of it when HDF5 refuses it: the dataset as stored.
+
+        Raises
+        ------
+        UsageError
+            A rule names the dataset.
+        """
+        if self.named or self.merged:
+            raise UsageError(f"'{printable(source.path)}': {reason}")
+        return Wanted(source.chunk, source.pipeline, left=(*self.left, reason))
+
+
+def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] = ()) -> Wanted:
+    """Decide what one dataset shall be.
+
+    Parameters
+    ----------
+    source
+        The dataset.
+    rules
+        What is asked.
+    merge
+        Whether virtual and external datasets become real data.
+    access
+        Access patterns for ``auto`` chunks.
+
+    Raises
+    ------
+    UsageError
+        A rule names the dataset and it cannot have what the rule asks for.
+    """
+    merged = merge and source.layout in ("virtual", "external")
+    wanted = Wanted(source.chunk, source.pipeline, merged)
+    if merged and None in source.maxshape:
+        # Only chunked data can grow.
+        wanted = replace(wanted, chunk=_auto(source, ()))
+    rule = _applying(rules.chunks, source, rules.min_nbytes)
+    if rule is not None:
+        wanted = _with_chunk(wanted, source, rule, access)
+    filter_rule = _applying(rules.filters, source, rules.min_nbytes)
+    if filter_rule is None:
+        return wanted
+    pipeline = source.pipeline if filter_rule.wish == "stored" else filter_rule.wish
+    chunk_asked = rule is not None and wanted.ruled
+    reason = _no_filters(source, wanted, pipeline, filter_rule.asks(source.names), chunk_asked)
+    if reason is not None:
+        return _left(wanted, source, filter_rule, reason)
+    chunk = wanted.chunk
+    if pipeline.filters and chunk is None:
+        chunk = _auto(source, access)
+    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline), source, filter_rule)
+
+
+def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:
+    rule = holding(rules, source.names)
+    if rule is None or (source.nbytes < min_nbytes and not rule.asks(source.names)):
+        return None
+    return rule
+
+
+def _ruled(wanted: Wanted, source: Source, rule: Rule[Wish]) -> Wanted:
+    named = wanted.named or rule.asks(source.names)
+    return replace(wanted, ruled=True, named=named)
+
+
+def _left(wanted: Wanted, source: Source, rule: Rule[Wish], reason: str) -> Wanted:
+    if rule.asks(source.names):
+        name = next(name for name in source.names if rule.asks([name]))
+        raise UsageError(f"rule {rule.text!r}: '{printable(name)}' {reason}")
+    return replace(wanted, left=(*wanted.left, reason))
+
+
+def _with_chunk(
+    wanted: Wanted, source: Source, rule: Rule[ChunkWish], access: Sequence[str]
+) -> Wanted:
+    wish = rule.wish
+    if wish == "stored":
+        return _ruled(wanted, source, rule)
+    reason = _no_chunk(source, wanted, wish, rule.asks(source.names))
+    if reason is not None:
+        return _left(wanted, source, rule, reason)
+    if wish == "contiguous":
+        # Filters work on chunks, and go with them; the plan shows it.
+        pipeline = Pipeline()
+        chunk = None
+    else:
+        pipeline = wanted.pipeline
+        chunk = _auto(source, access) if isinstance(wish, str) else wish
+    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline), source, rule)
+
+
+def _auto(source: Source, access: Sequence[str]) -> Shape:
+    shape, limits = source.shape or (), source.maxshape
+    blocks = stated(access, shape, source.itemsize, limits, f"'{printable(source.path)}'")
+    return default_chunk(shape, source.itemsize, limits, blocks)
+
+
+def _no_data(source: Source, wanted: Wanted) -> str | None:
+    """Say why a dataset cannot have chunks or filters at all."""
+    if source.shape is None:
+        return "has no data (a null dataspace)"
+    if not source.shape:
+        return "is a scalar, which has no chunks and no filters"
+    if source.layout in ("virtual", "external") and not wanted.merged:
+        return f"keeps its data elsewhere ({source.layout}); --merge makes them this file's own"
+    return None
+
+
+def _no_chunk(source: Source, wanted: Wanted, wish: ChunkWish, named: bool) -> str | None:
+    """Say why a dataset cannot be chunked so, or None."""
+    if wish == "contiguous" and source.shape == ():
+        return None
+    reason = _no_data(source, wanted)
+    if reason is not None:
+        return reason
+    if source.layout == "compact" and not named:
+        return "is compact: a few bytes, in its object header"
+    if wish == "contiguous":
+        if source.shape != source.maxshape:
+            return "can grow, and contiguous data cannot"
+        return None
+    if isinstance(wish, str):
+        return None
+    if len(wish) != source.rank:
+        return (
+            f"has {source.rank} dimension{'s' * (source.rank != 1)} "
+            f"({format_shape(source.shape or ())}), the chunk {format_shape(wish)} has {len(wish)}"
+        )
+    for axis, (length, limit) in enumerate(zip(wish, source.maxshape, strict=True)):
+        if limit and length > limit:
+            return (
+                f"has a fixed length of {limit:,} in dimension {axis}, and a chunk of "
+                f"{length:,} cannot be larger"
+            )
+    return None
+
+
+def _no_filters(
+    source: Source, wanted: Wanted, pipeline: Pipeline, named: bool, chunk_asked: bool
+) -> str | None:
+    """Say why a dataset cannot have these filters, or None."""
+    if not pipeline.filters and source.chunk is None and wanted.chunk is None:
+        return None
+    reason = _no_data(source, wanted)
+    if reason is not None:
+        return reason
+    if not pipeline.filters or pipeline == source.pipeline:
+        return None
+    if source.layout == "compact" and not named:
+        return "is compact: a few bytes, in its object header"
+    if wanted.chunk is None and chunk_asked:
+        return "shall be contiguous, and only chunks can have filters"
+    if not source.plain and not named:
+        return "holds references to data elsewhere in the file, which filters do not reach"
+    return None

@@ -1,0 +1,149 @@
+"""How large will a dataset be in the target, and how long does it take?
+
+Sizes come from a sample: a few pieces of the source pass the new filters in memory.
+Times are rough: what this sample took, and constants for all else.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import h5py
+from h5py import h5d, h5p, h5s, h5t
+
+from chunkwise import thread_count
+from chunkwise.grammar import Pipeline, Shape
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.repacking.boxes import read_box
+from chunkwise.repacking.facts import Source
+
+# Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
+_PIECES: Final = 3
+_PIECE_NBYTES: Final = 1 << 20
+# Of a whole file: a plan shall be there at once.
+SAMPLING_S: Final = 0.5
+# One thread decodes so many bytes a second; the engine's encoders take half of libhdf5's time.
+_DECODED_NBYTES_PER_S: Final = 350e6
+_ENCODER_GAIN: Final = 2.0
+_PLAIN_NBYTES_PER_S: Final = 1.0e9
+_LIBRARY_NBYTES_PER_S: Final = 60e6
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What new filters make of a part of a dataset.
+
+    Attributes
+    ----------
+    ratio
+        Bytes before filters by bytes after.
+    nbytes_per_s
+        Of libhdf5, which encodes in one thread.
+    """
+
+    ratio: float
+    nbytes_per_s: float
+
+
+def take_sample(
+    scratch: h5py.File, source: Source, pipeline: Pipeline, deadline: float
+) -> Sample | None:
+    """Pass a few pieces of a dataset through filters.
+
+    Returns
+    -------
+    Sample or None
+        None where nothing can be read, or the deadline (`time.monotonic`) is over.
+    """
+    shape = source.shape or ()
+    if not source.plain or not source.nbytes or time.monotonic() >= deadline:
+        return None
+    piece = _piece(source.chunk or shape, source.itemsize)
+    raw = stored = 0
+    elapsed = 0.0
+    try:
+        datatype = h5t.TypeID.copy(source.identifier.get_type())
+        for start in _starts(shape, piece):
+            count = tuple(min(c, n - s) for c, n, s in zip(piece, shape, start, strict=True))
+            values = read_box(source.identifier, datatype, start, count)
+            dcpl = h5p.create(h5p.DATASET_CREATE)
+            dcpl.set_chunk(count)
+            pipeline.apply(dcpl)
+            made = h5d.create(scratch.id, None, datatype, h5s.create_simple(count), dcpl)
+            begin = time.perf_counter()
+            made.write(h5s.ALL, h5s.ALL, values, datatype)
+            made.flush()
+            elapsed += time.perf_counter() - begin
+            raw += len(values)
+            stored += made.get_storage_size()
+            if time.monotonic() >= deadline:
+                break
+    except (*HDF5_ERRORS, MemoryError):
+        return None
+    if not stored or elapsed <= 0:
+        return None
+    return Sample(raw / stored, raw / elapsed)
+
+
+def out_nbytes(
+    source: Source, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
+) -> int:
+    """Estimate the bytes that a dataset will take, from a sample if there is one."""
+    if chunk is None or source.shape is None:
+        return source.nbytes
+    grid = (-(-n // c) * c for n, c in zip(source.shape, chunk, strict=True))
+    whole = math.prod(grid) * source.itemsize
+    if not pipeline.filters:
+        return whole
+    if sample is not None:
+        return round(source.nbytes / sample.ratio)
+    return min(whole, source.stored_nbytes or whole)
+
+
+def copy_s(nbytes: int) -> float:
+    """Estimate how long bytes take that are copied as they are, synced and verified."""
+    return 2 * nbytes / _PLAIN_NBYTES_PER_S
+
+
+def rechunk_s(
+    source: Source, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
+) -> float:
+    """Estimate how long the engine takes to decode and encode a dataset.
+
+    Parameters
+    ----------
+    passes
+        How often each chunk is decoded, on average.
+    """
+    threads = thread_count()
+    decoding = passes * source.nbytes / _DECODED_NBYTES_PER_S if source.pipeline.filters else 0.0
+    rate = _ENCODER_GAIN * sample.nbytes_per_s if sample else _DECODED_NBYTES_PER_S / 3
+    encoding = source.nbytes / rate if pipeline.filters else 0.0
+    return (decoding + encoding) / threads + source.nbytes / _PLAIN_NBYTES_PER_S + copy_s(out)
+
+
+def library_s(nbytes: int) -> float:
+    """Estimate how long libhdf5 takes for a dataset that it copies."""
+    return nbytes / _LIBRARY_NBYTES_PER_S
+
+
+def _piece(chunk: Shape, itemsize: int) -> Shape:
+    """Cut a chunk's slowest dimensions until it is no larger than a piece."""
+    lengths = list(chunk)
+    for axis in range(len(lengths)):
+        rest = math.prod(lengths[axis + 1 :]) * itemsize
+        lengths[axis] = max(1, min(lengths[axis], _PIECE_NBYTES // max(1, rest)))
+        if math.prod(lengths) * itemsize <= _PIECE_NBYTES:
+            break
+    return tuple(lengths)
+
+
+def _starts(shape: Shape, piece: Shape) -> list[tuple[int, ...]]:
+    """Choose pieces spread over the array: along its diagonal."""
+    grid = [-(-n // c) for n, c in zip(shape, piece, strict=True)]
+    shares = [(i + 0.5) / _PIECES for i in range(_PIECES)]
+    indexes = {tuple(int(share * n) for n in grid) for share in shares}
+    return sorted(tuple(i * c for i, c in zip(index, piece, strict=True)) for index in indexes)

@@ -1,0 +1,167 @@
+"""What is in the file that is to be repacked, as far as repacking it depends on that?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import h5py
+from h5py import h5d, h5s, h5t
+
+from chunkwise.errors import CorruptDataError, UsageError
+from chunkwise.grammar import Pipeline
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.objects import Address, walk
+from chunkwise.opening import has_variable_length
+
+Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One dataset of the source.
+
+    Attributes
+    ----------
+    path
+        Its first path.
+    names
+        All its paths: `path`, and those of further hard links to it.
+    address
+        What tells it from all other objects (`objects.address_of`).
+    identifier
+        h5py's low-level handle.
+    shape, maxshape
+        Lengths; None for a null dataspace, and in `maxshape` for an unlimited dimension.
+    layout
+        Where its data are.
+    chunk
+        Chunk shape; None unless chunked.
+    pipeline
+        Its filters.
+    itemsize
+        Bytes of an element in the file.
+    nbytes
+        Bytes of all elements; those of variable length count as their references.
+    stored_nbytes
+        Bytes in the file.
+    plain
+        Whether stored bytes mean the same in every file: the type has no part of variable
+        length, and none that refers to something.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    address: Address
+    identifier: Any
+    shape: tuple[int, ...] | None
+    maxshape: tuple[int | None, ...]
+    layout: Layout
+    chunk: tuple[int, ...] | None
+    pipeline: Pipeline
+    itemsize: int
+    nbytes: int
+    stored_nbytes: int
+    plain: bool
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape or ())
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The datasets of a file in the order of the walk, and the paths of its groups."""
+
+    sources: tuple[Source, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def paths(self) -> dict[str, Sequence[str]]:
+        """Each dataset's first path, with all its paths."""
+        return {source.path: source.names for source in self.sources}
+
+
+def look(file: h5py.File) -> Contents:
+    """Learn what is in an open file.
+
+    Raises
+    ------
+    UsageError
+        A user-defined link, which nobody but its program can copy.
+    CorruptDataError
+        An object that HDF5 cannot open: it could not be kept.
+    """
+    where = printable(str(file.filename))
+    found: list[tuple[str, Address, Any]] = []
+    names: dict[str, list[str]] = {}
+    groups: list[str] = []
+    for entry in walk(file):
+        if entry.kind == "unreadable":
+            raise CorruptDataError(
+                f"{where}: '{printable(entry.path)}' cannot be opened ({entry.reason}), and so "
+                "cannot be kept; restore the file, or copy what is readable with h5copy"
+            )
+        if entry.kind == "user_link":
+            raise UsageError(
+                f"{where}: '{printable(entry.path)}' is a link of a kind that its program "
+                "defined, and cannot be kept; remove it from a copy of the file"
+            )
+        if entry.kind == "group":
+            groups.append(entry.path)
+        elif entry.kind == "dataset" and entry.address is not None:
+            found.append((entry.path, entry.address, entry.identifier))
+            names[entry.path] = [entry.path]
+        elif entry.kind == "hard_link" and entry.target in names:
+            names[entry.target].append(entry.path)
+    sources = []
+    for path, address, identifier in found:
+        try:
+            sources.append(source_of(path, tuple(names[path]), address, identifier))
+        except HDF5_ERRORS as error:
+            raise CorruptDataError(
+                f"{where}: '{printable(path)}' cannot be read ({hdf5_reason(error)}), and so "
+                "cannot be kept; restore the file, or copy what is readable with h5copy"
+            ) from None
+    return Contents(tuple(sources), tuple(groups))
+
+
+def source_of(path: str, names: tuple[str, ...], address: Address, identifier: Any) -> Source:
+    """Ask HDF5 about one open dataset."""
+    space, datatype = identifier.get_space(), identifier.get_type()
+    dcpl = identifier.get_create_plist()
+    null = space.get_simple_extent_type() == h5s.NULL
+    shape = None if null else tuple(space.shape)
+    limits = () if null else space.get_simple_extent_dims(1)
+    maxshape = tuple(None if length == h5s.UNLIMITED else length for length in limits)
+    itemsize = datatype.get_size()
+    layout = _layout(dcpl)
+    return Source(
+        path=path,
+        names=names,
+        address=address,
+        identifier=identifier,
+        shape=shape,
+        maxshape=maxshape,
+        layout=layout,
+        chunk=tuple(dcpl.get_chunk()) if layout == "chunked" else None,
+        pipeline=Pipeline.from_dcpl(dcpl),
+        itemsize=itemsize,
+        nbytes=0 if shape is None else math.prod(shape) * itemsize,
+        stored_nbytes=identifier.get_storage_size(),
+        plain=not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE),
+    )
+
+
+def _layout(dcpl: Any) -> Layout:
+    layout = dcpl.get_layout()
+    if layout == h5d.CHUNKED:
+        return "chunked"
+    if layout == h5d.COMPACT:
+        return "compact"
+    if layout == h5d.VIRTUAL:
+        return "virtual"
+    return "external" if dcpl.get_external_count() else "contiguous"

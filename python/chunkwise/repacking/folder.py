@@ -1,0 +1,326 @@
+"""How are many files repacked, so that a stopped run goes on where it was?
+
+One after another: each has all threads and the whole budget of memory.  A manifest in the
+folder of results notes each file that is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from glob import has_magic
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from chunkwise.errors import CannotWriteError, ChunkwiseError, FileFormatError, UsageError
+from chunkwise.inspect.folder import find_files
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.objects import walk
+from chunkwise.opening import open_h5
+from chunkwise.repacking.moment import Watch
+from chunkwise.repacking.records import Summary
+from chunkwise.repacking.rules import Rules
+from chunkwise.repacking.run import Job, planned, run_plan
+from chunkwise.repacking.target import Identity, Place, cannot_write, choose, claimed, publish
+
+Unchanged: TypeAlias = Literal["copy", "link", "skip"]
+UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
+Outcome: TypeAlias = Literal["repacked", "copied", "linked", "skipped", "done before", "failed"]
+
+MANIFEST: Final = ".chunkwise-repack.jsonl"
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One file among many.
+
+    Attributes
+    ----------
+    source, target
+        Paths.
+    outcome
+        What was done.
+    source_nbytes, target_nbytes
+        Sizes; None where there is no such file.
+    reason
+        Why it failed.
+    summary
+        Of a file that was repacked.
+    elapsed_s
+        Seconds it took.
+    """
+
+    source: str
+    target: str
+    outcome: Outcome
+    source_nbytes: int | None = None
+    target_nbytes: int | None = None
+    reason: str | None = None
+    summary: Summary | None = None
+    elapsed_s: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as JSON has it."""
+        return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many files, and where each one's result goes.
+
+    Attributes
+    ----------
+    pairs
+        Source and target of each.
+    out
+        The folder of results.
+    failed
+        What could not be looked into, with the reason.
+    """
+
+    pairs: tuple[tuple[Path, Path], ...]
+    out: Path
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+def gather(arguments: Sequence[str], out: str | os.PathLike[str]) -> Batch:
+    """Find the files that arguments name, and give each a place below `out`.
+
+    What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
+    below `out`.
+
+    Raises
+    ------
+    FileFormatError
+        Nothing has that name.
+    UsageError
+        Two files would have the same place.
+    """
+    folder = Path(out)
+    real_out = os.path.realpath(folder)
+    pairs: dict[Path, Path] = {}
+    failed: list[tuple[str, str]] = []
+    for argument in arguments:
+        base = _base(argument)
+        found = find_files([argument])
+        failed += found.unreadable
+        for name in found.files:
+            source = Path(name)
+            real = os.path.realpath(source)
+            if real.startswith(real_out + os.sep):
+                continue
+            target = folder / source.relative_to(base)
+            other = pairs.setdefault(target, source)
+            if os.path.realpath(other) != real:
+                raise UsageError(
+                    f"{printable(str(source))} and {printable(str(other))} would both become "
+                    f"{printable(str(target))}; give the folder that both lie in"
+                )
+    if not pairs and not failed:
+        raise FileFormatError(f"{printable(' '.join(arguments))}: no HDF5 file found")
+    ordered = tuple((source, target) for target, source in pairs.items())
+    return Batch(ordered, folder, tuple(failed))
+
+
+def _base(argument: str) -> Path:
+    path = Path(argument)
+    if path.is_dir():
+        return path
+    fixed = Path(path.anchor)
+    parts = path.parts[1:] if path.anchor else path.parts
+    for part in parts[:-1]:
+        if has_magic(part) and not path.exists():
+            break
+        fixed /= part
+    return fixed
+
+
+def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
+    """Refuse what can be refused before any file is written.
+
+    Raises
+    ------
+    UsageError
+        Results that exist already; a rule that means no dataset in any file.
+    CannotWriteError
+        The folder cannot be made.
+    """
+    there = [target for _, target in batch.pairs if os.path.lexists(target)]
+    if there and not force and not resume:
+        more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""
+        raise UsageError(
+            f"{printable(str(there[0]))}{more}: exists already; --resume goes on with a stopped "
+            "run, --force replaces"
+        )
+    _require_meaning(batch, rules)
+    try:
+        batch.out.mkdir(parents=True, exist_ok=True)
+    except OSError as wrong:
+        raise cannot_write(str(batch.out), wrong) from wrong
+
+
+def _require_meaning(batch: Batch, rules: Rules) -> None:
+    """Look into files until each rule has met a dataset that it means: mostly one is enough."""
+    left = list(rules.all)
+    for source, _ in batch.pairs:
+        if not left:
+            return
+        try:
+            with open_h5(source) as file:
+                names = [e.path for e in walk(file) if e.kind in ("dataset", "hard_link")]
+        except ChunkwiseError:
+            return  # Nobody knows what is in there; it is reported in its turn.
+        left = [rule for rule in left if not rule.means(names)]
+    if left and not batch.failed:
+        raise UsageError(f"rule {left[0].text!r}: means no dataset in any of the files")
+
+
+def survey(
+    batch: Batch,
+    job: Job,
+    *,
+    unchanged: Unchanged,
+    force: bool,
+    watch: Callable[[int, Path], Watch],
+) -> Iterator[FileResult]:
+    """Repack file after file; one that cannot be repacked does not stop the rest.
+
+    Parameters
+    ----------
+    batch
+        The files, from `gather`.
+    job
+        What is asked of each.
+    unchanged
+        What to do with a file that is already as asked.
+    force
+        Whether targets may be replaced.
+    watch
+        Given a file's number and path, who is told about its progress.
+
+    Raises
+    ------
+    CannotWriteError
+        The disk is full or not writable: no other file would do better.
+    """
+    manifest = _Manifest(batch.out / MANIFEST, _job_key(job, unchanged), job.resume)
+    for name, reason in batch.failed:
+        yield FileResult(name, "", "failed", reason=reason)
+    for number, (source, target) in enumerate(batch.pairs):
+        begin = time.monotonic()
+        if manifest.has(source, target):
+            sizes = source.stat().st_size, _size(target)
+            yield FileResult(str(source), str(target), "done before", *sizes)
+            continue
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            place = choose(source, target, in_place=False, force=force or job.resume)
+            with planned(replace(job, strict=False), source) as (file, plan):
+                if plan.changes or job.options.reshapes_file:
+                    summary = run_plan(job, place, file, plan, watch(number, source))
+                    outcome: Outcome = "repacked"
+                else:
+                    summary, outcome = None, _leave(place, unchanged)
+        except CannotWriteError:
+            raise
+        except (ChunkwiseError, *HDF5_ERRORS) as error:
+            wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+            wrong = wrong.removeprefix(f"{printable(str(source))}: ")
+            yield FileResult(str(source), str(target), "failed", _size(source), None, wrong)
+            continue
+        manifest.note(source, target, place.identity)
+        elapsed_s = time.monotonic() - begin
+        sizes = source.stat().st_size, _size(target)
+        yield FileResult(
+            str(source), str(target), outcome, *sizes, summary=summary, elapsed_s=elapsed_s
+        )
+
+
+def _leave(place: Place, unchanged: Unchanged) -> Outcome:
+    """Give a file that is as asked already its place among the results."""
+    if unchanged == "skip":
+        return "skipped"
+    with claimed(place, resume=False):
+        try:
+            if unchanged == "link":
+                os.link(place.source, place.partial)
+                place.partial.replace(place.target)
+                # A link that replaces another name of the same file leaves both.
+                return "linked"
+            shutil.copyfile(place.source, place.partial)
+        except OSError as wrong:
+            raise cannot_write(place.said, wrong) from wrong
+        publish(place)
+        os.utime(place.target, ns=(place.identity.modified_ns, place.identity.modified_ns))
+    return "copied"
+
+
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return None
+
+
+def _job_key(job: Job, unchanged: Unchanged) -> str:
+    """Tell one job from others: what decides how results look."""
+    options = {**asdict(job.options), "memory_nbytes": None}
+    rules = [rule.text for rule in job.rules.all]
+    said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+class _Manifest:
+    """The files that are done, a line each, written as they are."""
+
+    def __init__(self, path: Path, job: str, resume: bool) -> None:
+        self._path = path
+        self._job = job
+        self._done: dict[str, dict[str, Any]] = {}
+        if not resume:
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+            return
+        with contextlib.suppress(FileNotFoundError):
+            for line in path.read_bytes().splitlines():
+                # A line that was cut by a power failure is no line.
+                with contextlib.suppress(ValueError):
+                    record = json.loads(line)
+                    self._done[record["target"]] = record
+
+    def has(self, source: Path, target: Path) -> bool:
+        """Tell whether this job made this result of this source, and both are unchanged."""
+        record = self._done.get(str(target.absolute()))
+        if record is None or record["job"] != self._job:
+            return False
+        with contextlib.suppress(OSError):
+            if list(_stamp(Identity.of(source))) != record["source_is"]:
+                return False
+            there = list(_stamp(Identity.of(target))) if target.exists() else None
+            return bool(there == record["target_is"])
+        return False
+
+    def note(self, source: Path, target: Path, identity: Identity) -> None:
+        """Note a result."""
+        there = list(_stamp(Identity.of(target))) if target.exists() else None
+        record = {
+            "job": self._job,
+            "source": str(source),
+            "source_is": list(_stamp(identity)),
+            "target": str(target.absolute()),
+            "target_is": there,
+        }
+        try:
+            with self._path.open("ab") as stream:
+                stream.write(json.dumps(record).encode() + b"\n")
+        except OSError as wrong:
+            raise cannot_write(str(self._path), wrong) from wrong
+
+
+def _stamp(identity: Identity) -> tuple[int, int, int]:
+    return identity.inode, identity.nbytes, identity.modified_ns

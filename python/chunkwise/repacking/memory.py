@@ -1,0 +1,64 @@
+"""How much memory may be used when nobody said?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+# Of what is free: others want some, and the page cache makes writing fast.
+_SHARE: Final = 4
+# Below this nothing is planned well; a machine that has less swaps anyway.
+_LEAST_NBYTES: Final = 64 << 20
+_UNKNOWN_NBYTES: Final = 1 << 30
+
+
+def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Give a quarter of the memory that is free, of this control group's if it has a limit.
+
+    Returns
+    -------
+    int
+        Bytes, at least 64 MiB; 256 MiB where the system does not tell.
+    """
+    told = (_available(proc), _left_in_group(proc, cgroup))
+    known = [nbytes for nbytes in told if nbytes is not None]
+    return max(_LEAST_NBYTES, min(known, default=_UNKNOWN_NBYTES) // _SHARE)
+
+
+def _available(proc: Path) -> int | None:
+    try:
+        for line in (proc / "meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+def _left_in_group(proc: Path, cgroup: Path) -> int | None:
+    """Give what the tightest control group (version 2) above this process leaves.
+
+    Its page cache of files can be had back, and counts as free.
+    """
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+        group = next(line[3:] for line in lines if line.startswith("0::"))
+    except (OSError, StopIteration):
+        return None
+    left: list[int] = []
+    folder = cgroup / group.strip().lstrip("/")
+    while folder == cgroup or cgroup in folder.parents:
+        try:
+            limit = int((folder / "memory.max").read_text())
+            used = int((folder / "memory.current").read_text())
+            left.append(max(0, limit - used + _cached(folder)))
+        except (OSError, ValueError):
+            pass  # no limit ("max"), or no such file in the root group
+        folder = folder.parent
+    return min(left, default=None)
+
+
+def _cached(folder: Path) -> int:
+    wanted = ("active_file", "inactive_file")
+    lines = (folder / "memory.stat").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(wanted))

@@ -1,0 +1,81 @@
+"""What may be asked of a repack, besides rules for datasets?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from chunkwise.errors import UsageError
+
+Verify: TypeAlias = Literal["none", "checksum", "full"]
+Bound: TypeAlias = Literal["earliest", "v108", "v110", "v112", "v114", "v200", "latest"]
+
+VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
+BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
+# What HDF5 allows (H5Pset_file_space_page_size).
+_PAGE_LIMITS: Final = (512, 1 << 30)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a file is written.
+
+    Attributes
+    ----------
+    memory_nbytes
+        Most bytes used for data; None for a quarter of what is free.
+    verify
+        ``checksum`` reads the output again and compares checksums taken while the source was
+        read; ``full`` reads both files through libhdf5 and compares every byte.
+    merge
+        Virtual and external datasets become the file's own data.
+    salvage
+        Chunks that cannot be read become fill values, and are listed.
+    low, high
+        Format bounds; None for the source's.
+    alignment_nbytes
+        Objects of at least this size begin at multiples of it.
+    page_nbytes
+        Size of the pages of paged file space; None: as in the source.
+    metadata_block_nbytes
+        Metadata are gathered in blocks of this size.
+    """
+
+    memory_nbytes: int | None = None
+    verify: Verify = "checksum"
+    merge: bool = False
+    salvage: bool = False
+    low: Bound | None = None
+    high: Bound | None = None
+    alignment_nbytes: int | None = None
+    page_nbytes: int | None = None
+    metadata_block_nbytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.verify not in VERIFICATIONS:
+            raise UsageError(f"verify {self.verify!r}: write {', '.join(VERIFICATIONS)}")
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if bound is not None and bound not in BOUNDS:
+                raise UsageError(f"{name} {bound!r}: write one of {', '.join(BOUNDS)}")
+        if self.low and self.high and BOUNDS.index(self.low) > BOUNDS.index(self.high):
+            raise UsageError(f"format bounds: low {self.low} is newer than high {self.high}")
+        if self.high == "earliest":
+            raise UsageError("format bounds: high is v108 or newer")
+        if self.memory_nbytes is not None and self.memory_nbytes < 1:
+            raise UsageError("memory: give a number of bytes, as in 2GiB")
+        if self.page_nbytes is not None:
+            least, most = _PAGE_LIMITS
+            if not least <= self.page_nbytes <= most:
+                raise UsageError("paged: HDF5 allows pages from 512 bytes to 1 GiB, as in 4MiB")
+        if self.alignment_nbytes == 0 or self.metadata_block_nbytes == 0:
+            raise UsageError("alignment and metadata block: give at least one byte")
+
+    @property
+    def reshapes_file(self) -> bool:
+        """Whether the file as a whole shall be another, whatever its datasets."""
+        asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
+        return (
+            self.merge
+            or any(value is not None for value in asked)
+            or (self.metadata_block_nbytes is not None)
+        )

@@ -1,0 +1,317 @@
+"""What will be done to each dataset, at what cost, and can it be done at all?
+
+Whatever can be refused is refused here, before anything is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import h5py
+
+from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.grammar import format_size
+from chunkwise.grammar.codecs import CODECS
+from chunkwise.names import printable
+from chunkwise.opening import missing_filter
+from chunkwise.repacking import estimate
+from chunkwise.repacking.decide import Wanted, decide
+from chunkwise.repacking.facts import Contents, Source
+from chunkwise.repacking.lossy import is_lossy
+from chunkwise.repacking.options import Options
+from chunkwise.repacking.rules import Rules, require_matches
+from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
+
+# Numbers below are HDF5's own filters.
+_FIRST_PLUGIN: Final = 256
+
+Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens to one dataset.
+
+    Attributes
+    ----------
+    source
+        The dataset.
+    wanted
+        What it shall be; as stored where nothing changes.
+    action
+        ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all
+        threads.  ``by libhdf5``: elements whose bytes mean nothing in another file.
+        ``kept``: with the objects of the file (no data, a few bytes, or data elsewhere).
+    dcpl
+        What the target's dataset is made from; None for the source's own list.
+    changes
+        Whether chunk shape, filters or place of the data change.
+    out_nbytes
+        Bytes stored in the target, estimated unless copied.
+    memory_nbytes
+        What the work takes at most.
+    chunks, decodes
+        Chunks of the source, and how often one is decoded: equal where each is once.
+    expected_s
+        Rough.
+    """
+
+    source: Source
+    wanted: Wanted
+    action: Action
+    dcpl: Any | None
+    out_nbytes: int
+    memory_nbytes: int = 0
+    chunks: int = 0
+    decodes: int = 0
+    expected_s: float = 0.0
+    changes: bool = True
+
+    @property
+    def lossy(self) -> bool:
+        """Whether values are rounded, since they pass filters that do so."""
+        return self.action == "rechunked" and is_lossy(self.wanted.pipeline)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All steps of a file, in its own order.
+
+    Attributes
+    ----------
+    steps
+        One for each dataset.
+    memory_nbytes
+        The budget.
+    threads
+        How many decode and encode.
+    """
+
+    steps: tuple[Step, ...]
+    memory_nbytes: int
+    threads: int
+
+    @property
+    def changes(self) -> bool:
+        """Whether any dataset changes."""
+        return any(step.changes for step in self.steps)
+
+    @property
+    def in_nbytes(self) -> int:
+        """Bytes stored in the source's datasets."""
+        return sum(step.source.stored_nbytes for step in self.steps)
+
+    @property
+    def out_nbytes(self) -> int:
+        """Bytes stored in the target's datasets, estimated."""
+        return sum(step.out_nbytes for step in self.steps)
+
+    @property
+    def encoded_nbytes(self) -> int:
+        """Bytes, before filters, that are not copied as they are."""
+        return sum(step.source.nbytes for step in self.steps if step.action == "rechunked")
+
+    @property
+    def needed_nbytes(self) -> int:
+        """Peak memory for data."""
+        return max((step.memory_nbytes for step in self.steps), default=0)
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds, roughly."""
+        return sum(step.expected_s for step in self.steps)
+
+
+def make_plan(
+    contents: Contents,
+    rules: Rules,
+    options: Options,
+    memory_nbytes: int,
+    access: Sequence[str] = (),
+    *,
+    strict: bool = True,
+) -> Plan:
+    """Plan a repack of an open file.
+
+    Parameters
+    ----------
+    contents
+        What `facts.look` found in it.
+    rules, options
+        What is asked.
+    memory_nbytes
+        The budget.
+    access
+        Access patterns for ``auto`` chunks.
+    strict
+        Whether a rule that means no dataset is an error.
+
+    Raises
+    ------
+    ChunkwiseError
+        A rule that means nothing or cannot be followed, a filter that is missing, a budget
+        too small for a chunk.
+    """
+    if strict:
+        require_matches(rules.chunks, contents.paths, contents.groups)
+        require_matches(rules.filters, contents.paths, contents.groups)
+    deadline = time.monotonic() + estimate.SAMPLING_S
+    steps = []
+    with scratch() as memory:
+        for source in contents.sources:
+            wanted = decide(source, rules, merge=options.merge, access=access)
+            steps.append(_step(memory, source, wanted, memory_nbytes, deadline))
+    if strict:
+        _require_effect(steps, rules)
+    return Plan(tuple(steps), memory_nbytes, _native.thread_count())
+
+
+def _step(
+    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int, deadline: float
+) -> Step:
+    if not wanted.changes(source):
+        return _unchanged(scratch_file, source, wanted, memory_nbytes)
+    try:
+        dcpl = creation_list(source, wanted.chunk, wanted.pipeline)
+    except UsageError as wrong:
+        raise UsageError(f"'{printable(source.path)}': {wrong}") from None
+    reason, filters = refusal(scratch_file, source, wanted.chunk, dcpl)
+    if reason is not None:
+        left = wanted.refused(source, reason)
+        return _unchanged(scratch_file, source, left, memory_nbytes)
+    stored = source.identifier.get_create_plist()
+    if source.chunk == wanted.chunk and filters == stored_filters(stored) and not wanted.merged:
+        # Written otherwise, the same in the end.
+        return _unchanged(scratch_file, source, wanted, memory_nbytes)
+    _require_decoder(source, stored)
+    sample = None
+    if wanted.chunk is not None and wanted.pipeline != source.pipeline:
+        sample = estimate.take_sample(scratch_file, source, wanted.pipeline, deadline)
+    out = estimate.out_nbytes(source, wanted.chunk, wanted.pipeline, sample)
+    if not source.plain:
+        out = max(out, source.stored_nbytes)
+        return Step(
+            source, wanted, "by libhdf5", dcpl, out, expected_s=estimate.library_s(source.nbytes)
+        )
+    return _rechunked(source, wanted, dcpl, out, memory_nbytes, sample)
+
+
+def _rechunked(
+    source: Source,
+    wanted: Wanted,
+    dcpl: Any,
+    out_nbytes: int,
+    memory_nbytes: int,
+    sample: estimate.Sample | None,
+) -> Step:
+    try:
+        plan = _native.RechunkPlan(
+            list(source.shape or ()),
+            None if source.chunk is None else list(source.chunk),
+            None if wanted.chunk is None else list(wanted.chunk),
+            source.itemsize,
+            memory_nbytes,
+        )
+    except UsageError as wrong:
+        raise UsageError(f"'{printable(source.path)}': {wrong}") from None
+    passes = plan.decodes / plan.source_chunks if plan.source_chunks else 1.0
+    return Step(
+        source,
+        wanted,
+        "rechunked",
+        dcpl,
+        out_nbytes,
+        memory_nbytes=plan.memory_nbytes,
+        chunks=plan.source_chunks,
+        decodes=plan.decodes,
+        expected_s=estimate.rechunk_s(source, out_nbytes, passes, wanted.pipeline, sample),
+    )
+
+
+def _unchanged(
+    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int
+) -> Step:
+    """Plan for a dataset that stays as it is stored."""
+    nbytes = source.stored_nbytes
+    if source.layout in ("compact", "virtual", "external") or not source.shape:
+        return Step(source, wanted, "kept", None, nbytes, changes=False)
+    stored = source.identifier.get_create_plist()
+    dcpl = _made_as_stored(source, stored)
+    if not source.plain:
+        _require_decoder(source, stored)
+        seconds = estimate.library_s(source.nbytes)
+        return Step(source, wanted, "by libhdf5", dcpl, nbytes, expected_s=seconds, changes=False)
+    if dcpl is not None:
+        _, filters = refusal(scratch_file, source, source.chunk, dcpl)
+        if filters != stored_filters(stored):
+            return _completed_otherwise(source, wanted, dcpl, nbytes, memory_nbytes)
+    seconds = estimate.copy_s(nbytes)
+    return Step(source, wanted, "copied", dcpl, nbytes, expected_s=seconds, changes=False)
+
+
+def _made_as_stored(source: Source, stored: Any) -> Any | None:
+    """Give the list that makes a dataset like the stored one, where its own list does not.
+
+    HDF5's filters replace their values when a dataset is made.  Plugins add to those they
+    are given, and add once more to a list that was read from a file.
+    """
+    if all(code < _FIRST_PLUGIN for code, _, _ in stored_filters(stored)):
+        return None
+    try:
+        return creation_list(source, source.chunk, source.pipeline)
+    except UsageError:
+        return None  # It can be read, perhaps, and not encoded: it is copied as it is.
+
+
+def _completed_otherwise(
+    source: Source, wanted: Wanted, dcpl: Any, nbytes: int, memory_nbytes: int
+) -> Step:
+    """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
+    named = all(one.name in CODECS for one in source.pipeline.filters)
+    if not named or is_lossy(source.pipeline):
+        raise UsageError(
+            f"'{printable(source.path)}': its filters ({source.pipeline}) cannot be set as they "
+            "are stored, and decoding would change them; ask for other filters by a rule for it"
+        )
+    _require_decoder(source, source.identifier.get_create_plist())
+    step = _rechunked(source, wanted, dcpl, nbytes, memory_nbytes, None)
+    return replace(step, changes=False)
+
+
+def _require_decoder(source: Source, stored: Any) -> None:
+    missing = missing_filter(stored)
+    if missing is not None:
+        raise UsageError(
+            f"'{printable(source.path)}': {missing} is needed to read it: pip install hdf5plugin, "
+            "or put the folder of its plugin in HDF5_PLUGIN_PATH"
+        )
+
+
+def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
+    """Raise for rules by pattern of which every dataset had to be passed over."""
+    for rule in rules.all:
+        meant = [step for step in steps if rule.means(step.source.names)]
+        if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):
+            first = meant[0]
+            raise UsageError(
+                f"rule {rule.text!r} fits none of the {len(meant):,} datasets that it means: "
+                f"'{printable(first.source.path)}' {first.wanted.left[0]}"
+            )
+
+
+def budget_note(plan: Plan) -> str | None:
+    """Say what more memory would save, or None where each chunk is decoded once."""
+    again = [step for step in plan.steps if step.decodes > step.chunks]
+    if not again:
+        return None
+    worst = max(again, key=lambda step: step.decodes / step.chunks)
+    times = worst.decodes / worst.chunks
+    return (
+        f"with {format_size(plan.memory_nbytes)} of memory, chunks of "
+        f"'{printable(worst.source.path)}' are decoded {times:.1f} times; more memory "
+        "(--memory) saves time"
+    )

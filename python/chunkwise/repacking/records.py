@@ -1,0 +1,154 @@
+"""What did a repack do?  Plain records, for `--json` and for the last lines on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from chunkwise.grammar import format_shape
+from chunkwise.repacking.facts import Source
+from chunkwise.repacking.plan import Action, Plan, Step
+
+FORMAT = "chunkwise-repack"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """One dataset of the result.
+
+    Attributes
+    ----------
+    path
+        Its first path.
+    action
+        As in the plan.
+    chunk, filters
+        What it has now: a shape, or the layout of data that are not chunked.
+    chunk_before, filters_before
+        What it had.
+    nbytes
+        Bytes of all elements.
+    stored_nbytes_before, stored_nbytes
+        Bytes in the files.
+    chunks, decodes
+        Chunks written (pieces, without chunks), and chunks of the source decoded.
+    replayed
+        Chunks that a stopped run had encoded.
+    encoder
+        Which encoder took the place of zlib, and how its size compares; None: as stated.
+    through_libhdf5
+        Why libhdf5 read or wrote the data, in one thread; None: the engine did.
+    lost_chunks
+        With ``salvage``: origins of chunks that could not be read, each with the reason.
+    left
+        Why rules that mean it by a pattern do not apply to it.
+    elapsed_s
+        Seconds it took, without verification.
+    """
+
+    path: str
+    action: Action
+    chunk: str
+    filters: str
+    chunk_before: str
+    filters_before: str
+    nbytes: int
+    stored_nbytes_before: int
+    stored_nbytes: int
+    chunks: int = 0
+    decodes: int = 0
+    replayed: int = 0
+    encoder: str | None = None
+    through_libhdf5: str | None = None
+    lost_chunks: tuple[tuple[tuple[int, ...], str], ...] = ()
+    left: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A finished repack of one file.
+
+    Attributes
+    ----------
+    source, target
+        Paths as given.
+    source_nbytes, target_nbytes
+        Sizes of the files.
+    datasets
+        One for each.
+    verified
+        ``none``, ``checksum`` or ``full``.
+    warnings
+        What was kept otherwise than it was, and what could not be verified.
+    elapsed_s
+        Seconds in all.
+    """
+
+    source: str
+    target: str
+    source_nbytes: int
+    target_nbytes: int
+    datasets: tuple[DatasetResult, ...]
+    verified: str
+    warnings: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+
+    @property
+    def lost(self) -> int:
+        """How many chunks were lost."""
+        return sum(len(dataset.lost_chunks) for dataset in self.datasets)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as JSON has it."""
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+
+def storage_of(source: Source, chunk: tuple[int, ...] | None, merged: bool = False) -> str:
+    """Name how data are stored: a chunk shape or a layout."""
+    if chunk is not None:
+        return format_shape(chunk)
+    if source.layout == "chunked" or merged:
+        return "contiguous"
+    return source.layout
+
+
+def planned_record(step: Step) -> dict[str, Any]:
+    """Give a step of a plan as JSON has it."""
+    source, wanted = step.source, step.wanted
+    return {
+        "path": source.path,
+        "action": step.action,
+        "changes": step.changes,
+        "shape": source.shape,
+        "nbytes": source.nbytes,
+        "chunk_before": storage_of(source, source.chunk),
+        "chunk": storage_of(source, wanted.chunk, wanted.merged),
+        "filters_before": str(source.pipeline),
+        "filters": str(wanted.pipeline),
+        "stored_nbytes_before": source.stored_nbytes,
+        "expected_stored_nbytes": step.out_nbytes,
+        "memory_nbytes": step.memory_nbytes,
+        "chunks": step.chunks,
+        "decodes": step.decodes,
+        "expected_s": step.expected_s,
+        "left": wanted.left,
+    }
+
+
+def plan_record(source: str, target: str, plan: Plan) -> dict[str, Any]:
+    """Give a plan as JSON has it."""
+    return {
+        "format": f"{FORMAT}-plan",
+        "version": VERSION,
+        "source": source,
+        "target": target,
+        "memory_budget_nbytes": plan.memory_nbytes,
+        "memory_nbytes": plan.needed_nbytes,
+        "threads": plan.threads,
+        "stored_nbytes_before": plan.in_nbytes,
+        "expected_stored_nbytes": plan.out_nbytes,
+        "expected_s": plan.expected_s,
+        "datasets": [planned_record(step) for step in plan.steps],
+    }

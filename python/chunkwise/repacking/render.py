@@ -1,0 +1,217 @@
+"""How do a plan and its outcome read on a terminal?
+
+Lines of text, at most 80 columns wide where names allow.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from chunkwise.grammar import format_size
+from chunkwise.names import printable
+from chunkwise.repacking.folder import FileResult
+from chunkwise.repacking.plan import Plan, Step, budget_note
+from chunkwise.repacking.records import DatasetResult, Summary, storage_of
+from chunkwise.words import format_seconds
+
+# Changes shown in full; a plan of thousands is for --json.
+_SHOWN = 40
+_WIDTH = 80
+_LONG_PATH = 60
+_LEFT_SHOWN = 8
+_KEPT = {
+    "copied": "copied as they are stored",
+    "by libhdf5": "written by libhdf5 (variable length or references)",
+    "kept": "kept (no data, a few bytes, or data elsewhere)",
+}
+
+
+def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
+    """Print a plan: what changes, what does not, and what it takes."""
+    yield f"{printable(source)} -> {printable(target)}  (dry run: nothing is written)"
+    changed = [step for step in plan.steps if step.changes]
+    for step in changed[:_SHOWN]:
+        yield ""
+        yield from _step_lines(step)
+    if len(changed) > _SHOWN:
+        yield ""
+        yield f"and {len(changed) - _SHOWN:,} more (--json lists all)"
+    yield ""
+    yield from _kept_lines(plan)
+    yield from left_lines([(step.source.path, step.wanted.left) for step in plan.steps])
+    yield from _total_lines(plan, len(changed))
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    source, wanted = step.source, step.wanted
+    others = ", ".join(printable(name) for name in source.names[1:])
+    yield printable(source.path) + (f" (also {others})" if others else "")
+    before, after = (
+        storage_of(source, source.chunk),
+        storage_of(source, wanted.chunk, wanted.merged),
+    )
+    yield from _change("chunk", before, after)
+    yield from _change("filters", str(source.pipeline), str(wanted.pipeline))
+    if step.lossy:
+        yield "             rounds values, which cannot be verified"
+    about = "about " if wanted.pipeline.filters else ""
+    out = format_size(step.out_nbytes)
+    yield f"    stored   {format_size(source.stored_nbytes)} -> {about}{out}"
+    if step.action == "by libhdf5":
+        yield f"    work     by libhdf5, on one thread; about {format_seconds(step.expected_s)}"
+        return
+    if step.decodes > step.chunks:
+        decoded = f"decoded {step.decodes / step.chunks:.1f} times each"
+    else:
+        decoded = "each read once"
+    chunks = f"{step.chunks:,} chunks, {decoded}; " if source.chunk else ""
+    yield (
+        f"    work     {chunks}{format_size(step.memory_nbytes)} of memory; "
+        f"about {format_seconds(step.expected_s)}"
+    )
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    """Break a sentence into lines; what follows the first is indented further."""
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _change(label: str, before: str, after: str) -> Iterator[str]:
+    if before == after:
+        yield f"    {label:8} {before}, as it is"
+    elif len(before) + len(after) < 60:
+        yield f"    {label:8} {before} -> {after}"
+    else:
+        yield f"    {label:8} {before}"
+        yield f"          -> {after}"
+
+
+def _kept_lines(plan: Plan) -> Iterator[str]:
+    kept = Counter(step.action for step in plan.steps if not step.changes)
+    for action, words in _KEPT.items():
+        count = sum(number for name, number in kept.items() if name == action)
+        if count:
+            yield f"{count:,} dataset{'s' * (count > 1)} {words}"
+
+
+def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") -> Iterator[str]:
+    """Say of which datasets a rule by pattern had to be passed over, and why."""
+    reasons = [(path, reason) for path, reasons in left for reason in reasons]
+    for path, reason in reasons[:_LEFT_SHOWN]:
+        yield from _wrapped(f"left as it is: {_short(path)} {reason}", indent)
+    if len(reasons) > _LEFT_SHOWN:
+        yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
+
+
+def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
+    note = budget_note(plan)
+    if note is not None:
+        yield from _wrapped(f"note: {note}")
+    yield ""
+    if not changed:
+        yield "no dataset changes; the file would be written anew as it is"
+    count = len(plan.steps)
+    yield (
+        f"{changed:,} of {count:,} dataset{'s' * (count != 1)} change; "
+        f"{format_size(plan.in_nbytes)} stored now, about {format_size(plan.out_nbytes)} expected"
+    )
+    yield (
+        f"{format_size(plan.needed_nbytes)} of {format_size(plan.memory_nbytes)} of memory, "
+        f"{plan.threads} thread{'s' * (plan.threads > 1)}, about {format_seconds(plan.expected_s)}"
+    )
+
+
+# --- outcomes --------------------------------------------------------------------------
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """Print what was done to one file."""
+    changed = [one for one in summary.datasets if _changed(one)]
+    count = len(summary.datasets)
+    rate = sum(one.nbytes for one in summary.datasets) / max(summary.elapsed_s, 1e-9)
+    if changed:
+        what = f"{len(changed):,} of {count:,} dataset{'s' * (count != 1)} changed"
+    else:
+        what = "no dataset changed; written anew as it was"
+    yield f"{printable(summary.target)}: {what}"
+    yield (
+        f"  {format_size(summary.source_nbytes)} -> {format_size(summary.target_nbytes)} in "
+        f"{format_seconds(summary.elapsed_s)} ({format_size(round(rate))}/s of data); "
+        f"{_VERIFIED[summary.verified]}"
+    )
+    encoders = Counter(one.encoder for one in changed if one.encoder)
+    for encoder, number in encoders.most_common(3):
+        where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)
+        yield f"  {where}: {encoder}"
+    replayed = sum(one.replayed for one in summary.datasets)
+    if replayed:
+        yield f"  {replayed:,} chunks were encoded by the run that was stopped"
+    slow = [one for one in changed if one.through_libhdf5 and one.chunk != "contiguous"]
+    for one in slow[:_LEFT_SHOWN]:
+        reason = f"{printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
+        yield from _wrapped(reason, "  ")
+    if len(slow) > _LEFT_SHOWN:
+        yield f"  {len(slow) - _LEFT_SHOWN:,} more datasets through libhdf5, in one thread"
+    yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
+    for one in summary.datasets:
+        for origin, reason in one.lost_chunks[:_LEFT_SHOWN]:
+            at = ", ".join(map(str, origin))
+            yield from _wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
+        if len(one.lost_chunks) > _LEFT_SHOWN:
+            yield f"  LOST: {len(one.lost_chunks) - _LEFT_SHOWN:,} more chunks of the same dataset"
+    for warning in summary.warnings:
+        yield from _wrapped(f"warning: {warning}", "  ")
+
+
+def _short(path: str) -> str:
+    """Shorten a path in its middle."""
+    shown = printable(path)
+    return shown if len(shown) <= _LONG_PATH else f"{shown[:20]}...{shown[-20:]}"
+
+
+_VERIFIED = {
+    "none": "not verified",
+    "checksum": "verified by checksums",
+    "full": "verified in full",
+}
+
+
+def _changed(one: DatasetResult) -> bool:
+    before = (one.chunk_before, one.filters_before)
+    return one.action == "rechunked" or before != (one.chunk, one.filters)
+
+
+def _path_with(results: Sequence[DatasetResult], encoder: str) -> str:
+    return next(printable(one.path) for one in results if one.encoder == encoder)
+
+
+def file_line(result: FileResult) -> str:
+    """Print one file among many as one line."""
+    if result.outcome == "failed":
+        return f"FAILED  {printable(result.source)}: {result.reason}"
+    sizes = ""
+    if result.outcome == "repacked":
+        before, after = result.source_nbytes or 0, result.target_nbytes or 0
+        sizes = f"  {format_size(before)} -> {format_size(after)}"
+    return f"{result.outcome:11} {printable(result.source)}{sizes}"
+
+
+def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str]:
+    """Print what many files come to."""
+    counts = Counter(result.outcome for result in results)
+    said = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
+    done = [result for result in results if result.outcome == "repacked"]
+    before = sum(result.source_nbytes or 0 for result in done)
+    after = sum(result.target_nbytes or 0 for result in done)
+    yield f"{len(results):,} files: {said or 'nothing done'}"
+    if done:
+        yield f"{format_size(before)} -> {format_size(after)} in {format_seconds(elapsed_s)}"

@@ -1,0 +1,289 @@
+"""Which datasets does a rule mean, and which rule holds where several do?
+
+A rule is a pattern and what it asks for: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
+Without a pattern it means all datasets.  Where several mean a dataset the last one given
+holds, so that exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
+
+A name asks and a pattern invites: what cannot be done to a dataset that is named is an
+error; a pattern passes over datasets that cannot take it, and the plan says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from chunkwise.errors import DatasetNotFoundError, UsageError
+from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
+from chunkwise.grammar.codecs import ALIASES, CODECS
+from chunkwise.names import printable
+
+ChunkWish: TypeAlias = Shape | ShapeWord
+FilterWish: TypeAlias = Pipeline | Literal["stored"]
+Wish = TypeVar("Wish")
+
+# What the API takes: one for all, or by pattern.
+ChunkRules: TypeAlias = (
+    str | Sequence[int] | Sequence[str] | Mapping[str, str | int | Sequence[int]] | None
+)
+FilterRules: TypeAlias = str | Pipeline | Sequence[str] | Mapping[str, str | Pipeline] | None
+
+_EVERYTHING = "**"
+_MAGIC = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Rule(Generic[Wish]):
+    """What is asked for the datasets that a pattern means.
+
+    Attributes
+    ----------
+    pattern
+        A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either.
+    wish
+        What they shall have.
+    text
+        The rule as it was given, for messages.
+    """
+
+    pattern: str
+    wish: Wish
+    text: str
+
+    def means(self, names: Iterable[str]) -> bool:
+        """Tell whether a dataset with these absolute paths is meant."""
+        return any(matches(self.pattern, name) for name in names)
+
+    def asks(self, names: Iterable[str]) -> bool:
+        """Tell whether it means this dataset by name, rather than by a pattern."""
+        wanted = self.pattern.strip("/")
+        if not _MAGIC.search(self.pattern):
+            return self.means(names)
+        return any(name.strip("/") == wanted for name in names)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All that is asked for a file's datasets.
+
+    Attributes
+    ----------
+    chunks, filters
+        Rules in the order given; the last that means a dataset holds.
+    min_nbytes
+        Datasets of fewer bytes (before filters) are left as they are, except those that a
+        rule names.
+    """
+
+    chunks: tuple[Rule[ChunkWish], ...] = ()
+    filters: tuple[Rule[FilterWish], ...] = ()
+    min_nbytes: int = 0
+
+    @classmethod
+    def of(cls, chunk: ChunkRules, filters: FilterRules, min_nbytes: int = 0) -> Rules:
+        """Read rules as the API takes them.
+
+        Parameters
+        ----------
+        chunk
+            ``"365x20x20"`` or ``(365, 20, 20)`` for all datasets, a list of texts
+            ``PATTERN:SHAPE``, or a mapping of patterns to shapes.  None: as stored.
+        filters
+            Likewise, with pipelines.
+
+        Raises
+        ------
+        UsageError
+            A rule that cannot be understood.
+        """
+        return cls(tuple(_chunk_rules(chunk)), tuple(_filter_rules(filters)), min_nbytes)
+
+    @property
+    def all(self) -> tuple[Rule[Any], ...]:
+        """Rules of either kind."""
+        return (*self.chunks, *self.filters)
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Tell whether a pattern means a dataset of this absolute path.
+
+    A pattern with a slash is for the whole path, and its ``*`` stays within one group;
+    ``**`` stands for any number of groups.  One without a slash is for the last part of a
+    path, in whatever group.  ``?`` is any character, ``[ab]`` one of several.
+    """
+    if pattern.strip("/") == path.strip("/"):
+        return True
+    if "/" not in pattern and pattern != _EVERYTHING:
+        return _regex(pattern).fullmatch(path.rpartition("/")[2]) is not None
+    return _regex(pattern.strip("/")).fullmatch(path.strip("/")) is not None
+
+
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> re.Pattern[str]:
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern)
+    found = []
+    for part in parts:
+        if len(part) > 2 and part.startswith("[") and part.endswith("]"):
+            inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+            inner = "^" + inner[1:] if inner.startswith("!") else inner
+            found.append(f"[{inner}]")
+        else:
+            found.append(words.get(part) or re.escape(part))
+    try:
+        return re.compile("".join(found), re.DOTALL)
+    except re.error as wrong:
+        raise UsageError(f"pattern {pattern!r} is not understood: {wrong}") from None
+
+
+def holding(rules: Sequence[Rule[Wish]], names: Sequence[str]) -> Rule[Wish] | None:
+    """Give the rule that holds for a dataset with these paths: the last that means it."""
+    return next((rule for rule in reversed(rules) if rule.means(names)), None)
+
+
+def require_matches(
+    rules: Sequence[Rule[Wish]], paths: Mapping[str, Sequence[str]], groups: Iterable[str]
+) -> None:
+    """Raise for a rule that means no dataset at all.
+
+    Parameters
+    ----------
+    rules
+        The rules.
+    paths
+        Each dataset's first path, with all its paths.
+    groups
+        Paths of the file's groups, to tell that one was named.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        It names what is there instead.
+    """
+    for rule in rules:
+        if any(rule.means(names) for names in paths.values()):
+            continue
+        if rule.pattern == _EVERYTHING:
+            raise DatasetNotFoundError(f"rule {rule.text!r}: the file holds no dataset")
+        if any(rule.pattern.strip("/") == group.strip("/") for group in groups):
+            inside = f"/{rule.pattern.strip('/')}/**"
+            raise DatasetNotFoundError(
+                f"rule {rule.text!r}: '{printable(rule.pattern)}' is a group; for all datasets "
+                f"below it write {inside}"
+            )
+        raise DatasetNotFoundError(
+            f"rule {rule.text!r}: no dataset is called '{printable(rule.pattern)}'"
+            f"{_near(rule.pattern, [name for names in paths.values() for name in names])}"
+        )
+
+
+def _near(pattern: str, paths: list[str]) -> str:
+    by_last: dict[str, str] = {}
+    for path in paths:
+        by_last.setdefault(path.rpartition("/")[2].casefold(), path)
+    near = difflib.get_close_matches("/" + pattern.strip("/"), paths, 2, 0.7)
+    for last in difflib.get_close_matches(pattern.rpartition("/")[2].casefold(), by_last, 2, 0.6):
+        near.append(by_last[last])
+    if near:
+        names = " or ".join(f"'{printable(n)}'" for n in list(dict.fromkeys(near))[:2])
+        return f"; did you mean {names}?"
+    shown = ", ".join(f"'{printable(path)}'" for path in paths[:3])
+    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return f"; there is {shown}{more}" if shown else "; the file holds no dataset"
+
+
+# --- texts -----------------------------------------------------------------------------
+
+
+def parse_chunk_rule(text: str) -> Rule[ChunkWish]:
+    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot.
+
+    Raises
+    ------
+    UsageError
+        The shape cannot be understood, or is no chunk's.
+    """
+    pattern, colon, shape = text.rpartition(":")
+    if colon and not pattern:
+        raise UsageError(f"chunk rule {text!r}: a pattern is missing before ':'")
+    return Rule(pattern or _EVERYTHING, _chunk_wish(shape, text), text)
+
+
+def parse_filter_rule(text: str) -> Rule[FilterWish]:
+    """Parse ``[PATTERN:]PIPELINE``.
+
+    Both may hold colons.  The whole text is a pipeline if it can be; else what follows the
+    first colon after which it can.
+
+    Raises
+    ------
+    UsageError
+        No part of it is a pipeline.
+    """
+    pieces = text.split(":")
+    wrongs: list[UsageError] = []
+    for i in range(len(pieces)):
+        try:
+            wish = _filter_wish(":".join(pieces[i:]))
+        except UsageError as wrong:
+            wrongs.append(wrong)
+            continue
+        pattern = ":".join(pieces[:i])
+        if i and not pattern:
+            raise UsageError(f"filter rule {text!r}: a pattern is missing before ':'")
+        return Rule(pattern or _EVERYTHING, wish, text)
+    # What is wrong is best told of the part that was most likely meant as the pipeline.
+    likely = (wrongs[i] for i, piece in enumerate(pieces) if _is_like_filter(piece))
+    raise UsageError(f"filter rule {text!r}: {next(likely, wrongs[min(1, len(wrongs) - 1)])}")
+
+
+def _is_like_filter(piece: str) -> bool:
+    first = piece.partition("+")[0].strip().lower()
+    return bool(difflib.get_close_matches(first, ["none", *CODECS, *ALIASES], 1))
+
+
+def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkWish]]:
+    if chunk is None:
+        return
+    if isinstance(chunk, str):
+        yield parse_chunk_rule(chunk)
+    elif isinstance(chunk, Mapping):
+        for pattern, shape in chunk.items():
+            said = "x".join(map(str, shape)) if isinstance(shape, Sequence) else str(shape)
+            said = shape if isinstance(shape, str) else said
+            yield Rule(pattern, _chunk_wish(said, said), f"{pattern}:{said}")
+    elif all(isinstance(one, str) for one in chunk):
+        yield from (parse_chunk_rule(str(one)) for one in chunk)
+    else:
+        said = "x".join(str(one) for one in chunk)
+        yield Rule(_EVERYTHING, _chunk_wish(said, said), said)
+
+
+def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterWish]]:
+    if filters is None:
+        return
+    if isinstance(filters, Pipeline):
+        yield Rule(_EVERYTHING, filters, str(filters))
+    elif isinstance(filters, str):
+        yield parse_filter_rule(filters)
+    elif isinstance(filters, Mapping):
+        for pattern, pipeline in filters.items():
+            wish = pipeline if isinstance(pipeline, Pipeline) else _filter_wish(pipeline)
+            yield Rule(pattern, wish, f"{pattern}:{pipeline}")
+    else:
+        yield from (parse_filter_rule(text) for text in filters)
+
+
+def _chunk_wish(shape: str, text: str) -> ChunkWish:
+    wish = parse_shape(shape)
+    if wish == ():
+        raise UsageError(f"chunk rule {text!r}: a chunk has at least one dimension")
+    return wish
+
+
+def _filter_wish(text: str) -> FilterWish:
+    return "stored" if text.strip().lower() == "stored" else Pipeline.parse(text)

@@ -1,0 +1,135 @@
+"""How is one file repacked, from the rules to the finished target?
+
+open -> look -> plan -> claim the place -> write -> verify -> bring into place
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import h5py
+from h5py import h5f
+
+from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.opening import open_h5
+from chunkwise.repacking.creation import require_room_for_user_block
+from chunkwise.repacking.facts import look
+from chunkwise.repacking.memory import default_budget
+from chunkwise.repacking.moment import Moment, Watch
+from chunkwise.repacking.options import Options
+from chunkwise.repacking.plan import Plan, make_plan
+from chunkwise.repacking.records import Summary
+from chunkwise.repacking.rules import Rules
+from chunkwise.repacking.space import check_room
+from chunkwise.repacking.target import Place, claimed, publish
+from chunkwise.repacking.work import carry_out
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked, of whatever file.
+
+    Attributes
+    ----------
+    rules, options
+        For the datasets, and for the file.
+    access
+        Access patterns for ``auto`` chunks.
+    resume
+        Whether to go on from what a stopped run left, and to leave what this one has done if
+        it is stopped.
+    strict
+        Whether a rule that means no dataset of the file is an error.
+    """
+
+    rules: Rules = field(default_factory=Rules)
+    options: Options = field(default_factory=Options)
+    access: tuple[str, ...] = ()
+    resume: bool = False
+    strict: bool = True
+
+
+@contextmanager
+def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
+    """Open a source and plan its repack; the file is closed when the block ends.
+
+    Raises
+    ------
+    ChunkwiseError
+        A file that cannot be read, or rules that cannot be followed.
+    """
+    with open_h5(source) as file:
+        if file.id.get_intent() != h5f.ACC_RDONLY:
+            raise UsageError(
+                f"{printable(str(source))}: is open for writing in this process; close it first"
+            )
+        require_room_for_user_block(file, job.options)
+        budget = job.options.memory_nbytes or default_budget()
+        plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
+        yield file, plan
+
+
+def run(job: Job, place: Place, watch: Watch) -> Summary:
+    """Repack one file.
+
+    Parameters
+    ----------
+    job
+        What is asked.
+    place
+        Source and target, from `target.choose`.
+    watch
+        Told about progress; may raise to end the run.
+
+    Raises
+    ------
+    ChunkwiseError
+        Whatever is wrong; the source is untouched, and there is no target.
+    """
+    watch(Moment("planning"))
+    with planned(job, place.source) as (file, plan):
+        return run_plan(job, place, file, plan, watch)
+
+
+def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
+    """Carry out the plan of a file that is open; see `run`."""
+    begin = time.monotonic()
+    warning = check_room(place, plan)
+    before = place.source.stat().st_size
+    with claimed(place, resume=job.resume) as left:
+        journal = _native.Journal(
+            str(place.journal),
+            _identity(job, place, plan),
+            None if left is None else (str(left.journal), str(left.partial)),
+        )
+        results, warnings = carry_out(place, file, plan, job.options, journal, watch)
+        watch(Moment("syncing"))
+        publish(place)
+    return Summary(
+        source=str(place.source),
+        target=place.said,
+        source_nbytes=before,
+        target_nbytes=place.target.stat().st_size,
+        datasets=results,
+        verified=job.options.verify,
+        warnings=(*((warning,) if warning else ()), *warnings),
+        elapsed_s=time.monotonic() - begin,
+    )
+
+
+def _identity(job: Job, place: Place, plan: Plan) -> bytes:
+    """Tell one run from others: the source as it is, and what the encoded chunks depend on."""
+    datasets = [
+        (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
+        for step in plan.steps
+    ]
+    said = json.dumps([asdict(place.identity), job.options.salvage, datasets])
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).digest()

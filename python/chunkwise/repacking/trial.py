@@ -1,0 +1,124 @@
+"""Does HDF5 make a dataset so, and what does it make of the filters' values?
+
+The dataset is made in a file in memory, which finds what no rule book tells: a filter that
+cannot take the type, a chunk that is too large.  What filters complete when a dataset is
+made (cd_values) can be compared with what is stored.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import h5py
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+
+from chunkwise.grammar import Pipeline, Shape, format_shape
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.repacking.facts import Source
+
+StoredFilters: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
+
+
+@contextmanager
+def scratch() -> Iterator[h5py.File]:
+    """Open a file in memory that is never written anywhere."""
+    name = f"chunkwise-{secrets.token_hex(8)}"
+    with h5py.File(name, "w", driver="core", backing_store=False, libver="latest") as file:
+        yield file
+
+
+def stored_filters(dcpl: Any) -> StoredFilters:
+    """Give number, flags and values of each filter."""
+    filters = (dcpl.get_filter(i) for i in range(dcpl.get_nfilters()))
+    return tuple((code, flags, tuple(values)) for code, flags, values, _ in filters)
+
+
+def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> Any:
+    """Make the property list from which the target's dataset is made.
+
+    Fill value, times, attribute order and all else stay as in the source.
+
+    Raises
+    ------
+    UsageError
+        libhdf5 lacks a filter.
+    """
+    stored = source.identifier.get_create_plist()
+    made = _without_files(source, stored) if source.layout == "external" else stored.copy()
+    if made.get_nfilters():
+        made.remove_filter(h5z.FILTER_ALL)
+    if chunk is None:
+        made.set_layout(h5d.CONTIGUOUS)
+        made.set_alloc_time(h5d.ALLOC_TIME_LATE)
+        return made
+    if source.layout != "chunked":
+        made.set_layout(h5d.CHUNKED)
+        made.set_alloc_time(h5d.ALLOC_TIME_INCR)
+    made.set_chunk(chunk)
+    pipeline.apply(made)
+    if pipeline == source.pipeline:
+        _set_flags(made, [flag for _, flag, _ in stored_filters(stored)])
+    return made
+
+
+def refusal(
+    file: h5py.File, source: Source, chunk: Shape | None, dcpl: Any
+) -> tuple[str | None, StoredFilters]:
+    """Make the dataset in a scratch file.
+
+    Returns
+    -------
+    reason : str or None
+        Why HDF5 refuses it.
+    filters : tuple
+        The filters with the values they will have.
+    """
+    if chunk is None:
+        return None, ()
+    flags = [one[1] for one in stored_filters(dcpl)]
+    # Nothing shall be allocated, whatever the target's time of allocation is.
+    dcpl = dcpl.copy()
+    dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
+    if Pipeline.from_dcpl(dcpl) != source.pipeline:
+        # Of a filter that is optional HDF5 does not say that it cannot take a type.
+        _set_flags(dcpl, [h5z.FLAG_MANDATORY] * len(flags))
+    shape = source.shape or ()
+    limits = tuple(h5s.UNLIMITED if n is None else n for n in source.maxshape)
+    space = h5s.create_simple(shape, limits)
+    try:
+        datatype = h5t.TypeID.copy(source.identifier.get_type())
+        made = h5d.create(file.id, None, datatype, space, dcpl)
+    except HDF5_ERRORS as error:
+        how = f"chunk {format_shape(chunk)}, filters {Pipeline.from_dcpl(dcpl)}"
+        return f"HDF5 cannot store its type with {how}: {hdf5_reason(error)}", ()
+    filters = stored_filters(made.get_create_plist())
+    pairs = zip(filters, flags, strict=True)
+    return None, tuple((code, flag, values) for (code, _, values), flag in pairs)
+
+
+def _without_files(source: Source, stored: Any) -> Any:
+    """Copy a list without its external files, which no call of HDF5's removes."""
+    made = h5p.create(h5p.DATASET_CREATE)
+    made.set_fill_time(stored.get_fill_time())
+    made.set_obj_track_times(stored.get_obj_track_times())
+    made.set_attr_phase_change(*stored.get_attr_phase_change())
+    made.set_attr_creation_order(stored.get_attr_creation_order())
+    if stored.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+        fill = np.zeros((), h5py.Dataset(source.identifier).dtype)
+        stored.get_fill_value(fill)
+        made.set_fill_value(fill)
+    return made
+
+
+def _set_flags(made: Any, flags: Sequence[int]) -> None:
+    """Give each filter of a list its flags: mandatory, or optional."""
+    filters = stored_filters(made)
+    if [flag for _, flag, _ in filters] == list(flags):
+        return
+    made.remove_filter(h5z.FILTER_ALL)
+    for (code, _, values), flag in zip(filters, flags, strict=True):
+        made.set_filter(code, flag, values)

@@ -1,0 +1,233 @@
+"""How is a plan carried out?
+
+The tree of objects first, then the data of each dataset, then what refers to them; the
+file is closed, verified, and left where the caller brings it into place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import h5py
+from h5py import h5d
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
+from chunkwise.names import HDF5_ERRORS, encode_name, printable
+from chunkwise.objects import Address
+from chunkwise.opening import open_h5
+from chunkwise.repacking.creation import close, copy_user_block, create, give_up
+from chunkwise.repacking.moment import Teller, Watch
+from chunkwise.repacking.options import Options
+from chunkwise.repacking.plan import Plan, Step
+from chunkwise.repacking.records import DatasetResult, storage_of
+from chunkwise.repacking.target import Place, cannot_write
+from chunkwise.repacking.verify import compare_files
+
+
+@dataclass
+class _Run:
+    """What a run has come to.
+
+    Attributes
+    ----------
+    results
+        One for each dataset, in the plan's order.
+    checksums
+        What `verify_data` compares with, by path.
+    warnings
+        What was kept otherwise than it was.
+    """
+
+    results: list[DatasetResult] = field(default_factory=list)
+    checksums: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def carry_out(
+    place: Place,
+    source: h5py.File,
+    plan: Plan,
+    options: Options,
+    journal: _native.Journal,
+    watch: Watch,
+) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
+    """Write and verify the target's partial file.
+
+    Parameters
+    ----------
+    place
+        Where it is made.
+    source
+        The source, open for reading.
+    plan, options
+        What to do.
+    journal
+        Where encoded chunks are noted, and found again.
+    watch
+        Told about progress; may raise to end the run.
+
+    Returns
+    -------
+    results, warnings
+        By dataset, and what was kept otherwise than it was.
+
+    Raises
+    ------
+    ChunkwiseError
+        Damage in the source, a full disk, a result that is not what it should be.
+    """
+    run = _Run()
+    try:
+        target = create(place.partial, source, options)
+    except HDF5_ERRORS as wrong:
+        raise cannot_write(place.said, wrong) from wrong
+    try:
+        _fill(run, source, target, plan, options, journal, watch)
+    except BaseException as wrong:
+        give_up(target)
+        ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
+        if isinstance(wrong, HDF5_ERRORS) and not ours:
+            # Of the source everything was opened before; what is refused now is writing.
+            raise cannot_write(place.said, wrong) from wrong
+        raise
+    try:
+        close(target)
+        copy_user_block(place.source, place.partial, source.userblock_size)
+    except HDF5_ERRORS as wrong:
+        raise cannot_write(place.said, wrong) from wrong
+    _verify(run, place, source, plan, options, watch)
+    return tuple(run.results), tuple(run.warnings)
+
+
+def _fill(
+    run: _Run,
+    source: h5py.File,
+    target: h5py.File,
+    plan: Plan,
+    options: Options,
+    journal: _native.Journal,
+    watch: Watch,
+) -> None:
+    """Write tree and data into the open target."""
+    teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
+    steps = {header_address(step.source.address): step for step in plan.steps}
+    dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
+    tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
+    results: dict[str, DatasetResult] = {}
+    for path, at in tree.datasets:
+        step = steps[at]
+        name = step.source.path
+        begin = time.perf_counter()
+        tell = teller.of(name, step.source.nbytes)
+        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
+        with closing(h5d.open(target.id, path)) as made:
+            copied = _copy(run, source, step, made, options, plan, journal, tell)
+        results[name] = replace(copied, elapsed_s=time.perf_counter() - begin)
+        teller.ended(step.source.nbytes)
+    tree.finish(teller.idle)
+    run.warnings += tree.warnings
+    for step in plan.steps:
+        kept = _result(step, step.source.stored_nbytes)
+        run.results.append(results.get(step.source.path, kept))
+
+
+def _copy(
+    run: _Run,
+    source: h5py.File,
+    step: Step,
+    made: Any,
+    options: Options,
+    plan: Plan,
+    journal: _native.Journal,
+    tell: Callable[[int, int, int], None],
+) -> DatasetResult:
+    """Copy one dataset's data."""
+    name = step.source.path
+    label = f"{printable(str(source.filename))}: '{printable(name)}'"
+    try:
+        copied = _native.copy_data(
+            library(),
+            step.source.identifier.id,
+            made.id,
+            label=label,
+            memory_nbytes=plan.memory_nbytes,
+            effort=step.wanted.pipeline.effort,
+            raw=step.action == "copied" and step.source.chunk is not None,
+            checksums=options.verify == "checksum" and not step.lossy,
+            salvage=options.salvage,
+            journal=journal,
+            progress=tell,
+        )
+    except CorruptDataError as wrong:
+        goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
+        raise type(wrong)(f"{wrong}; {goes_on}") from None
+    if copied.checksums is not None:
+        run.checksums[name] = copied.checksums
+    stored_nbytes = copied.stored_nbytes_written
+    if copied.through_libhdf5 is not None:
+        # Its filters are libhdf5's affair, and so is what they make of the data.
+        made.flush()
+        stored_nbytes = made.get_storage_size()
+    return replace(
+        _result(step, stored_nbytes),
+        chunks=copied.chunks_written,
+        decodes=copied.decodes,
+        replayed=copied.chunks_replayed,
+        encoder=copied.tuning,
+        through_libhdf5=copied.through_libhdf5,
+        lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
+    )
+
+
+def header_address(address: Address) -> int:
+    """Give where an object's header lies: what `copy_tree` knows objects by."""
+    return address[-2] | address[-1] << 32
+
+
+def _result(step: Step, stored_nbytes: int) -> DatasetResult:
+    source, wanted = step.source, step.wanted
+    return DatasetResult(
+        path=source.path,
+        action=step.action,
+        chunk=storage_of(source, wanted.chunk, wanted.merged),
+        filters=str(wanted.pipeline),
+        chunk_before=storage_of(source, source.chunk),
+        filters_before=str(source.pipeline),
+        nbytes=source.nbytes,
+        stored_nbytes_before=source.stored_nbytes,
+        stored_nbytes=stored_nbytes,
+        left=wanted.left,
+    )
+
+
+def _verify(
+    run: _Run, place: Place, source: h5py.File, plan: Plan, options: Options, watch: Watch
+) -> None:
+    """Read the closed result again."""
+    if options.verify == "none":
+        return
+    total = sum(step.source.nbytes for step in plan.steps)
+    teller = Teller(watch, "verifying", total)
+    lossy = {step.source.path: step.wanted.pipeline for step in plan.steps if step.lossy}
+    for path, pipeline in lossy.items():
+        run.warnings.append(f"'{printable(path)}': {pipeline} rounds values: not verified")
+    with open_h5(place.partial) as target:
+        if options.verify == "full":
+            unread = compare_files(source, target, teller, said=place.said, rounded=lossy)
+            run.warnings += (f"not compared: {one}" for one in unread)
+            return
+        for step in plan.steps:
+            name = step.source.path
+            checksums = run.checksums.get(name)
+            if checksums is not None:
+                made = h5d.open(target.id, encode_name(name))
+                label = f"{printable(place.said)}: '{printable(name)}'"
+                tell = teller.of(name, step.source.nbytes)
+                _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
+            teller.ended(step.source.nbytes)

@@ -1,0 +1,250 @@
+"""Whatever stops a repack: the source is intact, and there is no damaged target."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    FileChangedError,
+    FileFormatError,
+)
+from chunkwise.repacking import work
+from chunkwise.repacking.moment import Moment
+
+from .kill_repack import kill_many
+from .repacking import command, require_equal, write_example
+
+RULES: dict[str, Any] = {"chunk": {"cube": (40, 16, 16)}, "filters": "deflate:2"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_example(tmp_path / "in.h5")
+
+
+def only_the_source(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} == {"in.h5"}
+
+
+def limited(nbytes: int) -> Callable[[], None]:
+    def limit() -> None:
+        # As a full disk, at any size: writes fail with EFBIG.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+
+    return limit
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.01, 0.2, 0.9, 0.99, 0.999])
+def test_a_full_disk(source: Path, share: float) -> None:
+    before = source.read_bytes()
+    whole = source.with_name("whole.h5")
+    chunkwise.repack(source, whole, **RULES)
+    limit = int(whole.stat().st_size * share)
+    whole.unlink()
+    rules = ("--chunk", "cube:40x16x16", "--filter", "deflate:2")
+    done = command(source, source.with_name("out.h5"), *rules, preexec_fn=limited(limit))
+    assert done.returncode == 2, done.stderr
+    assert "out.h5" in done.stderr
+    assert "File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+def test_a_full_disk_in_place(source: Path) -> None:
+    before = source.read_bytes()
+    rules = ("--chunk", "cube:40x16x16", "--filter", "none")
+    done = command(source, "--in-place", *rules, preexec_fn=limited(300_000))
+    assert done.returncode == 2
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+def test_killed_runs(tmp_path: Path) -> None:
+    outcomes = kill_many(tmp_path, 4, scale=2)
+    assert sum(count for outcome, count in outcomes.items() if "killed" in outcome) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_is_clean(tmp_path: Path, number: signal.Signals) -> None:
+    source = write_example(tmp_path / "in.h5", scale=40)
+    words = [sys.executable, "-m", "chunkwise", "repack", "in.h5", "out.h5"]
+    rules = ["--chunk", "cube:80x16x16", "--filter", "deflate:9"]
+    run = subprocess.Popen([*words, *rules], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while run.poll() is None and not (tmp_path / ".out.h5.partial").exists():
+        time.sleep(0.005)
+    run.send_signal(number)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 128 + number
+    assert said.strip() in ("chunkwise: interrupted", "")
+    assert only_the_source(source.parent)
+
+
+def test_whoever_watches_may_end_it(source: Path) -> None:
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=watch)
+    assert only_the_source(source.parent)
+
+
+def test_what_was_done_is_used_again(tmp_path: Path) -> None:
+    source, out = write_example(tmp_path / "in.h5", scale=3), tmp_path / "out.h5"
+
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    assert not out.exists()
+    done = chunkwise.repack(source, out, **RULES, resume=True)
+    cube = next(one for one in done.datasets if one.path == "/again")
+    assert cube.replayed == cube.chunks > 0
+    assert cube.decodes == 0
+    require_equal(source, out)
+    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "out.h5"}
+
+
+@pytest.mark.parametrize("other", ["source", "rules"])
+def test_what_was_done_of_something_else_is_not_used(source: Path, other: str) -> None:
+    out = source.with_name("out.h5")
+
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    rules = RULES
+    if other == "source":
+        with h5py.File(source, "r+") as file:
+            file["cube"][3] = 7
+    else:
+        rules = {**RULES, "filters": "deflate:3"}
+    done = chunkwise.repack(source, out, **rules, resume=True)
+    assert sum(one.replayed for one in done.datasets) == 0
+    require_equal(source, out)
+
+
+@pytest.mark.parametrize("verify", ["checksum", "full"])
+def test_verification_finds_a_flipped_byte(
+    source: Path, monkeypatch: pytest.MonkeyPatch, verify: Any
+) -> None:
+    original = work._verify
+
+    def flip(run: Any, place: Any, *rest: Any) -> None:
+        with h5py.File(place.partial) as file:
+            chunk = file["cube"].id.get_chunk_info(7)
+            at = chunk.byte_offset + chunk.size // 2
+        with place.partial.open("r+b") as stream:
+            stream.seek(at)
+            byte = stream.read(1)[0]
+            stream.seek(at)
+            stream.write(bytes([byte ^ 1]))
+        original(run, place, *rest)
+
+    monkeypatch.setattr(work, "_verify", flip)
+    with pytest.raises(CorruptDataError, match="again") as wrong:
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify=verify)
+    assert "out.h5" in str(wrong.value)
+    assert only_the_source(source.parent)
+    chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify="none")
+
+
+def test_a_source_that_changes_midway(source: Path) -> None:
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            os.utime(source, (1, 1))
+
+    with pytest.raises(FileChangedError, match=r"in\.h5: changed while"):
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=watch)
+    assert only_the_source(source.parent)
+
+
+def damaged(source: Path) -> tuple[int, ...]:
+    """Damage one chunk of the cube; give where it begins."""
+    with h5py.File(source) as file:
+        info = file["cube"].id.get_chunk_info(5)
+    with source.open("r+b") as stream:
+        stream.seek(info.byte_offset)
+        stream.write(bytes(info.size))
+    return tuple(info.chunk_offset)
+
+
+def test_a_damaged_chunk_is_named(source: Path) -> None:
+    origin = damaged(source)
+    before = source.read_bytes()
+    with pytest.raises(CorruptDataError) as wrong:
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES)
+    assert "in.h5" in str(wrong.value)
+    assert "again" in str(wrong.value)
+    assert ", ".join(map(str, origin)) in str(wrong.value)
+    assert "--salvage" in str(wrong.value)
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+def test_salvage_goes_on(source: Path) -> None:
+    with h5py.File(source) as file:
+        expected = file["cube"][...]
+    origin = damaged(source)
+    expected[origin[0]] = 0
+    out = source.with_name("out.h5")
+    done = chunkwise.repack(source, out, **RULES, salvage=True)
+    lost = next(one.lost_chunks for one in done.datasets if one.path == "/again")
+    assert [at for at, _ in lost] == [origin]
+    assert done.lost == 1
+    with h5py.File(out) as file:
+        np.testing.assert_array_equal(file["cube"][...], expected)
+    said = command(source, out, "--force", "--salvage", "--chunk", "cube:40x16x16")
+    assert said.returncode == 1
+    assert "LOST: /again, chunk at (5, 0, 0)" in said.stdout
+
+
+def test_a_file_that_is_open_for_writing_is_refused(source: Path) -> None:
+    with h5py.File(source, "r+"), pytest.raises(ChunkwiseError):
+        chunkwise.repack(source, source.with_name("out.h5"))
+    assert only_the_source(source.parent)
+
+
+def test_a_file_that_was_never_closed_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "in.h5"
+    program = (
+        "import h5py, os; f = h5py.File('in.h5', 'w', libver='v110'); f['x'] = 1; f.flush(); "
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    with pytest.raises(FileFormatError, match="h5clear"):
+        chunkwise.repack(source, tmp_path / "out.h5")
+    assert only_the_source(tmp_path)
+
+
+def test_too_little_room_is_told_before(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: os.statvfs_result((0,) * 10) and _Usage())
+    with pytest.raises(CannotWriteError, match="are free on this disk"):
+        chunkwise.repack(source, source.with_name("out.h5"), filters="none")
+    assert only_the_source(source.parent)
+
+
+class _Usage:
+    free = 1000

@@ -1,0 +1,214 @@
+"""Where a result is made, and how it comes into place."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+import h5py
+import pytest
+
+from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
+from chunkwise.repacking.target import Place, choose, claimed, publish
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = 1
+    return path
+
+
+def place_of(source: Path, target: Path | None = None, force: bool = False) -> Place:
+    return choose(source, target, in_place=target is None, force=force)
+
+
+def interrupted(place: Place, *, resume: bool) -> None:
+    with claimed(place, resume=resume):
+        place.partial.write_bytes(b"half")
+        place.journal.write_bytes(b"chunks")
+        raise KeyboardInterrupt
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_result_appears_when_it_is_published(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        assert names(tmp_path) == {"in.h5", ".out.h5.repack", ".out.h5.partial"}
+        publish(place)
+    assert names(tmp_path) == {"in.h5", "out.h5"}
+    assert (tmp_path / "out.h5").read_bytes() == b"new"
+
+
+def test_nothing_stays_of_a_run_that_failed(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(place, resume=False)
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_what_was_done_stays_for_the_next_run(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(place, resume=True)
+    assert names(place.folder) == {"lock", "journal"}
+    assert place.partial.exists()
+    with claimed(place, resume=True) as left:
+        assert left is not None
+        assert left.journal.read_bytes() == b"chunks"
+        assert left.partial.read_bytes() == b"half"
+        assert not place.partial.exists()
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_of_two_stopped_runs_the_one_that_did_more_counts(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    place.folder.mkdir()
+    for journal, is_left in ((b"12", b"12"), (b"1", b"12"), (b"123", b"123"), (b"", b"123")):
+        place.journal.write_bytes(journal)
+        place.partial.write_bytes(journal)
+        with claimed(place, resume=True):
+            left = place.before
+            assert (left.journal.read_bytes(), left.partial.read_bytes()) == (is_left, is_left)
+            # As if the run were killed here: what it goes on from stays.
+            kept = {path: path.read_bytes() for path in (left.journal, left.partial)}
+        place.folder.mkdir()
+        for path, content in kept.items():
+            path.write_bytes(content)
+
+
+def test_what_a_killed_run_left_is_removed(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    place.folder.mkdir()
+    for path in (place.folder / "lock", place.partial, place.journal):
+        path.write_bytes(b"123")
+    with claimed(place, resume=False) as left:
+        assert left is None
+        assert names(place.folder) == {"lock"}
+        assert not place.partial.exists()
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_two_runs_do_not_write_the_same_target(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"mine")
+        with (
+            pytest.raises(CannotWriteError, match="another repack is writing it"),
+            claimed(place, resume=False),
+        ):
+            pass
+        assert place.partial.read_bytes() == b"mine"
+
+
+def test_a_lock_whose_file_is_gone_is_no_lock(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    place.folder.mkdir()
+    with (place.folder / "lock").open("w") as old:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        (place.folder / "lock").unlink()
+        with claimed(place, resume=False):
+            assert names(place.folder) == {"lock"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o444])
+def test_a_new_file_has_the_sources_permissions(source: Path, tmp_path: Path, mode: int) -> None:
+    source.chmod(mode)
+    place = place_of(source, tmp_path / "out.h5")
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        publish(place)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "out.h5").stat().st_mode) == mode & ~umask
+
+
+def test_in_place_the_permissions_stay_and_the_time_is_new(source: Path) -> None:
+    source.chmod(0o640)
+    os.utime(source, (1e9, 1e9))
+    place = place_of(source)
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        publish(place)
+    assert source.read_bytes() == b"new"
+    assert stat.S_IMODE(source.stat().st_mode) == 0o640
+    assert source.stat().st_mtime > 1e9 + 1
+
+
+def test_a_link_is_followed_and_stays(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link.h5"
+    link.symlink_to(tmp_path / "there" / "out.h5")
+    place = place_of(source, link)
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        publish(place)
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "out.h5").read_bytes() == b"new"
+    in_place = tmp_path / "me.h5"
+    in_place.symlink_to(source)
+    assert place_of(in_place).target == source.resolve()
+
+
+def test_a_source_that_changed_is_told(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        os.utime(source, (1, 1))
+        with pytest.raises(FileChangedError, match="changed while it was repacked"):
+            publish(place)
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_targets_that_cannot_be(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "other.h5").write_bytes(b"other")
+    (tmp_path / "hard.h5").hardlink_to(source)
+    (tmp_path / "soft.h5").symlink_to(source)
+    os.mkfifo(tmp_path / "pipe")
+    cases = {
+        "in.h5": "is the source itself; --in-place",
+        "hard.h5": "is the source itself",
+        "soft.h5": "is the source itself",
+        "folder": "is a folder",
+        "other.h5": "exists already; --force",
+        "none/out.h5": "there is no folder",
+        "pipe": "is not a regular file",
+    }
+    for name, said in cases.items():
+        with pytest.raises(UsageError, match=said):
+            place_of(source, tmp_path / name)
+    for name in ("in.h5", "hard.h5", "soft.h5"):
+        with pytest.raises(UsageError, match="is the source itself"):
+            place_of(source, tmp_path / name, force=True)
+    with pytest.raises(UsageError, match="has 2 names"):
+        place_of(source)
+    assert place_of(source, force=True).in_place
+    assert place_of(source, tmp_path / "other.h5", force=True).target.name == "other.h5"
+    with pytest.raises(FileFormatError, match="no such file"):
+        place_of(tmp_path / "missing.h5", tmp_path / "out.h5")
+
+
+def test_long_names_have_room(source: Path, tmp_path: Path) -> None:
+    place = place_of(source, tmp_path / ("x" * 250 + ".h5"))
+    other = place_of(source, tmp_path / ("x" * 249 + "y.h5"))
+    assert place.folder != other.folder
+    with claimed(place, resume=False):
+        place.partial.write_bytes(b"new")
+        publish(place)
+    assert place.target.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(CannotWriteError, match="cannot be written to"):
+        place_of(source, folder / "out.h5")
