@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkwise import access
 from chunkwise.advise.chunk_shape import MOST_WASTE, default_chunk, expected_shape
 from chunkwise.advise.geometry import Walk
 from chunkwise.advise.layout import CHUNK_NBYTES
-from chunkwise.bench import access
 from chunkwise.errors import SelectionError, UsageError
 
 CUBE = (365, 600, 600)

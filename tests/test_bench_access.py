@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.bench import access
-from chunkwise.bench.access import Access, count
+from chunkwise import access
+from chunkwise.access import Access, count
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.trials import unions
 from chunkwise.trials.trial import Trial

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 
 from chunkwise import bench
-from chunkwise.bench.access import parse
+from chunkwise.access import parse
 from chunkwise.bench.closing import closing
 from chunkwise.bench.effects import best, effects, single_changes, worst
 from chunkwise.bench.planning import spell_out, trial_of

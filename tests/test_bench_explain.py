@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkwise.access import Access
 from chunkwise.advise.layout import (
     balanced_chunks,
     can_repack,
@@ -17,7 +18,6 @@ from chunkwise.advise.layout import (
     line_axis,
 )
 from chunkwise.bench import Results, Target, explain
-from chunkwise.bench.access import Access
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.explain import _decodes
 from chunkwise.bench.planning import trial_of

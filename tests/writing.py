@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from chunkwise import _native
-from chunkwise.bench.access import parse
+from chunkwise.access import parse
 from chunkwise.bench.planning import trial_of
 from chunkwise.bench.target import look
 from chunkwise.bench.variants import prepared, variant_of

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
+from chunkwise import access as patterns
 from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.bench import access as patterns
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason

@@ -56,7 +56,7 @@ def default_chunk(
         no sequence at all for a dataset that cannot grow.
     access : sequence of shapes, optional
         Blocks that will be read or written, each as often in bytes as the others; see
-        `chunkwise.bench.access.stated`, which reads them from text.
+        `chunkwise.access.stated`, which reads them from text.
 
     Returns
     -------

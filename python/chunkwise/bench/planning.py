@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from chunkwise.bench import access
+from chunkwise import access
 from chunkwise.bench.axes import AXES
 from chunkwise.bench.space import Point, Space
 from chunkwise.bench.target import Target

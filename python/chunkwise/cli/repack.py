@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
 from chunkwise.cli.signals import Ending, ending
 from chunkwise.errors import UsageError
@@ -21,6 +19,8 @@ from chunkwise.grammar import format_size, parse_size
 from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from chunkwise.repacking.folder import FileResult
     from chunkwise.repacking.moment import Moment, Watch
     from chunkwise.repacking.run import Job
@@ -309,13 +309,27 @@ def _many(
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
 
 
-class _Shown:
+class _Unshown:
+    """No progress, where nobody would see it."""
+
+    def __init__(self, ends: Ending) -> None:
+        self.file = ""
+        self._ends = ends
+
+    def __call__(self, _: Moment) -> None:
+        self._ends.check()
+
+    def say(self, line: str) -> None:
+        """Print a result."""
+        click.echo(line)
+
+
+class _Shown(_Unshown):
     """Progress on a terminal: a line for the dataset, and one for the file."""
 
     def __init__(self, bar: Progress, ends: Ending) -> None:
-        self.file = ""
+        super().__init__(ends)
         self._bar = bar
-        self._ends = ends
         self._total = bar.add_task("", total=None, said="")
         self._dataset = bar.add_task("", total=None, said="")
 
@@ -349,23 +363,28 @@ class _Shown:
 
     def say(self, line: str) -> None:
         """Print a result without tearing the bars apart."""
-        if self._bar.disable or not sys.stdout.isatty():
-            click.echo(line)
+        if not sys.stdout.isatty():
+            super().say(line)
         else:
             self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Shown]:
+def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Unshown]:
     """Show progress while the block runs, on a terminal only."""
-    console = Console(stderr=True)
+    if not sys.stderr.isatty() or (as_json and sys.stdout.isatty() and files > 1):
+        yield _Unshown(ends)
+        return
+    # Here, as it takes a twentieth of a second.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=16),
         TextColumn("{task.fields[said]}", markup=False),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal or (as_json and sys.stdout.isatty() and files > 1),
     )
     with bar:
         yield _Shown(bar, ends)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from chunkwise.access import stated
 from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.bench.access import stated
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import printable

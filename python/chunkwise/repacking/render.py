@@ -8,13 +8,16 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
-from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.plan import Plan, Step, budget_note
 from chunkwise.repacking.records import DatasetResult, Summary, storage_of
 from chunkwise.words import format_seconds
+
+if TYPE_CHECKING:
+    from chunkwise.repacking.folder import FileResult
 
 # Changes shown in full; a plan of thousands is for --json.
 _SHOWN = 40
