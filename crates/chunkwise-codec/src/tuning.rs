@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::trial::{Sizes, Trial};
+use crate::trial::{Sizes, Trial, most_nbytes};
 use crate::{DeflateEngine, Encoder, Encoding};
 
 /// What is asked of encoders that have a choice.
@@ -92,7 +92,7 @@ impl Encoding {
             _ => None,
         });
         let chosen = found.and_then(|(at, level)| {
-            let trial = Trial::new(self.steps(), at, level, samples)?;
+            let trial = Trial::new(self.steps(), at, most_nbytes(effort, level), samples)?;
             let zlib = trial.sizes(DeflateEngine::Zlib(level))?;
             let (engine, sizes) = match effort {
                 Effort::AsStated => as_stated(level, &zlib, |engine| trial.sizes(engine)),

@@ -59,7 +59,7 @@ impl Copying<'_> {
     /// Copy everything.
     pub fn run(&self, form: Form, committer: &mut dyn Committer) -> Result<Done, CopyError> {
         let records = self.records;
-        let mut handing = Handing { committer, progress: self.progress, records, chunks: 0 };
+        let mut handing = Handing::new(committer, self.progress, records);
         let mut done = if self.plan.is_direct {
             self.run_directly(form, &mut handing)?
         } else {
@@ -82,14 +82,17 @@ impl Copying<'_> {
          ),
         handing: &mut Handing<'_>,
     ) -> Result<(), CopyError> {
+        let mut spare = std::mem::take(&mut handing.spare);
         let all = InOrder {
             tasks,
             helpers: self.plan.threads - 1,
             encode,
             progress: &mut |_| (),
             cancelled: &self.progress.cancelled,
+            spare: &mut spare,
         }
         .run(handing)?;
+        handing.spare = spare;
         if all { Ok(()) } else { Err(CopyError::Cancelled) }
     }
 

@@ -14,6 +14,19 @@ pub struct Handing<'a> {
     pub records: Option<&'a Records<'a>>,
     /// Chunks handed over.
     pub chunks: u64,
+    /// Memory of chunks from one block to the next.
+    pub spare: Vec<EncodedChunk>,
+}
+
+impl<'a> Handing<'a> {
+    /// To `committer`.
+    pub fn new(
+        committer: &'a mut dyn Committer,
+        progress: &'a Progress,
+        records: Option<&'a Records<'a>>,
+    ) -> Self {
+        Self { committer, progress, records, chunks: 0, spare: Vec::new() }
+    }
 }
 
 impl Committer for Handing<'_> {

@@ -62,7 +62,7 @@ impl RawCopying<'_> {
         places.extend(found.filter_map(|at| Some((self.index.get(at)?.address, at))));
         places.sort_unstable();
         let progress = self.progress;
-        let mut handing = Handing { committer, progress, records: None, chunks: 0 };
+        let mut handing = Handing::new(committer, progress, None);
         let encode =
             |task: u64, chunk: &mut EncodedChunk| self.fetch(places[task as usize].1, chunk);
         let all = InOrder {
@@ -71,6 +71,7 @@ impl RawCopying<'_> {
             encode: &encode,
             progress: &mut |_| (),
             cancelled: &progress.cancelled,
+            spare: &mut Vec::new(),
         }
         .run(&mut handing)?;
         if !all {

@@ -181,6 +181,7 @@ fn compare(
         encode: &encode,
         progress: &mut |_| (),
         cancelled: &progress.cancelled,
+        spare: &mut Vec::new(),
     }
     .run(&mut Nothing)?;
     if all { Ok(()) } else { Err(CopyError::Cancelled) }

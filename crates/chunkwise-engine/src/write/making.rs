@@ -165,6 +165,7 @@ impl DatasetWriter {
             encode: &encode,
             progress: &mut |done| committed += done,
             cancelled,
+            spare: &mut self.spare,
         }
         .run(&mut *self.store);
         // Whatever has happened, these are in the file.

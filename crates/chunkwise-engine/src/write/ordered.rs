@@ -32,6 +32,9 @@ pub struct InOrder<'a, E> {
     pub progress: &'a mut dyn FnMut(u64),
     /// No other task is begun once this is set.
     pub cancelled: &'a AtomicBool,
+    /// Memory of former chunks, which is used again and given back: fresh memory is zeroed
+    /// by the system.
+    pub spare: &'a mut Vec<EncodedChunk>,
 }
 
 /// What the thread that asked hands chunks to, and whom it tells.
@@ -103,12 +106,12 @@ impl<E: Send + From<CommitError>> InOrder<'_, E> {
             head: 0,
             ready: BTreeMap::new(),
             waiting_nbytes: 0,
-            spare: Vec::new(),
+            spare: std::mem::take(self.spare),
             failure: None,
             ended: false,
         };
         let queue = Queue { state: Mutex::new(state), changed: Condvar::new() };
-        let Self { tasks, helpers, encode, progress, cancelled } = self;
+        let Self { tasks, helpers, encode, progress, cancelled, spare } = self;
         let (tasks, encode, cancelled) = (*tasks, *encode, *cancelled);
         let helpers =
             usize::try_from(tasks.saturating_sub(1)).map_or(*helpers, |n| n.min(*helpers));
@@ -118,6 +121,12 @@ impl<E: Send + From<CommitError>> InOrder<'_, E> {
             queue.work(tasks, encode, cancelled, Some((committer, progress)));
         });
         let state = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut kept_nbytes = 0;
+        **spare = state.spare;
+        spare.retain(|chunk| {
+            kept_nbytes += chunk.bytes.capacity();
+            kept_nbytes <= WAITING_NBYTES
+        });
         match state.failure {
             Some(failure) => Err(failure),
             None => Ok(state.head == tasks),
@@ -286,6 +295,7 @@ mod tests {
             encode: &encode,
             progress: &mut |done| told += done,
             cancelled,
+            spare: &mut Vec::new(),
         }
         .run(kept);
         (outcome, told)
@@ -325,6 +335,7 @@ mod tests {
             encode: &|_, _| Ok(true),
             progress: &mut |_| (),
             cancelled: &AtomicBool::new(false),
+            spare: &mut Vec::new(),
         };
         assert_eq!(run.run(&mut Kept::default()), Ok(true));
     }
@@ -347,6 +358,7 @@ mod tests {
                     encode: &encode,
                     progress,
                     cancelled: &cancelled,
+                    spare: &mut Vec::new(),
                 };
                 { run }.run(&mut Kept::default())
             }));

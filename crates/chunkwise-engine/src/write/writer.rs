@@ -15,7 +15,7 @@ use crate::write::dirty::DirtyChunks;
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::gather::gather_strip;
 use crate::write::making::{Job, Making};
-use crate::write::{ChunkStore, WriteError};
+use crate::write::{ChunkStore, EncodedChunk, WriteError};
 
 /// The facts from which a [`DatasetWriter`] is made.
 #[derive(Debug, Clone)]
@@ -62,6 +62,8 @@ pub struct DatasetWriter {
     /// The encoding in use and what was chosen, once there were chunks to choose by.
     pub(super) tuned: Option<(Encoding, Option<Tuning>)>,
     pub(super) stats: WriteStats,
+    /// Memory of chunks that were committed.
+    pub(super) spare: Vec<EncodedChunk>,
     budget_nbytes: usize,
     /// Whose it is: a forked child has a copy.
     process: u32,
@@ -94,6 +96,7 @@ impl DatasetWriter {
             effort,
             tuned: None,
             stats: WriteStats::default(),
+            spare: Vec::new(),
             budget_nbytes,
             process: std::process::id(),
             info,
@@ -214,6 +217,7 @@ impl DatasetWriter {
         let jobs = self.dirty.all().into_iter().map(Job::dirty).collect();
         self.make(jobs, None, cancelled)?;
         self.dirty.trim();
+        self.spare = Vec::new();
         Ok(())
     }
 
