@@ -112,7 +112,9 @@ def test_limits_are_of_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     docs = tmp_path / "figures.md"
-    docs.write_text("before\n<!-- figures -->\nold\n<!-- end -->\nafter\n")
+    # Figures of other groups stay.
+    others = "<!-- figures: write, repack -->\nof another day\n<!-- end -->\n"
+    docs.write_text(f"{others}before\n<!-- figures -->\nold\n<!-- end -->\nafter\n")
     asked = ["--small", "--folder", str(tmp_path), "--repeat", "1", "--only", "rows"]
     assert program.main([*asked, "--docs", str(docs)]) == 0
     said = capsys.readouterr().out
@@ -131,7 +133,7 @@ def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert (target["at_least"], target["against"]) == (1, "libhdf5, one read")
         assert target["word"] in ("reached", "not reached")
     figures = docs.read_text()
-    assert figures.startswith("before\n<!-- figures -->\n")
+    assert figures.startswith(f"{others}before\n<!-- figures -->\n")
     assert figures.endswith("<!-- end -->\nafter\n")
     assert "old" not in figures
     assert table.markdown(saved) in figures

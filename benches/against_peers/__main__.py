@@ -29,7 +29,9 @@ from chunkwise.errors import ChunkwiseError
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "target" / "benches"
 WIDTH = 140
-FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- end -->)", re.DOTALL)
+FIGURES = re.compile(
+    r"(?P<begin><!-- figures(?:: (?P<groups>[\w, ]+))? -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
 
 
 class Progress:
@@ -118,13 +120,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fill(path: Path, saved: dict[str, Any]) -> None:
-    """Put the figures between the marks of a Markdown file."""
+    """Put the figures between the marks of a Markdown file.
+
+    A mark names groups of comparisons; one without gets all groups that no other names.  Figures
+    of which nothing was measured stay.
+    """
     text = path.read_text(encoding="utf-8")
-    figures = table.markdown(saved)
-    filled, count = FIGURES.subn(lambda marks: f"{marks[1]}{figures}\n{marks[2]}", text)
-    if count != 1:
-        raise SystemExit(f"bench: {path} has no place for figures")
-    path.write_text(filled, encoding="utf-8")
+    named = {group for marks in FIGURES.finditer(text) for group in _names(marks["groups"] or "")}
+    filled = 0
+
+    def figures(marks: re.Match[str]) -> str:
+        nonlocal filled
+        groups = _names(marks["groups"] or "")
+        here = [
+            comparison
+            for comparison in saved["comparisons"]
+            if (comparison["group"] in groups if groups else comparison["group"] not in named)
+        ]
+        if not here:
+            return marks[0]
+        filled += 1
+        return f"{marks['begin']}{table.markdown({**saved, 'comparisons': here})}\n{marks['end']}"
+
+    text = FIGURES.sub(figures, text)
+    if not filled:
+        raise SystemExit(f"bench: {path} has no place for these figures")
+    path.write_text(text, encoding="utf-8")
 
 
 def _interrupt(_number: int, _frame: object) -> None:

@@ -167,7 +167,8 @@ def _chunk(data: Data, chunk: tuple[int, ...]) -> tuple[int, ...]:
 def _h5repack(
     store: Store, data: Data, chunk: tuple[int, ...], *filters: str, most: int | None = 1
 ) -> Reader:
-    layout = f"{data.name}:CHUNK={format_shape(chunk)}"
+    # Not by the dataset's name: of several filters for all, one that is named gets the first.
+    layout = f"CHUNK={format_shape(chunk)}"
     argv = ["h5repack", "-l", layout, *filters, "{in}", "{out}"]
     return _reader(store, data, H5REPACK, argv, most=most)
 
