@@ -13,7 +13,7 @@ import pytest
 import chunkwise
 from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.plan import budget_note
-from chunkwise.repacking.render import plan_lines
+from chunkwise.repacking.render import plan_lines, shortened
 
 from .repacking import command, write_example
 
@@ -153,3 +153,9 @@ def test_the_rest_of_bad_input(tmp_path: Path, example: Path) -> None:
         assert done.stderr.count("\n") == 1
         assert done.stdout == ""
     assert {path.name for path in tmp_path.iterdir()} == {"old.nc"}
+
+
+def test_a_path_is_shown_on_one_line_of_a_terminal() -> None:
+    assert shortened("/a/b", 20) == "/a/b"
+    assert shortened("/a\n\x1b[31m") == r"/a\n\x1b[31m"
+    assert len(shortened("/" + "x" * 300, 20)) <= 20

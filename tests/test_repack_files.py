@@ -128,6 +128,19 @@ def test_rounding_filters_are_said_not_to_be_verified(tmp_path: Path) -> None:
         np.testing.assert_allclose(file["x"][...], values, atol=1e-3)
 
 
+@pytest.mark.parametrize("low", ["earliest", "latest"])
+def test_objects_keep_times_only_if_they_did(tmp_path: Path, low: str) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver=(low, "latest")) as file:
+        for name, timed in (("timed", True), ("timeless", False)):
+            file.create_dataset(name, data=np.arange(100), chunks=(10,), track_times=timed)
+        file.create_group("group")
+    chunkwise.repack(source, out, chunk="20")
+    with h5py.File(out) as file:
+        times = {name: h5py.h5g.get_objinfo(file[name].id).mtime for name in ("/", *file)}
+    assert [name for name, time in times.items() if time] == ["timed"]
+
+
 def test_pages_and_format_are_as_asked(tmp_path: Path) -> None:
     source, out = tmp_path / "in.h5", tmp_path / "out.h5"
     write_everything(source)

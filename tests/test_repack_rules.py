@@ -50,6 +50,7 @@ def test_a_pattern_means(pattern: str, path: str, meant: bool) -> None:
 @given(st.text(st.characters(exclude_characters="/\0"), min_size=1))
 def test_every_name_means_itself(name: str) -> None:
     assert matches(name, f"/{name}")
+    assert matches(name, f"/group/{name}")
     assert matches(f"/group/{name}", f"/group/{name}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import stat
@@ -45,6 +46,33 @@ def test_a_result_appears_when_it_is_published(source: Path, tmp_path: Path) -> 
         publish(place)
     assert names(tmp_path) == {"in.h5", "out.h5"}
     assert (tmp_path / "out.h5").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_target_that_appears_meanwhile(source: Path, tmp_path: Path, force: bool) -> None:
+    out = tmp_path / "out.h5"
+    place = place_of(source, out, force)
+    with contextlib.ExitStack() as expected:
+        if not force:
+            expected.enter_context(pytest.raises(UsageError, match="meanwhile"))
+        with claimed(place, resume=False):
+            place.partial.write_bytes(b"new")
+            out.write_bytes(b"another's")
+            publish(place)
+    assert names(tmp_path) == {"in.h5", "out.h5"}
+    assert out.read_bytes() == (b"new" if force else b"another's")
+
+
+def test_a_write_protected_file_is_replaced_if_forced(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def access(path: Path, mode: int) -> bool:
+        return path != source or not mode & os.W_OK  # Root may write to all.
+
+    monkeypatch.setattr(os, "access", access)
+    with pytest.raises(CannotWriteError, match="force"):
+        place_of(source)
+    assert place_of(source, force=True).in_place
 
 
 def test_nothing_stays_of_a_run_that_failed(source: Path, tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _BOUNDS = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
 _LOST = 1
+# Beside a bar and figures, in a terminal of 80 columns.
+_PATH_WIDTH = 20
+_BAR_WIDTH = 10
 
 EXAMPLES = """\b
 Examples:
@@ -274,7 +277,7 @@ def _many(
     ends: Ending,
 ) -> int:
     from chunkwise.repacking.folder import check, gather, survey
-    from chunkwise.repacking.render import batch_lines, file_line
+    from chunkwise.repacking.render import batch_lines, file_line, shortened
 
     if dry_run:
         raise UsageError("--dry-run is for one file; name one of them")
@@ -287,7 +290,7 @@ def _many(
         with _showing(as_json, ends, count) as watch:
 
             def at(number: int, path: Path) -> Watch:
-                watch.file = f"{number + 1:,} of {count:,}, {path.name}: "
+                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, _PATH_WIDTH)}: "
                 return watch
 
             for result in survey(
@@ -334,6 +337,8 @@ class _Shown(_Unshown):
         self._dataset = bar.add_task("", total=None, said="")
 
     def __call__(self, moment: Moment) -> None:
+        from chunkwise.repacking.render import shortened
+
         self._ends.check()
         rate, left = moment.nbytes_per_s, moment.left_s
         said = f"{format_size(moment.total_done_nbytes)} of {format_size(moment.total_nbytes)}"
@@ -354,7 +359,7 @@ class _Shown(_Unshown):
                 within += f", {format_seconds(dataset_left)} left"
         self._bar.update(
             self._dataset,
-            description=moment.path,
+            description=shortened(moment.path, _PATH_WIDTH),
             total=moment.of_nbytes or None,
             completed=moment.done_nbytes,
             said=within,
@@ -381,7 +386,7 @@ def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Unshown]:
 
     bar = Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=_BAR_WIDTH),
         TextColumn("{task.fields[said]}", markup=False),
         console=Console(stderr=True),
         transient=True,

@@ -45,6 +45,7 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
     fcpl.set_link_creation_order(root.get_link_creation_order())
     fcpl.set_attr_creation_order(root.get_attr_creation_order())
     fcpl.set_attr_phase_change(*root.get_attr_phase_change())
+    fcpl.set_obj_track_times(root.get_obj_track_times())
     if options.page_nbytes is not None:
         fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
         fcpl.set_file_space_page_size(options.page_nbytes)

@@ -110,7 +110,7 @@ def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") ->
     """Say of which datasets a rule by pattern had to be passed over, and why."""
     reasons = [(path, reason) for path, reasons in left for reason in reasons]
     for path, reason in reasons[:_LEFT_SHOWN]:
-        yield from _wrapped(f"left as it is: {_short(path)} {reason}", indent)
+        yield from _wrapped(f"left as it is: {shortened(path)} {reason}", indent)
     if len(reasons) > _LEFT_SHOWN:
         yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
 
@@ -175,10 +175,11 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield from _wrapped(f"warning: {warning}", "  ")
 
 
-def _short(path: str) -> str:
-    """Shorten a path in its middle."""
+def shortened(path: str, most: int = _LONG_PATH) -> str:
+    """Give a path on one line of at most so many characters, without its middle if need be."""
     shown = printable(path)
-    return shown if len(shown) <= _LONG_PATH else f"{shown[:20]}...{shown[-20:]}"
+    part = (min(most, 43) - 3) // 2
+    return shown if len(shown) <= most else f"{shown[:part]}...{shown[-part:]}"
 
 
 _VERIFIED = {
@@ -215,6 +216,7 @@ def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str
     done = [result for result in results if result.outcome == "repacked"]
     before = sum(result.source_nbytes or 0 for result in done)
     after = sum(result.target_nbytes or 0 for result in done)
-    yield f"{len(results):,} files: {said or 'nothing done'}"
+    files = f"{len(results):,} file{'s' * (len(results) != 1)}"
+    yield f"{files}: {said or 'nothing done'}"
     if done:
         yield f"{format_size(before)} -> {format_size(after)} in {format_seconds(elapsed_s)}"

@@ -118,7 +118,8 @@ def matches(pattern: str, path: str) -> bool:
     if pattern.strip("/") == path.strip("/"):
         return True
     if "/" not in pattern and pattern != _EVERYTHING:
-        return _regex(pattern).fullmatch(path.rpartition("/")[2]) is not None
+        name = path.rpartition("/")[2]
+        return pattern == name or _regex(pattern).fullmatch(name) is not None
     return _regex(pattern.strip("/")).fullmatch(path.strip("/")) is not None
 
 

@@ -64,12 +64,15 @@ class Place:
         The source as it was when the work began.
     said
         The target as the user wrote it.
+    replaces
+        Whether a file that has the target's name may be replaced.
     """
 
     source: Path
     target: Path
     identity: Identity
     said: str
+    replaces: bool
 
     @property
     def in_place(self) -> bool:
@@ -115,6 +118,14 @@ class Place:
                 "dropped; repeat when nothing writes to it"
             )
 
+    def require_free(self) -> None:
+        """Raise UsageError if something has taken the target's name that may not be replaced."""
+        if not self.replaces and os.path.lexists(self.target):
+            raise UsageError(
+                f"{printable(self.said)}: was made by another program meanwhile and stays as it "
+                "is; --force, or force=True, replaces it"
+            )
+
 
 def choose(
     source: str | os.PathLike[str],
@@ -148,18 +159,22 @@ def choose(
                 f"{printable(str(origin))}: has {links} names (hard links), and the others would "
                 "keep the old content; --force does it, or repack to a new file"
             )
-        place = Place(origin, origin, identity, os.fspath(source))
+        place = Place(origin, origin, identity, os.fspath(source), replaces=True)
     else:
         said = os.fspath(target)
         if in_place:
             raise UsageError("--in-place takes no OUT: it replaces the source")
         goal = Path(os.path.realpath(target))
         _check_target(goal, origin, said, force)
-        place = Place(origin, goal, identity, said)
+        place = Place(origin, goal, identity, said, replaces=force)
     if not os.access(place.target.parent, os.W_OK | os.X_OK):
         raise CannotWriteError(
             f"{printable(place.said)}: the folder {printable(str(place.target.parent))} cannot "
             "be written to; choose another, or change its permissions"
+        )
+    if place.target.exists() and not force and not os.access(place.target, os.W_OK):
+        raise CannotWriteError(
+            f"{printable(place.said)}: may not be written to; --force, or force=True, replaces it"
         )
     return place
 
@@ -282,8 +297,12 @@ def publish(place: Place) -> None:
         The system refuses.
     FileChangedError
         Something wrote to the source meanwhile.
+    UsageError
+        Something made a file of the target's name meanwhile.
     """
     partial = place.partial
+    place.require_unchanged()
+    place.require_free()
     try:
         if place.target.exists():
             replaced = place.target.stat()
@@ -297,6 +316,7 @@ def publish(place: Place) -> None:
             partial.chmod(allowed & place.source.stat().st_mode & 0o777)
         sync(partial)
         place.require_unchanged()
+        place.require_free()
         partial.replace(place.target)
         sync(place.target.parent)
     except OSError as wrong:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t, h5z
+from h5py import h5d, h5g, h5p, h5s, h5t, h5z
 
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
@@ -49,6 +49,9 @@ def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> An
     """
     stored = source.identifier.get_create_plist()
     made = _without_files(source, stored) if source.layout == "external" else stored.copy()
+    if h5g.get_objinfo(source.identifier).mtime == 0:
+        # Headers of the first version do not say so in their creation properties.
+        made.set_obj_track_times(False)
     if made.get_nfilters():
         made.remove_filter(h5z.FILTER_ALL)
     if chunk is None:

@@ -5,6 +5,7 @@ This is ``--verify full``: slow, and independent of the engine that wrote the fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterator
 from functools import partial
 from operator import getitem
@@ -32,6 +33,7 @@ def compare_files(
     *,
     said: str,
     rounded: Container[str] = (),
+    salvaged: bool = False,
 ) -> list[str]:
     """Compare names, links, attributes and all data of two open files.
 
@@ -45,18 +47,21 @@ def compare_files(
         The target's name, for messages.
     rounded
         Datasets whose values need not be equal.
+    salvaged
+        Whether parts of the source that cannot be read are passed over.
 
     Returns
     -------
     list of str
-        What could not be compared since h5py cannot read its type, with the reason.
+        What could not be compared, with the reason: h5py cannot read its type, or libhdf5
+        the source.
 
     Raises
     ------
     CorruptDataError
-        The first difference, by name.
+        The first difference, by name; or, unless salvaged, what of the source cannot be read.
     """
-    comparison = _Comparison(source, target, said)
+    comparison = _Comparison(source, target, said, salvaged)
     for entry in comparison.mine.values():
         other = comparison.partner(entry)
         comparison.attributes(entry, other)
@@ -78,8 +83,12 @@ def compare_files(
 class _Comparison:
     """Two files side by side."""
 
-    def __init__(self, source: h5py.File, target: h5py.File, said: str) -> None:
+    def __init__(
+        self, source: h5py.File, target: h5py.File, said: str, salvaged: bool = False
+    ) -> None:
+        self.source = printable(str(source.filename))
         self.where = printable(said)
+        self.salvaged = salvaged
         self.mine = {entry.path: entry for entry in walk(source)}
         self.theirs = {entry.path: entry for entry in walk(target)}
         self.paths = (Paths.of(self.mine.values()), Paths.of(self.theirs.values()))
@@ -126,20 +135,51 @@ class _Comparison:
         self._same_kind(entry.path, mine, theirs)
         datatype = h5t.TypeID.copy(mine.get_type())
         plain = _is_plain(datatype)
-        for start, count in _boxes(mine, datatype.get_size()):
+        for box in _boxes(mine, datatype.get_size()):
             if plain:
-                same = np.array_equal(
-                    read_box(mine, datatype, start, count),
-                    self._written(entry.path, theirs, datatype, (start, count)),
-                )
+                yield from self._bytes(entry.path, mine, theirs, datatype, box)
+                continue
+            start, count = box
+            part = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
+            pair = (h5py.Dataset(mine), h5py.Dataset(theirs))
+            if not self._equal(entry.path, [partial(getitem, one, part) for one in pair]):
+                raise self._differs_from(entry.path, start)
+            yield _box_nbytes(count, datatype)
+
+    def _bytes(self, path: str, mine: Any, theirs: Any, datatype: Any, box: Box) -> Iterator[int]:
+        """Compare a box of plain bytes, or chunk after chunk where the source is damaged."""
+        start, count = box
+        try:
+            expected = read_box(mine, datatype, start, count)
+        except HDF5_ERRORS as error:
+            chunk = _chunk(mine)
+            chunks = [] if chunk is None else list(boxes(count, chunk, 1))
+            if len(chunks) < 2:
+                self._unreadable(path, start, hdf5_reason(error))
+                yield _box_nbytes(count, datatype)
             else:
-                box = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
-                pair = (h5py.Dataset(mine), h5py.Dataset(theirs))
-                same = self._equal(entry.path, [partial(getitem, one, box) for one in pair])
-            if not same:
-                at = ", ".join(map(str, start))
-                raise self.differs(entry.path, f"differs from the source from ({at}) on")
-            yield int(np.prod(count, dtype=object)) * datatype.get_size()
+                for offset, part in chunks:
+                    at = tuple(s + o for s, o in zip(start, offset, strict=True))
+                    yield from self._bytes(path, mine, theirs, datatype, (at, part))
+            return
+        if not np.array_equal(expected, self._written(path, theirs, datatype, box)):
+            raise self._differs_from(path, start)
+        yield _box_nbytes(count, datatype)
+
+    def _differs_from(self, path: str, start: tuple[int, ...]) -> CorruptDataError:
+        at = ", ".join(map(str, start))
+        return self.differs(path, f"differs from the source from ({at}) on")
+
+    def _unreadable(self, path: str, start: tuple[int, ...], reason: str) -> None:
+        """Pass over what cannot be read in the source, or raise."""
+        at = ", ".join(map(str, start))
+        said = f"'{printable(path)}' from ({at}) on: cannot be read in the source ({reason})"
+        if not self.salvaged:
+            raise CorruptDataError(
+                f"{self.source}: {said}; the file is damaged: fetch it again or restore it; "
+                "--salvage, or salvage=True, goes on without what cannot be read"
+            )
+        self.unread.append(said)
 
     def _written(self, path: str, dataset: Any, datatype: Any, box: Box) -> Bytes:
         """Read a box of the target."""
@@ -159,8 +199,9 @@ class _Comparison:
         try:
             first, second = (read() for read in readers)
         except HDF5_ERRORS as error:
-            if label not in self.unread:
-                self.unread.append(f"'{printable(label)}': {hdf5_reason(error)}")
+            said = f"'{printable(label)}': {hdf5_reason(error)}"
+            if said not in self.unread:
+                self.unread.append(said)
             return True
         return equal_values(first, second, *self.paths)
 
@@ -202,10 +243,17 @@ def _nbytes(identifier: Any) -> int:
     return int(elements * identifier.get_type().get_size())
 
 
-def _boxes(dataset: Any, itemsize: int) -> Iterator[Box]:
-    shape = dataset.shape
-    if shape is None:
-        return
+def _box_nbytes(count: tuple[int, ...], datatype: Any) -> int:
+    return math.prod(count) * int(datatype.get_size())
+
+
+def _chunk(dataset: Any) -> tuple[int, ...] | None:
     dcpl = dataset.get_create_plist()
-    chunk = tuple(dcpl.get_chunk()) if dcpl.get_layout() == h5d.CHUNKED else (1,) * len(shape)
-    yield from boxes(tuple(shape), chunk, max(1, _BOX_NBYTES // itemsize))
+    return tuple(dcpl.get_chunk()) if dcpl.get_layout() == h5d.CHUNKED else None
+
+
+def _boxes(dataset: Any, itemsize: int) -> Iterator[Box]:
+    if dataset.shape is not None:
+        shape = tuple(dataset.shape)
+        most = max(1, _BOX_NBYTES // itemsize)
+        yield from boxes(shape, _chunk(dataset) or (1,) * len(shape), most)

@@ -17,7 +17,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import Address
 from chunkwise.opening import open_h5
@@ -98,7 +98,10 @@ def carry_out(
         raise
     try:
         close(target)
+        place.require_unchanged()
         copy_user_block(place.source, place.partial, source.userblock_size)
+    except FileChangedError:
+        raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     _verify(run, place, source, plan, options, watch)
@@ -219,7 +222,14 @@ def _verify(
         run.warnings.append(f"'{printable(path)}': {pipeline} rounds values: not verified")
     with open_h5(place.partial) as target:
         if options.verify == "full":
-            unread = compare_files(source, target, teller, said=place.said, rounded=lossy)
+            unread = compare_files(
+                source,
+                target,
+                teller,
+                said=place.said,
+                rounded=lossy,
+                salvaged=options.salvage,
+            )
             run.warnings += (f"not compared: {one}" for one in unread)
             return
         for step in plan.steps:
