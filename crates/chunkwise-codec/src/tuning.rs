@@ -44,7 +44,11 @@ impl Tuning {
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { encoder, level, .. } = self;
-        write!(f, "{encoder}, {:+.1}% beside zlib {level}", 100.0 * self.excess())
+        if *encoder == DeflateEngine::Zlib(*level).to_string() {
+            return f.write_str(encoder);
+        }
+        let percent = 100.0 * self.excess();
+        write!(f, "{encoder}, {percent:+.1}% beside zlib {level} by samples")
     }
 }
 
