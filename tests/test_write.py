@@ -228,6 +228,23 @@ def test_short_chunks_survive_what_libhdf5_rewrites(tmp_path: Path) -> None:
         np.testing.assert_array_equal(file["x"][...], data[:4, :1])
 
 
+def test_the_encoder_follows_the_data(tmp_path: Path) -> None:
+    """What begins with zeros and goes on counting is deflated by another encoder then."""
+    rows, width = 48, 1 << 17
+    data = np.zeros((rows, width), "i4")
+    data[4:] = np.arange((rows - 4) * width, dtype="i4").reshape(-1, width)
+    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
+        d = file.create_dataset("x", data.shape, "i4", chunks=(1, width // 4), filters="deflate:1")
+        encoders = []
+        for row in range(rows):
+            d[row] = data[row]
+            encoders.append(d.explain_write()["encoder"])
+    first, last = (str(encoders[at]).split(",")[0] for at in (0, -1))
+    assert first != last
+    with h5py.File(tmp_path / "x.h5") as read:
+        np.testing.assert_array_equal(read["x"][...], data)
+
+
 def test_large_broadcasts_are_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
