@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +235,29 @@ def test_a_closed_file_says_so(tmp_path: Path) -> None:
     for use in (file.flush, lambda: file.create_group("g"), lambda: file.__delitem__("g")):
         with pytest.raises(UsageError, match="closed"):
             use()
+
+
+def test_flushing_while_others_write_waits_for_nobody_who_waits(tmp_path: Path) -> None:
+    """A file is flushed by one thread under h5py's lock, which a writing one needs."""
+    path = tmp_path / "x.h5"
+    with chunkwise.open(path, "w", sync=False) as file:
+        options: dict[str, Any] = {"chunks": (7, 50), "filters": "deflate:1"}
+        sets = [file.create_dataset(f"d{n}", (200, 50), "i4", **options) for n in range(3)]
+
+        def write(first: int) -> None:
+            for row in range(first, 200, 4):
+                for d in sets:
+                    d[row] = row
+                if row % 10 == first:
+                    file.flush()
+                    sets[first % 3].flush()
+
+        threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+    with h5py.File(path) as read:
+        for n in range(3):
+            assert (read[f"d{n}"][...] == np.arange(200)[:, None]).all()

@@ -200,6 +200,51 @@ def test_appending_encodes_each_chunk_once(tmp_path: Path, libver: str) -> None:
         np.testing.assert_array_equal(file["x"][...], cut)
 
 
+@pytest.mark.parametrize("filters", ["lzf", "szip", "shuffle+lzf+deflate:1"])
+def test_what_begins_empty_need_not_shrink(tmp_path: Path, filters: str) -> None:
+    """The mask of the first chunk, while there is no other, is libhdf5's affair."""
+    noise = np.frombuffer(np.random.default_rng(0).bytes(8 * 70), "i8")
+    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
+        d = file.create_dataset(
+            "x", (0,), "i8", maxshape=(None,), chunks=(40,), filters=filters
+        )  # fmt: skip
+        for begin in range(0, 70, 10):
+            d.append(noise[begin : begin + 10])
+            np.testing.assert_array_equal(d[...], noise[: begin + 10])
+        assert d.writer_reason is None
+    with h5py.File(tmp_path / "x.h5") as read:
+        np.testing.assert_array_equal(read["x"][...], noise)
+
+
+def test_short_chunks_survive_what_libhdf5_rewrites(tmp_path: Path) -> None:
+    """Had the second chunk a mask, libhdf5 would keep it: it makes 12 bytes of 12 bytes."""
+    data = np.arange(1, 13, dtype="f2").reshape(6, 2)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        options = {"chunks": (3, 2), "maxshape": (None, 8), "compression": 1}
+        d = chunkwise.wrap(file.create_dataset("x", data.shape, "f2", **options))
+        d[...] = data
+        d.resize((4, 1))
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(file["x"][...], data[:4, :1])
+
+
+def test_the_encoder_follows_the_data(tmp_path: Path) -> None:
+    """What begins with zeros and goes on counting is deflated by another encoder then."""
+    rows, width = 48, 1 << 17
+    data = np.zeros((rows, width), "i4")
+    data[4:] = np.arange((rows - 4) * width, dtype="i4").reshape(-1, width)
+    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
+        d = file.create_dataset("x", data.shape, "i4", chunks=(1, width // 4), filters="deflate:1")
+        encoders = []
+        for row in range(rows):
+            d[row] = data[row]
+            encoders.append(d.explain_write()["encoder"])
+    first, last = (str(encoders[at]).split(",")[0] for at in (0, -1))
+    assert first != last
+    with h5py.File(tmp_path / "x.h5") as read:
+        np.testing.assert_array_equal(read["x"][...], data)
+
+
 def test_large_broadcasts_are_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

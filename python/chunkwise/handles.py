@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import h5py
 from h5py import h5f, h5fd
 
+from chunkwise import pending
 from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import address_of
@@ -144,7 +145,13 @@ class FileHandle:
 
     def close(self) -> None:
         """Close it for good."""
-        with phil:
+        try:
+            self._settle()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        with phil, pending.without_waiting():
             self._closed = True
             _open.discard(self)
             identifier, self._id = self._id, None
@@ -161,12 +168,22 @@ class FileHandle:
         CannotWriteError
             It does not take it.
         """
-        with phil:
+        self._settle()
+        with phil, pending.without_waiting():
             if self._id is None or not self._id.valid:
                 raise UsageError("the file is closed")
             file = h5py.File(self._id)
             with self._written(file, "cannot be flushed"):
                 file.flush()
+
+    def _settle(self) -> None:
+        """Wait for those who are writing, who may wait for h5py's lock, without it."""
+        with phil:
+            is_open = self.writable and self._id is not None and self._id.valid
+            file = h5py.File(self._id) if is_open else None
+        if file is not None:
+            with told(printable(self.filename), "cannot be written"):
+                pending.settle_file(file)
 
     @contextlib.contextmanager
     def _written(self, file: h5py.File, doing: str) -> Iterator[None]:

@@ -7,12 +7,13 @@ silence.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -104,6 +105,17 @@ def _watch() -> None:
 
 # Whether this thread is within one of h5py's methods, and may have its lock.
 _within = threading.local()
+
+
+@contextlib.contextmanager
+def without_waiting() -> Iterator[None]:
+    """Within it h5py's lock is held, and nobody is waited for who may be waiting for that."""
+    outermost = not getattr(_within, "method", False)
+    _within.method = True
+    try:
+        yield
+    finally:
+        _within.method = not outermost
 
 
 def _after_settling(method: Callable[..., Any]) -> Callable[..., Any]:

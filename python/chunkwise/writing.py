@@ -174,7 +174,9 @@ class Writing:
                 raise UsageError("the dataset's file is closed")
             file = self._h5.file
             try:
-                file.flush()
+                # Others who write, and flush, may be waiting for this one.
+                with pending.without_waiting():
+                    file.flush()
                 sync(file)
             except (OSError, RuntimeError) as error:
                 raise CannotWriteError(

@@ -91,6 +91,30 @@ impl Encoding {
     /// few others: a twentieth of a second at usual levels.  The same samples give the same
     /// choice; more than 20 are of use where chunks are small.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
+        self.chosen(effort, samples, None)
+    }
+
+    /// The same with other samples, of a dataset that was begun with `former`'s engine: one that
+    /// is given up only where they speak against it, so that chance does not decide.
+    pub fn tuned_again(
+        &self,
+        effort: Effort,
+        samples: &[&[u8]],
+        former: &Self,
+    ) -> (Self, Option<Tuning>) {
+        let engine = former.steps().iter().find_map(|step| match step.encoder {
+            Encoder::Deflate { engine, .. } => Some(engine),
+            _ => None,
+        });
+        self.chosen(effort, samples, engine)
+    }
+
+    fn chosen(
+        &self,
+        effort: Effort,
+        samples: &[&[u8]],
+        former: Option<DeflateEngine>,
+    ) -> (Self, Option<Tuning>) {
         let found = self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
             Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
             _ => None,
@@ -99,7 +123,7 @@ impl Encoding {
             let trial = Trial::new(self.steps(), at, most_nbytes(effort, level), samples)?;
             let zlib = trial.sizes(DeflateEngine::Zlib(level))?;
             let (engine, sizes) = match effort {
-                Effort::AsStated => as_stated(level, &zlib, |engine| trial.sizes(engine)),
+                Effort::AsStated => as_stated(level, &zlib, former, |engine| trial.sizes(engine)),
                 Effort::Fast => built(0)
                     .find_map(|(engine, _)| trial.sizes(engine).map(|sizes| (engine, sizes)))?,
             };
@@ -130,6 +154,7 @@ fn built(speed: u32) -> impl Iterator<Item = (DeflateEngine, u32)> {
 fn as_stated(
     level: u32,
     zlib: &Sizes,
+    former: Option<DeflateEngine>,
     sizes: impl Fn(DeflateEngine) -> Option<Sizes>,
 ) -> (DeflateEngine, Sizes) {
     let zlib_speed = ZLIB_SPEEDS.get(level.saturating_sub(1) as usize).copied().unwrap_or(0);
@@ -140,6 +165,9 @@ fn as_stated(
         }
         let Some(sizes) = sizes(engine) else { continue };
         let (excess, at_most) = sizes.excess(zlib);
+        if former == Some(engine) && holds(level, excess, at_most) {
+            return (engine, sizes);
+        }
         if at_most > MOST_EXCESS {
             continue;
         }
@@ -156,6 +184,13 @@ fn as_stated(
     }
 }
 
+/// Whether an engine in use stays in use.  Where speed is asked for, it does unless more than a
+/// standard error speaks against it.
+fn holds(level: u32, excess: f64, at_most: f64) -> bool {
+    let doubt = if level <= 3 { (at_most - excess) / 2.0 } else { 0.0 };
+    excess - doubt <= if level <= 3 { MOST_EXCESS } else { tolerance(level) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +199,7 @@ mod tests {
     /// What an engine makes of samples of which zlib makes 1000 bytes each, in `as_stated`.
     fn chosen(level: u32, made: impl Fn(DeflateEngine) -> usize) -> DeflateEngine {
         let sizes = |nbytes| Sizes { nbytes: vec![nbytes; 9], unknown: 0.0 };
-        as_stated(level, &sizes(1000), |engine| Some(sizes(made(engine)))).0
+        as_stated(level, &sizes(1000), None, |engine| Some(sizes(made(engine)))).0
     }
 
     #[test]
@@ -201,6 +236,25 @@ mod tests {
             let fast = |engine| if engine == Libdeflate(1) { 990 } else { 1009 };
             assert_eq!(chosen(1, fast), DeflateEngine::Isal(1));
         }
+    }
+
+    #[test]
+    fn an_engine_in_use_stays_unless_samples_speak_against_it() {
+        use DeflateEngine::{Libdeflate, Zlib};
+        let chosen = |level, first: [usize; 2]| {
+            let sizes = |nbytes: [usize; 2]| Sizes { nbytes: nbytes.to_vec(), unknown: 0.0 };
+            let made = |engine| match engine {
+                Libdeflate(1) => Some(sizes(first)),
+                Zlib(_) => Some(sizes([1000; 2])),
+                Libdeflate(_) | DeflateEngine::Isal(_) => None,
+            };
+            as_stated(level, &sizes([1000; 2]), Some(Libdeflate(1)), made).0
+        };
+        // 1% more, give or take 4% or nothing.
+        assert_eq!(chosen(4, [970, 1049]), Libdeflate(1));
+        assert_eq!(chosen(4, [1030, 1010]), Zlib(4));
+        assert_eq!(chosen(1, [1000, 1060]), Libdeflate(1));
+        assert_eq!(chosen(1, [1060, 1060]), Zlib(1));
     }
 
     fn deflating(level: u32) -> Encoding {

@@ -126,8 +126,9 @@ pub unsafe fn describe_for_writing(
                 Ok(grid) => grid,
                 Err(error) => return because(error.to_string()),
             };
-            // The one mask of which libhdf5 cannot be made to forget the former one.
-            if grid.len() == 1 && encoding.steps().iter().any(may_be_left_out) {
+            // The one mask of which libhdf5 cannot be made to forget the former one; what is
+            // empty has one chunk next.
+            if grid.len() <= 1 && encoding.steps().iter().any(may_be_left_out) {
                 return because("it is a single chunk, with a filter that may have to be left out");
             }
             let (fill, _) = fill_of(api, dcpl.id, memory_type, element_size)?;

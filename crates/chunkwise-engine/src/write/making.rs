@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_codec::{EncodeScratch, Encoding, Scratch, Step, resize};
+use chunkwise_codec::{Effort, EncodeScratch, Encoding, Scratch, Step, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
 use crate::process::thread_count;
@@ -42,8 +42,29 @@ type Stored = Option<(Vec<u8>, u32)>;
 /// Stored bytes that may be read before they are decoded.
 const MOST_STORED: usize = 64 << 20;
 
-/// Chunks by which deflate's encoder is chosen.
+/// Chunks by which deflate's encoder is chosen first, at least.
 const SAMPLES: usize = 4;
+
+/// Each time it takes about as many bytes, of at most so many chunks.
+const SAMPLES_NBYTES: usize = 1 << 19;
+const MOST_SAMPLES: usize = 16;
+
+/// Samples are kept for the next choice unless they take more.
+const MOST_KEPT_NBYTES: usize = 8 << 20;
+
+/// It is chosen anew when this many bytes are made, ...
+const SECOND_NBYTES: u64 = 8 << 20;
+
+/// ... and from then on whenever there are so many times as many.
+const GROWTH: u64 = 3;
+
+/// When deflate's encoder is chosen next, and by what beside the chunks of then.
+#[derive(Default)]
+pub(super) struct Choice {
+    made_nbytes: u64,
+    next_nbytes: u64,
+    samples: Vec<Vec<u8>>,
+}
 
 /// What a thread reuses from chunk to chunk.
 #[derive(Default)]
@@ -176,14 +197,20 @@ impl DatasetWriter {
         if done? { Ok(()) } else { Err(WriteError::Cancelled) }
     }
 
-    /// Choose deflate's encoder by the first chunks, once.
+    /// Choose deflate's encoder by some of these chunks and of those before, when it is time.
+    ///
+    /// A dataset need not begin as it goes on, and so what was chosen is looked at again each
+    /// time that there are [`GROWTH`] times as many bytes.
     fn choose_encoder(
         &mut self,
         jobs: &[Job],
         making: Option<Making<'_>>,
         stored: &[Stored],
     ) -> Result<(), WriteError> {
-        if self.tuned.is_some() {
+        let nbytes = (jobs.len() as u64).saturating_mul(self.chunk_nbytes as u64);
+        self.choice.made_nbytes = self.choice.made_nbytes.saturating_add(nbytes);
+        let again = self.tuned.is_some();
+        if again && self.choice.made_nbytes < self.choice.next_nbytes {
             return Ok(());
         }
         let maker = Maker {
@@ -193,14 +220,35 @@ impl DatasetWriter {
             dirty: &self.dirty,
             making,
         };
-        let mut samples: Vec<Vec<u8>> = Vec::new();
-        for at in (0..jobs.len()).step_by(jobs.len().div_ceil(SAMPLES).max(1)) {
+        let most = (SAMPLES_NBYTES / self.chunk_nbytes.max(1)).clamp(1, MOST_SAMPLES);
+        let most = if again { most } else { most.max(SAMPLES) };
+        let mut fresh: Vec<Vec<u8>> = Vec::new();
+        for at in (0..jobs.len()).step_by(jobs.len().div_ceil(most).max(1)) {
             let mut buffers = Buffers::default();
             let elsewhere = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
-            samples.push(elsewhere.map_or(buffers.raw, <[u8]>::to_vec));
+            fresh.push(elsewhere.map_or(buffers.raw, <[u8]>::to_vec));
         }
-        let samples: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
-        self.tuned = Some(self.info.encoding.tuned(self.effort, &samples));
+        // As many of each stretch as it is long.
+        let mut samples: Vec<Vec<u8>> =
+            std::mem::take(&mut self.choice.samples).into_iter().step_by(GROWTH as usize).collect();
+        samples.append(&mut fresh);
+        let spread: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        let stated = &self.info.encoding;
+        let (encoding, tuning) = match &self.tuned {
+            Some((former, _)) => stated.tuned_again(self.effort, &spread, former),
+            None => stated.tuned(self.effort, &spread),
+        };
+        // Where there is no choice, or it does not depend on the data, it stays.
+        let settled = tuning.is_none() || self.effort == Effort::Fast;
+        self.choice.next_nbytes = if settled {
+            u64::MAX
+        } else {
+            self.choice.made_nbytes.saturating_mul(GROWTH).max(SECOND_NBYTES)
+        };
+        if !settled && samples.len().saturating_mul(self.chunk_nbytes) <= MOST_KEPT_NBYTES {
+            self.choice.samples = samples;
+        }
+        self.tuned = Some((encoding, tuning));
         Ok(())
     }
 

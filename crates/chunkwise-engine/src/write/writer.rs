@@ -14,7 +14,7 @@ use crate::walk::ends;
 use crate::write::dirty::DirtyChunks;
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::gather::gather_strip;
-use crate::write::making::{Job, Making};
+use crate::write::making::{Choice, Job, Making};
 use crate::write::{ChunkStore, EncodedChunk, WriteError};
 
 /// The facts from which a [`DatasetWriter`] is made.
@@ -61,6 +61,7 @@ pub struct DatasetWriter {
     pub(super) effort: Effort,
     /// The encoding in use and what was chosen, once there were chunks to choose by.
     pub(super) tuned: Option<(Encoding, Option<Tuning>)>,
+    pub(super) choice: Choice,
     pub(super) stats: WriteStats,
     /// Memory of chunks that were committed.
     pub(super) spare: Vec<EncodedChunk>,
@@ -95,6 +96,7 @@ impl DatasetWriter {
             dirty: DirtyChunks::default(),
             effort,
             tuned: None,
+            choice: Choice::default(),
             stats: WriteStats::default(),
             spare: Vec::new(),
             budget_nbytes,
