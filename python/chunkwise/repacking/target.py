@@ -336,6 +336,8 @@ def sync(path: Path) -> None:
 
 def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:
     """Say why the system refuses to write, without HDF5's words around it."""
+    if isinstance(wrong, CannotWriteError):
+        return CannotWriteError(f"{printable(said)}: {wrong}; nothing was changed")
     number = getattr(wrong, "errno", None)
     reason = os.strerror(number) if number else ""
     if not reason:

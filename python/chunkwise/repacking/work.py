@@ -167,6 +167,10 @@ def _copy(
             journal=journal,
             progress=tell,
         )
+    except CannotWriteError as wrong:
+        # Of the target, whose name comes before.
+        said = str(wrong).removeprefix(f"{label}: ")
+        raise CannotWriteError(f"'{printable(name)}': {said}") from None
     except CorruptDataError as wrong:
         goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
         raise type(wrong)(f"{wrong}; {goes_on}") from None
