@@ -6,7 +6,7 @@ from collections import OrderedDict
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunkwise.advise.geometry import Census, Walk
@@ -69,6 +69,7 @@ def test_census_counts_what_a_walk_meets(walk: Walk) -> None:
 
 
 @given(WALKS, st.integers(0, 40))
+@example(Walk((5, 2), (3, 1), (2, 2)), 1)
 @settings(deadline=None)
 def test_decodes_agree_with_a_cache(walk: Walk, capacity: int) -> None:
     sets = chunk_sets(walk)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -42,6 +42,7 @@ def test_ratios_have_no_exponent(ratio: float, words: str) -> None:
 
 
 @given(st.floats(1e-12, 1e12))
+@example(0.09375)
 def test_ratios_read_back(ratio: float) -> None:
     words = ratio_words(ratio).replace(",", "")
     assert "e" not in words

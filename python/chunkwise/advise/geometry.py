@@ -184,9 +184,12 @@ class Walk:
         faster dimensions.  1.0 means that no chunk is decoded twice.
         """
         decodes = 1.0
-        for axis, held in zip(self.axes, self.footprints(), strict=True):
-            if held > cached_chunks:
+        lost = False
+        for axis, held in reversed([*zip(self.axes, self.footprints(), strict=True)]):
+            # What neighbours share is kept once, but not for a faster dimension's next visit.
+            if axis.touches > axis.chunks and (lost or held > cached_chunks):
                 decodes *= axis.touches / axis.chunks
+                lost = True
         return decodes
 
     def footprints(self) -> tuple[int, ...]:

@@ -68,9 +68,10 @@ def enumerated(words: list[str], limit: int | None = None) -> str:
 
 
 def ratio_words(ratio: float) -> str:
-    """Write a ratio with three digits: ``54,800``, ``6.47``, ``0.218``, ``1/4,590``."""
+    """Write a ratio with three digits: ``54,800``, ``6.47``, ``0.218``, ``1/10.7``."""
     if 0 < ratio < 0.1:
-        return f"1/{float(f'{1 / ratio:.3g}'):,.0f}"
+        inverse = float(f"{1 / ratio:.3g}")
+        return f"1/{inverse:,.{0 if inverse.is_integer() else 1}f}"
     if ratio < 1:
         return f"{ratio:.3g}"
     return three_digits(float(f"{ratio:.3g}"))
