@@ -4,8 +4,9 @@
 #   make test      every check and every test
 #
 #   make install   .venv with the release build and all that the library needs
-#   make tools     the HDF5 and netCDF tools and headers that tests compare with, and nasm, with
-#                  which ISA-L is built (without it, libdeflate is the fastest encoder)
+#   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
+#                  ISA-L is built (without it, libdeflate is the fastest encoder); and Chromium,
+#                  in which tests open reports
 #   make check     formats, lints, types (part of `make test`)
 #   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
 #   make wheel     an abi3 manylinux wheel in dist/
@@ -58,7 +59,7 @@ $(VENV)/.dev: $(VENV)/.installed
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump nasm; do \
+	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump nasm chromium; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
@@ -68,7 +69,7 @@ tools:
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev netcdf-bin nasm >/dev/null || \
+	    hdf5-tools libhdf5-dev netcdf-bin nasm chromium >/dev/null || \
 	echo "make tools: the packages could not be installed; missing:$$missing"
 
 check: dev

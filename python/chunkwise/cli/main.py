@@ -18,6 +18,7 @@ COMMANDS = {
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
+    "study": "Measure again, on this machine, what the papers measured.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }
 

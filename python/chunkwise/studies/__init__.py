@@ -1,0 +1,1 @@
+"""The papers' measurement campaigns, each as data that `chunkwise study` runs again."""

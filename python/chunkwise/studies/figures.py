@@ -1,0 +1,106 @@
+"""Which figures can be drawn and compared, and how do they follow from a trial's record?
+
+A record is a row as `chunkwise.trials.trial.Measurement.to_record` gives it, read back from
+JSON; a figure that it cannot give is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final, Literal
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One quantity.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        For an axis of a plot or the head of a table.
+    unit : str
+        ``s``, ``MB/s``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
+    better : str
+        ``lower``, ``higher``, or ``neither``.
+    of : callable
+        Takes a record, returns the value or None.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["lower", "higher", "neither"]
+    of: Callable[[Record], float | None]
+
+
+def _total(record: Record, *names: str) -> float | None:
+    """Add up seconds; None where one is missing."""
+    parts = [record.get(name) for name in names]
+    return None if any(part is None for part in parts) else float(sum(map(float, parts)))  # type: ignore[arg-type]
+
+
+def _nbytes(record: Record) -> float:
+    return float(prod(record["shape"]) * record["itemsize"])
+
+
+def _rate(*names: str) -> Callable[[Record], float | None]:
+    """MB/s: what the operations done asked for, by the sum of some seconds."""
+
+    def of(record: Record) -> float | None:
+        seconds, nbytes = _total(record, *names), record.get("selected_nbytes")
+        return None if not seconds or nbytes is None else nbytes / 1e6 / seconds
+
+    return of
+
+
+def _of(name: str) -> Callable[[Record], float | None]:
+    def of(record: Record) -> float | None:
+        value = record.get(name)
+        return None if value is None else float(value)
+
+    return of
+
+
+def _ratio(record: Record) -> float | None:
+    """Raw bytes by the file's; of reads, by the stored ones."""
+    stored = record.get("file_nbytes") or record.get("stored_nbytes")
+    return _nbytes(record) / stored if stored else None
+
+
+_ALL: Final = (
+    Figure("total_s", "seconds for all of it", "s", "lower", _of("total_s")),
+    Figure("first_s", "seconds of the first operation", "s", "lower", _of("first_s")),
+    Figure(
+        "write_s", "seconds to create, write and close", "s", "lower",
+        lambda r: _total(r, "create_s", "written_s", "put_off_s"),
+    ),
+    Figure(
+        "synced_s", "seconds until it was on storage", "s", "lower",
+        lambda r: _total(r, "create_s", "written_s", "put_off_s", "sync_s"),
+    ),
+    Figure("rate", "MB/s of the calls alone", "MB/s", "higher", _rate("elapsed_s")),
+    Figure(
+        "rate_closed", "MB/s with the close", "MB/s", "higher",
+        _rate("elapsed_s", "flush_s", "close_s"),
+    ),
+    Figure(
+        "rate_synced", "MB/s until it was on storage", "MB/s", "higher",
+        _rate("elapsed_s", "flush_s", "sync_s"),
+    ),
+    Figure("file_nbytes", "bytes of the file", "bytes", "lower", _of("file_nbytes")),
+    Figure("stored_nbytes", "bytes stored", "bytes", "lower", _of("stored_nbytes")),
+    Figure("ratio", "compression ratio", "times", "higher", _ratio),
+    Figure("peak_rss_nbytes", "peak memory", "bytes", "lower", _of("peak_rss_nbytes")),
+    Figure("chunk_loads", "chunks loaded", "", "lower", _of("time_chunk_loads")),
+    Figure("open_s", "seconds to open", "s", "lower", _of("open_s")),
+    Figure("select_s", "seconds to select", "s", "lower", _of("select_s")),
+    Figure("read_s", "seconds to read", "s", "lower", _of("elapsed_s")),
+    Figure("value", "value", "", "neither", _of("value")),
+)  # fmt: skip
+
+FIGURES: Final[dict[str, Figure]] = {figure.name: figure for figure in _ALL}

@@ -1,0 +1,114 @@
+"""Which libhdf5s are on this machine, so that versions and builds can be compared?
+
+h5py's own, those of Debian's packages, the one in netCDF4's wheel, and what the user names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from chunkwise.bench.libraries import find as find_one
+from chunkwise.bench.space import Space
+from chunkwise.errors import UsageError
+
+# What stands for libraries that were found, in a study's files.
+ALL: Final = "@all"
+OTHERS: Final = "@others"
+DEFAULT: Final = "default"
+# Where distributions put them, by the build.
+_PLACES: Final = {
+    "serial": ("libhdf5_serial.so.*", "hdf5/serial/libhdf5.so", "libhdf5.so.*"),
+    "Open MPI": ("hdf5/openmpi/libhdf5.so", "libhdf5_openmpi.so.*"),
+    "MPICH": ("hdf5/mpich/libhdf5.so", "libhdf5_mpich.so.*"),
+}
+_ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A libhdf5.
+
+    Attributes
+    ----------
+    value : str
+        On the axis ``libhdf5``: ``default`` or a path.
+    version, build : str
+        Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
+    """
+
+    value: str
+    version: str
+    build: str
+
+    def __str__(self) -> str:
+        return f"HDF5 {self.version} ({self.build})"
+
+
+def find(named: Sequence[str] = ()) -> dict[str, Found]:
+    """Find the libraries of this machine, each once, by their value on the axis.
+
+    Raises
+    ------
+    UsageError
+        One that the user has named cannot be loaded.
+    """
+    places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
+    found: dict[str, Found] = {}
+    seen: set[Path] = set()
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        for value, build in places.items():
+            real = Path(value).resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            try:
+                library = find_one(None if value == DEFAULT else value, folder)
+            except UsageError:
+                if value in named:
+                    raise
+                continue
+            found[value] = Found(value, library.version, build)
+    return found
+
+
+def _installed() -> dict[str, str]:
+    places: dict[str, str] = {}
+    roots = [path for root in _ROOTS for path in (Path(root), *Path(root).glob("*-linux-gnu"))]
+    for build, patterns in _PLACES.items():
+        for root in roots:
+            for pattern in patterns:
+                # The shortest name of a version: libhdf5_serial.so.103, not .so.103.3.0.
+                for path in sorted(root.glob(pattern), key=lambda path: len(path.name))[:1]:
+                    places.setdefault(str(path), build)
+    wheel = importlib.util.find_spec("netCDF4")
+    if wheel is not None and wheel.origin is not None:
+        beside = Path(wheel.origin).parent.parent / "netcdf4.libs"
+        for path in beside.glob("libhdf5-*.so*"):
+            places[str(path)] = "netCDF4's wheel"
+    return places
+
+
+def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, list[str]]:
+    """Put the libraries that were found where a space says ``@all`` or ``@others``.
+
+    Returns
+    -------
+    space : Space or None
+        None where nothing is left to be measured.
+    reasons : list of str
+        What cannot be measured, and what would help.
+    """
+    asked = space.axes.get("libhdf5", ())
+    if not {ALL, OTHERS} & set(asked):
+        return space, []
+    values = [value for value in libraries if value != DEFAULT or ALL in asked]
+    missing = "no libhdf5 was found besides h5py's: name one with --libhdf5"
+    reasons = [] if len(libraries) > 1 else [missing]
+    if not values:
+        return None, reasons
+    return replace(space, axes={**space.axes, "libhdf5": tuple(values)}), reasons

@@ -1,0 +1,187 @@
+"""How is a study written down?
+
+In a folder of this package: ``study.toml`` says what it is and names the files of its
+experiments.  ::
+
+    # study.toml
+    name = "cris"
+    files = ["tables.toml"]
+    statistic = "median"
+    repeat = {quick = 3, paper = 5}
+    ...
+    [data.cris]
+    sample = "cris"
+    quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
+
+    # tables.toml
+    [[experiment]]
+    id = "rows"
+    ...
+    [[experiment.run]]
+    data = ["cris"]
+    design = "product"                     # as in `chunkwise bench --plan`
+    axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
+    quick = {cache = ["1MiB"]}             # axes that differ at this scale
+    seconds = {quick = 20}
+    [[experiment.plot]]
+    [[experiment.published]]
+    [[experiment.claim]]
+
+What is unknown or missing is an error that names the file and the entry: a published value
+that nothing is compared with must not pass unseen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any, Final, TypeVar
+
+from chunkwise.bench.space import Space
+from chunkwise.errors import UsageError
+from chunkwise.grammar import parse_size
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.study import (
+    SCALES,
+    Claim,
+    Data,
+    Experiment,
+    Plot,
+    Published,
+    Run,
+    Scale,
+    Study,
+    Where,
+)
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+T = TypeVar("T")
+
+# In the order of their papers.
+NAMES: Final = ("occam", "netcdf4", "hyperslabs", "cris")
+
+
+def load(name: str) -> Study:
+    """Read one study.
+
+    Raises
+    ------
+    UsageError
+        There is none of that name; or its files say what a study does not know.
+    """
+    if name not in NAMES:
+        raise UsageError(f"no study is called '{name}': choose from {', '.join(NAMES)}")
+    head = _toml(name, "study.toml")
+    found: list[Experiment] = []
+    for file in head.pop("files"):
+        for entry in _toml(name, file).pop("experiment"):
+            found.append(_located(f"{name}/{file}, {entry.get('id')}", _experiment, entry))
+    return _located(f"{name}/study.toml", _study, head, tuple(found))
+
+
+def _toml(study: str, file: str) -> dict[str, Any]:
+    text = files("chunkwise.studies").joinpath(study, file).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
+    try:
+        return make(*arguments)
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise UsageError(f"{where}: {wrong}") from None
+
+
+def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
+    data = {name: _data(name, values) for name, values in head.pop("data").items()}
+    disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
+    return Study(**head, disk_nbytes=disk, data=data, experiments=experiments)
+
+
+def _data(name: str, values: dict[str, Any]) -> Data:
+    both = values.pop("both", {})
+    options = {scale: _tuples({**both, **values.pop(scale, {})}) for scale in SCALES}
+    return Data(name, options=options, **values)
+
+
+def _experiment(entry: dict[str, Any]) -> Experiment:
+    return Experiment(
+        runs=tuple(map(_run, entry.pop("run"))),
+        plots=tuple(map(_plot, entry.pop("plot", ()))),
+        published=tuple(map(_published, entry.pop("published", ()))),
+        claims=tuple(map(_claim, entry.pop("claim", ()))),
+        **entry,
+    )
+
+
+def _run(entry: dict[str, Any]) -> Run:
+    axes, trials = entry.pop("axes", {}), entry.pop("trials", ())
+    design = entry.pop("design", "list" if trials else "product")
+    own = {scale: entry.pop(scale, {}) for scale in SCALES}
+    seconds = entry.pop("seconds", {})
+    settings = entry.pop("settings", {})
+    return Run(
+        data=tuple(entry.pop("data", ())),
+        spaces={scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
+        seconds={scale: seconds.get(scale) for scale in SCALES},
+        settings={
+            scale: {
+                **{k: v for k, v in settings.items() if k not in SCALES},
+                **settings.get(scale, {}),
+            }
+            for scale in SCALES
+        },
+        **entry,
+    )
+
+
+def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
+    return Space({name: tuple(texts) for name, texts in axes.items()}, design, tuple(trials))
+
+
+def _plot(entry: dict[str, Any]) -> Plot:
+    _check_figure(entry["figure"])
+    return Plot(**_tuples(entry))
+
+
+def _published(entry: dict[str, Any]) -> Published:
+    _check_figure(entry["figure"])
+    return Published(**_tuples(entry))
+
+
+def _claim(entry: dict[str, Any]) -> Claim:
+    _check_figure(entry["figure"])
+    own = {name: entry.pop(name) for name in ("id", "says", "rule", "figure")}
+    words = {name: entry.pop(name, "") for name in ("published", "advice")}
+    return Claim(**own, **words, settings=_tuples(entry))
+
+
+def _check_figure(name: str) -> None:
+    if name not in FIGURES:
+        raise UsageError(f"no figure is called '{name}': there are {', '.join(FIGURES)}")
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML's lists, at any depth, as tuples."""
+    return {name: _frozen(value) for name, value in values.items()}
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return _tuples(value) if isinstance(value, dict) else value
+
+
+def matches(row: Mapping[str, str], where: Where) -> bool:
+    """Whether a row has these values; what it does not have, it does not match."""
+    return all(
+        row.get(name) in (value if isinstance(value, tuple) else (value,))
+        for name, value in where.items()
+    )
+
+
+__all__ = ["NAMES", "Scale", "load", "matches"]

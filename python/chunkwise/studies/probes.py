@@ -1,0 +1,48 @@
+"""What does a study measure that is no access pattern?
+
+A probe takes a `Context` and gives points, each with its records: as a trial's, with
+``status`` and whatever figures it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.bench.schedule import Step
+from chunkwise.studies.libraries import Found
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a probe may use.
+
+    Attributes
+    ----------
+    data : mapping of str to tuple
+        Of each dataset: file, path, labels.
+    settings : mapping
+        What the study's file says at this scale.
+    repeat : int
+    libraries : mapping of str to Found
+    folder : Path
+        For files that are removed at the end.
+    drivers : tuple of str
+        Drivers that are wanted; empty for all.
+    say : callable
+        Reports progress; may raise to end the run.
+    """
+
+    data: Mapping[str, tuple[str, str, dict[str, str]]]
+    settings: Mapping[str, Any]
+    repeat: int
+    libraries: Mapping[str, Found]
+    folder: Path
+    drivers: tuple[str, ...]
+    say: Callable[[Step], None]
+
+
+Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
+PROBES: Final[dict[str, Probe]] = {}

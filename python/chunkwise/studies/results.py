@@ -1,0 +1,224 @@
+"""What did a study measure: which rows, each with which figures?
+
+Results are tidy records: one a trial, as bench makes them, with the experiment's name, the
+labels of its run and data, and the values on all axes as text.  They are saved as one JSON
+object, gzipped where the name ends in ``.gz``; tables, verdicts and reports follow from it
+and from the study's own files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.load import matches
+from chunkwise.studies.study import Scale, Statistic, Where
+
+FORMAT: Final = "chunkwise-study"
+VERSION: Final = 1
+# Of a record, what no figure and no report needs.
+_LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The repeats of one figure.
+
+    Attributes
+    ----------
+    values : tuple of float
+        Each repeat, in the order in which they were made.
+    middle : float
+        As the study sums them up: the mean, the mean without best and worst, or the median.
+    error : float
+        The standard error of the mean; 0 of one repeat.
+    estimated : bool
+        Whether one of them was extrapolated.
+    """
+
+    values: tuple[float, ...]
+    middle: float
+    error: float
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One combination that was measured, with all its repeats.
+
+    Attributes
+    ----------
+    point : mapping of str to str
+        Its labels, and its value on each axis of bench, as text.
+    records : tuple of dict
+        One a repeat.
+    """
+
+    point: dict[str, str]
+    records: tuple[dict[str, Any], ...]
+
+    def values(self, figure: str) -> tuple[float, ...]:
+        """Return a figure of all repeats that have it."""
+        found = (FIGURES[figure].of(record) for record in self.records if record["status"] == "ok")
+        return tuple(value for value in found if value is not None)
+
+    def summary(self, figure: str, statistic: Statistic) -> Summary | None:
+        """Sum up a figure; None where no repeat has it."""
+        values = self.values(figure)
+        if not values:
+            return None
+        estimated = any(record.get("extrapolated") for record in self.records)
+        return Summary(values, middle(values, statistic), standard_error(values), estimated)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there are no figures; None where there are some."""
+        if any(record["status"] == "ok" for record in self.records):
+            return None
+        return str(self.records[0].get("error") or self.records[0]["status"])
+
+
+def middle(values: Sequence[float], statistic: Statistic) -> float:
+    """Sum up repeats; a trimmed mean of fewer than three is their mean."""
+    if statistic == "median":
+        return statistics.median(values)
+    kept = sorted(values)[1:-1] if statistic == "trimmed-mean" and len(values) > 2 else values
+    return statistics.fmean(kept)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of the mean; 0 of a single value."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+@dataclass
+class Outcome:
+    """What became of one experiment.
+
+    Attributes
+    ----------
+    records : list of dict
+        One a trial, in the order of the points.
+    skipped : list of str
+        What was not measured, and why.
+    mismatches : list of str
+        Trials that met different bytes, or wrong values.
+    elapsed_s : float
+    """
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+    elapsed_s: float = 0.0
+
+    def rows(self, where: Where | None = None) -> list[Row]:
+        """Return the rows, in the order in which they were first measured."""
+        found: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
+        for record in self.records:
+            if where is None or matches(record["point"], where):
+                found.setdefault(tuple(record["point"].items()), []).append(record)
+        return [Row(dict(point), tuple(records)) for point, records in found.items()]
+
+
+@dataclass
+class StudyResults:
+    """One run of a study.
+
+    Attributes
+    ----------
+    study : str
+    scale : Scale
+    repeat : int
+        How often everything was to be measured.
+    begun : str
+        When, in UTC, ISO 8601.
+    elapsed_s : float
+    libraries : dict of str to str
+        What values of the axis ``libhdf5`` stand for: version and build.
+    outcomes : dict of str to Outcome
+        By the experiment's id, in the study's order.
+    complete : bool
+        Whether all that was asked for was measured.
+    """
+
+    study: str
+    scale: Scale
+    repeat: int
+    begun: str
+    elapsed_s: float = 0.0
+    libraries: dict[str, str] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    complete: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as JSON values."""
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> StudyResults:
+        """Undo `to_json`.
+
+        Raises
+        ------
+        UsageError
+            It is something else.
+        """
+        if values.get("format") != FORMAT or values.get("version") != VERSION:
+            raise UsageError("no results of a study, or of a version that is not known here")
+        kept = {k: v for k, v in values.items() if k not in ("format", "version")}
+        outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}
+        return cls(outcomes=outcomes, **kept)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file; there is never half of one."""
+        text = json.dumps(self.to_json(), separators=(",", ":")).encode()
+        # Without a time in it, equal results are equal files.
+        content = gzip.compress(text, mtime=0) if str(path).endswith(".gz") else text
+        partial = Path(f"{os.fspath(path)}.partial")
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> StudyResults:
+        """Read a file.
+
+        Raises
+        ------
+        UsageError
+            It cannot be read, or holds something else.
+        """
+        name = printable(os.fspath(path))
+        try:
+            content = Path(path).read_bytes()
+            text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+            return cls.from_json(json.loads(text))
+        except OSError as error:
+            raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, EOFError) as wrong:
+            raise UsageError(f"{name}: no results of a study: {wrong}") from None
+
+
+def labelled(
+    records: Iterable[dict[str, Any]], labels: dict[str, str], point: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Give records what tells them apart, and leave out what nobody needs."""
+    return [
+        {
+            **{k: v for k, v in record.items() if k not in _LEFT_OUT and v is not None},
+            "point": {**labels, **point},
+        }
+        for record in records
+    ]

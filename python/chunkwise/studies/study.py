@@ -1,0 +1,244 @@
+"""What is a study: which experiments, which published values, which claims?
+
+A study is data: TOML files in a folder of this package, read by `load`.  It says what is
+measured in terms of `chunkwise.bench`'s parameter space, what the paper published, how that
+is drawn, and what the paper's advice comes to in figures.  Nothing here measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chunkwise.bench.space import Space
+
+Scale = Literal["quick", "paper"]
+SCALES: tuple[Scale, ...] = ("quick", "paper")
+# How repeats are summed up: as the paper does it.
+Statistic = Literal["mean", "trimmed-mean", "median"]
+# Values on axes, and of labels, that rows must have: a value, or one of several.
+Where = Mapping[str, str | tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset that experiments measure, made anew by `chunkwise.sample`.
+
+    Attributes
+    ----------
+    name : str
+        In the study's files.
+    sample : str
+        A name of `chunkwise.sample.SAMPLES`.
+    options : mapping of Scale to mapping
+        Keywords of `chunkwise.sample.write` besides name and path.
+    dataset : str or None
+        Its path in the file; None for the sample's first.
+    labels : mapping
+        What rows measured on it have besides their values on axes.
+    """
+
+    name: str
+    sample: str
+    options: Mapping[Scale, Mapping[str, Any]]
+    dataset: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One space of parameters, measured on some datasets.
+
+    Attributes
+    ----------
+    data : tuple of str
+        Names of `Study.data`; a probe may need none.
+    spaces : mapping of Scale to Space
+        What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
+        found, ``@others`` for all but h5py's own.
+    seconds : mapping of Scale to float or None
+        The budget of `chunkwise.bench.run`; None for as long as it takes.
+    labels : mapping
+        What its rows have besides their values on axes.
+    probe : str or None
+        A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench
+        what no access pattern can say; None for bench.
+    settings : mapping of Scale to mapping
+        What a probe is told.
+    """
+
+    data: tuple[str, ...]
+    spaces: Mapping[Scale, Space]
+    seconds: Mapping[Scale, float | None]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    probe: str | None = None
+    settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One value that the paper printed.
+
+    Attributes
+    ----------
+    where : Where
+        The rows that measure the same today; may match none.
+    figure : str
+        A name of `chunkwise.studies.figures.FIGURES`.
+    value : float
+        In the figure's unit.
+    source : str
+        Table or figure, and section.
+    note : str
+        What must be known to read it; empty for nothing.
+    """
+
+    where: Where
+    figure: str
+    value: float
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """How an experiment is drawn, and put into a table.
+
+    Attributes
+    ----------
+    title : str
+    x : str
+        The axis or label along which it is drawn.
+    figure : str
+        What is drawn: a name of `FIGURES`.
+    by : tuple of str
+        Axes or labels that tell series apart.
+    where : Where
+        Rows that are drawn; empty for all.
+    log : tuple of str
+        Which of ``x`` and ``y`` are logarithmic.
+    kind : str
+        ``line`` for an x of numbers or sizes, ``bar`` for one of words.
+    over : str or None
+        An axis or label whose rows are summed up to one, by `total`.
+    total : str
+        ``mean`` or ``sum``, of `over`.
+    relative : Where or None
+        Rows, one a series, by whose figure all others of the series are divided.
+    """
+
+    title: str
+    x: str
+    figure: str
+    by: tuple[str, ...] = ()
+    where: Where = field(default_factory=dict)
+    log: tuple[str, ...] = ()
+    kind: Literal["line", "bar"] = "line"
+    over: str | None = None
+    total: Literal["mean", "sum"] = "mean"
+    relative: Where | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that the paper says, and how it is told whether that still holds.
+
+    Attributes
+    ----------
+    id : str
+    says : str
+        What the paper says, in a short sentence.
+    rule : str
+        A name of `chunkwise.studies.claims.RULES`.
+    figure : str
+        A name of `FIGURES`.
+    settings : mapping
+        What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``,
+        ``least``, ``most``, ...
+    published : str
+        The paper's figures, in a few words; empty where it has none.
+    advice : str
+        What follows for a user, if it holds; empty if nothing: claims with advice stand
+        on the report's first screen.
+    """
+
+    id: str
+    says: str
+    rule: str
+    figure: str
+    settings: Mapping[str, Any]
+    published: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question of the paper, what is measured for it, and what it answered.
+
+    Attributes
+    ----------
+    id, title : str
+    source : str
+        Tables, figures and sections.
+    question : str
+    found : str
+        What the paper found, in our words.
+    only_drawn : str
+        Where the paper shows values as a figure only: which, and what its text says of them;
+        else empty.
+    runs : tuple of Run
+    plots : tuple of Plot
+    published : tuple of Published
+    claims : tuple of Claim
+    note : str
+        Where this differs from what the paper did, and why; empty for nothing.
+    """
+
+    id: str
+    title: str
+    source: str
+    question: str
+    found: str
+    runs: tuple[Run, ...]
+    only_drawn: str = ""
+    plots: tuple[Plot, ...] = ()
+    published: tuple[Published, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One paper's measurements.
+
+    Attributes
+    ----------
+    name : str
+    paper : str
+        Title, authors and year.
+    about : str
+        For a reader who has never seen the paper: what it measured, and why.
+    setting : str
+        The paper's machine and libraries.
+    statistic : Statistic
+    repeat : mapping of Scale to int
+        How often everything is measured; `paper` is the paper's own.
+    minutes : mapping of Scale to float
+        About how long it takes on two processors.
+    disk_nbytes : mapping of Scale to int
+        About how much room it needs.
+    data : mapping of str to Data
+    experiments : tuple of Experiment
+    """
+
+    name: str
+    paper: str
+    about: str
+    setting: str
+    statistic: Statistic
+    repeat: Mapping[Scale, int]
+    minutes: Mapping[Scale, float]
+    disk_nbytes: Mapping[Scale, int]
+    data: Mapping[str, Data]
+    experiments: tuple[Experiment, ...]
