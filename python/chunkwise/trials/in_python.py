@@ -18,6 +18,7 @@ from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
+from chunkwise.durable import sync
 from chunkwise.names import encode_name
 from chunkwise.opening import missing_filter
 from chunkwise.trials.drivers import Cache, Opened, library_of
@@ -109,7 +110,7 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
             dataset.id.close()
         close_s = time.perf_counter() - begun
         begun = time.perf_counter()
-        _sync(path)
+        sync(path)
         sync_s = time.perf_counter() - begun
     except BaseException:
         with contextlib.suppress(OSError):
@@ -123,15 +124,6 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
         "sync_s": sync_s,
     }
     return written, cache
-
-
-def _sync(path: str) -> None:
-    """Have the system put a file on storage."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
