@@ -12,6 +12,8 @@ experiments.  ::
     [data.cris]
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
+    [axes]                                 # what every run has, unless it says otherwise
+    driver = ["libhdf5"]
 
     # tables.toml
     [[experiment]]
@@ -77,12 +79,13 @@ def load(name: str) -> Study:
     if name not in NAMES:
         raise UsageError(f"no study is called '{name}': choose from {', '.join(NAMES)}")
     head = _toml(name, "study.toml")
+    standard = head.pop("axes", {})
     found: list[Experiment] = []
     places: list[str] = []
     for file in head.pop("files"):
         for entry in _toml(name, file).pop("experiment"):
             places.append(f"{name}/{file}, {entry.get('id')}")
-            found.append(_located(places[-1], _experiment, entry))
+            found.append(_located(places[-1], _experiment, entry, standard))
     study = _located(f"{name}/study.toml", _study, head, tuple(found))
     for place, experiment in zip(places, found, strict=True):
         _located(place, check_experiment, experiment, study.data)
@@ -113,9 +116,9 @@ def _data(name: str, values: dict[str, Any]) -> Data:
     return Data(name, options=options, **values)
 
 
-def _experiment(entry: dict[str, Any]) -> Experiment:
+def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
     return Experiment(
-        runs=tuple(map(_run, entry.pop("run"))),
+        runs=tuple(_run(one, standard) for one in entry.pop("run")),
         plots=tuple(map(_plot, entry.pop("plot", ()))),
         published=tuple(map(_published, entry.pop("published", ()))),
         claims=tuple(map(_claim, entry.pop("claim", ()))),
@@ -123,14 +126,15 @@ def _experiment(entry: dict[str, Any]) -> Experiment:
     )
 
 
-def _run(entry: dict[str, Any]) -> Run:
-    axes, trials = entry.pop("axes", {}), entry.pop("trials", ())
+def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
+    axes, trials = {**standard, **entry.pop("axes", {})}, entry.pop("trials", ())
     design = entry.pop("design", "list" if trials else "product")
     own = {scale: entry.pop(scale, {}) for scale in SCALES}
     seconds = entry.pop("seconds", {})
     settings = entry.pop("settings", {})
     return Run(
         data=tuple(entry.pop("data", ())),
+        scales=tuple(entry.pop("scales", SCALES)),
         spaces={scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
         seconds={scale: seconds.get(scale) for scale in SCALES},
         settings={

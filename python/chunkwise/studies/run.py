@@ -7,32 +7,30 @@ where it was.
 
 from __future__ import annotations
 
-import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from chunkwise import bench, sample
+from chunkwise import bench
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
+from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand
 from chunkwise.studies.libraries import find as find_libraries
 from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.results import Outcome, StudyResults, labelled
-from chunkwise.studies.study import Data, Experiment, Run, Scale, Study
+from chunkwise.studies.study import Experiment, Run, Scale, Study
 
 RESULTS: Final = "results.json.gz"
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
-_MTIME_S: Final = 1_000_000_000
 Progress = Callable[[Step], None]
 
 
@@ -147,7 +145,8 @@ class _Running:
 
         try:
             for number, one in enumerate(experiment.runs):
-                self._measure_run(experiment, number, one, outcome, say)
+                if self.options.scale in one.scales:
+                    self._measure_run(experiment, number, one, outcome, say)
         finally:
             outcome.elapsed_s = time.monotonic() - begun
 
@@ -165,6 +164,7 @@ class _Running:
                 self.files,
                 self.options.drivers,
                 say,
+                space,
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -182,6 +182,8 @@ class _Running:
                     seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                     progress=say,
                     save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                    # A part of the data would not be the paper's experiment.
+                    sample_nbytes=sys.maxsize,
                     scratch=str(self.files),
                 )
             except UsageError as wrong:
@@ -212,18 +214,12 @@ class _Running:
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))
-            _generate(data, self.options.scale, path)
+            generate(data, self.options.scale, path)
         return (
             str(path),
-            data.dataset or sample.SAMPLES[data.sample].datasets[0],
+            dataset_of(data),
             dict(data.labels),
         )
-
-
-def _generate(data: Data, scale: Scale, path: Path) -> None:
-    options: dict[str, Any] = dict(data.options[scale])
-    sample.write(data.sample, path, **options)
-    os.utime(path, (_MTIME_S, _MTIME_S))
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
