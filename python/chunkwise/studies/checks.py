@@ -16,6 +16,7 @@ from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import BUILD
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
     OTHERS,
@@ -112,6 +113,7 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
         for name in run.data:
             if name not in data:
                 raise UsageError(f"there is no data '{name}': there are {', '.join(data)}")
+        unknown = unknown or BUILD in run.labels.values()
         if run.probe is not None:
             unknown = True
             continue

@@ -24,7 +24,7 @@ from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.generating import dataset_of, generate
-from chunkwise.studies.libraries import Found, expand
+from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
 from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.results import Outcome, StudyResults, labelled
@@ -190,7 +190,8 @@ class _Running:
                 raise UsageError(f"{self.study.name}, {experiment.id}, {name}: {wrong}") from None
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                outcome.records += labelled(made, {**one.labels, **labels}, cell.point)
+                own = labels_of(one.labels, cell.point, self.libraries)
+                outcome.records += labelled(made, {**own, **labels}, cell.point)
             outcome.mismatches += map(str, results.mismatches)
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:

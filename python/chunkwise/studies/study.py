@@ -67,7 +67,8 @@ class Run:
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
-        What its rows have besides their values on axes.
+        What its rows have besides their values on axes; ``@build`` stands for the build of
+        the library, such as ``serial``.
     probe : str or None
         A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench
         what no access pattern can say; None for bench.
