@@ -25,6 +25,7 @@ experiments.  ::
     axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
+    scales = ["paper"]                     # where it is not measured at both
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
