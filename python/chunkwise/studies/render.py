@@ -119,8 +119,7 @@ def _closing(
             for word, (one, many) in _COUNTED.items()
             if counts[word]
         ]
-        total = "one claim" if len(judged) == 1 else f"{len(judged)} claims"
-        yield f"Of {total} {joined(parts)}.", "bold"
+        yield f"Of {len(judged)} claims, {joined(parts)}.", "bold"
     for title, words in _ADVICE.items():
         advice = [one.claim.advice for one in judged if one.verdict.word in words]
         if any(advice):

@@ -23,10 +23,10 @@ _MOST_SERIES: Final = 6
 
 
 def figures_of(experiment: Experiment) -> list[str]:
-    """Return the figures that are shown: those that are published or drawn."""
+    """Return the figures that are shown: those that are published, drawn or judged."""
     named = [*(p.figure for p in experiment.published), *(p.figure for p in experiment.plots)]
     named += [claim.figure for claim in experiment.claims]
-    return list(dict.fromkeys(named))[:_MOST_FIGURES]
+    return list(dict.fromkeys(named))[:_MOST_FIGURES] or ["total_s"]
 
 
 def tables_of(
