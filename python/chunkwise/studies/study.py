@@ -66,6 +66,8 @@ class Run:
         what no access pattern can say; None for bench.
     settings : mapping of Scale to mapping
         What a probe is told.
+    repeat : int or None
+        How often, where it differs from the study: counts need no second time.
     """
 
     data: tuple[str, ...]
@@ -74,6 +76,7 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    repeat: int | None = None
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,24 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Own:
+    """How a study is put to a dataset of the user's.
+
+    Attributes
+    ----------
+    data : str
+        The name in `Study.data` in whose place it is measured; runs on other data are left
+        out.
+    values : mapping of str to mapping of str to str
+        By axis: what stands in the place of the study's values there: text, or a name of
+        `chunkwise.studies.own.PLACEHOLDERS`.
+    """
+
+    data: str
+    values: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Study:
     """One paper's measurements.
 
@@ -230,6 +251,8 @@ class Study:
         About how much room it needs.
     data : mapping of str to Data
     experiments : tuple of Experiment
+    own : Own or None
+        None where it makes sense on its own data only.
     """
 
     name: str
@@ -242,3 +265,4 @@ class Study:
     disk_nbytes: Mapping[Scale, int]
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
+    own: Own | None = None
