@@ -88,7 +88,8 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     ChunkwiseError
         As from `chunkwise.bench.run`.
     """
-    target, values = None, {}
+    target: Target | None = None
+    values: own.Values = {}
     if options.file is not None:
         target, values = own.values_for(study, options.file, options.dataset)
         study = own.adapted(study, values)
