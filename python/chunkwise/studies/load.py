@@ -61,7 +61,7 @@ from typing import Any, Final, TypeVar
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.checks import check_experiment
 from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.study import (
     SCALES,
@@ -74,7 +74,7 @@ from chunkwise.studies.study import (
     Run,
     Scale,
     Study,
-    Where,
+    matches,
 )
 
 if sys.version_info >= (3, 11):
@@ -100,10 +100,15 @@ def load(name: str) -> Study:
         raise UsageError(f"no study is called '{name}': choose from {', '.join(NAMES)}")
     head = _toml(name, "study.toml")
     found: list[Experiment] = []
+    places: list[str] = []
     for file in head.pop("files"):
         for entry in _toml(name, file).pop("experiment"):
-            found.append(_located(f"{name}/{file}, {entry.get('id')}", _experiment, entry))
-    return _located(f"{name}/study.toml", _study, head, tuple(found))
+            places.append(f"{name}/{file}, {entry.get('id')}")
+            found.append(_located(places[-1], _experiment, entry))
+    study = _located(f"{name}/study.toml", _study, head, tuple(found))
+    for place, experiment in zip(places, found, strict=True):
+        _located(place, check_experiment, experiment, study.data)
+    return study
 
 
 def _toml(study: str, file: str) -> dict[str, Any]:
@@ -179,25 +184,17 @@ def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
 
 
 def _plot(entry: dict[str, Any]) -> Plot:
-    _check_figure(entry["figure"])
     return Plot(**_tuples(entry))
 
 
 def _published(entry: dict[str, Any]) -> Published:
-    _check_figure(entry["figure"])
     return Published(**_tuples(entry))
 
 
 def _claim(entry: dict[str, Any]) -> Claim:
-    _check_figure(entry["figure"])
     own = {name: entry.pop(name) for name in ("id", "says", "rule", "figure")}
     words = {name: entry.pop(name, "") for name in ("published", "advice")}
     return Claim(**own, **words, settings=_tuples(entry))
-
-
-def _check_figure(name: str) -> None:
-    if name not in FIGURES:
-        raise UsageError(f"no figure is called '{name}': there are {', '.join(FIGURES)}")
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,14 +206,6 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return _tuples(value) if isinstance(value, dict) else value
-
-
-def matches(row: Mapping[str, str], where: Where) -> bool:
-    """Whether a row has these values; what it does not have, it does not match."""
-    return all(
-        row.get(name) in (value if isinstance(value, tuple) else (value,))
-        for name, value in where.items()
-    )
 
 
 __all__ = ["NAMES", "Scale", "load", "matches"]

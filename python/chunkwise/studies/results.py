@@ -21,8 +21,7 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.load import matches
-from chunkwise.studies.study import Scale, Statistic, Where
+from chunkwise.studies.study import Scale, Statistic, Where, matches
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 1
