@@ -28,6 +28,7 @@ experiments.  ::
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
     repeat = 1                             # where it differs from the study
+    own = false                            # not of the user's dataset
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -41,7 +42,8 @@ Values of ``[own]`` are worked out from the user's dataset where they are placeh
 ``@small-chunk``     its chunk, cut along the slowest dimensions until a row's chunks
                      fit ``@small-cache``
 ``@small-cache``     half of a chunk's bytes, 1 MiB at most
-``@chunk-nbytes``    a chunk's bytes; ``@chunk-nbytes-1``: one less
+``@row-chunks``      the bytes of the chunks that one row goes through;
+                     ``@row-chunks-1``: one less
 ``@large-cache``     what reading by rows needs, so that no chunk is decoded twice:
                      two chunks at the least, 512 MiB at most
 ``@filters``         as it is stored; ``deflate:6`` where it has no filter

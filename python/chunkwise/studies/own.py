@@ -67,8 +67,8 @@ def values_for(study: Study, file: str, dataset: str | None) -> tuple[Target, Va
 def adapted(study: Study, values: Values) -> Study:
     """Put a user's values in the place of the study's.
 
-    What is measured on other data of the study's is left out, and so is what the paper
-    published: nothing of it was measured on the user's data.
+    What is measured on other data of the study's is left out, and so are what the paper
+    published and notes: they are of the study's data.
     """
     data = study.own.data if study.own else ""
     experiments = (_experiment(one, data, values) for one in study.experiments)
@@ -78,10 +78,11 @@ def adapted(study: Study, values: Values) -> Study:
 def _experiment(one: Experiment, data: str, values: Values) -> Experiment:
     return replace(
         one,
-        runs=tuple(_run(run, values) for run in one.runs if run.data == (data,)),
+        runs=tuple(_run(run, values) for run in one.runs if run.own and run.data == (data,)),
         plots=tuple(_plot(plot, values) for plot in one.plots),
         claims=tuple(_claim(claim, values) for claim in one.claims),
         published=(),
+        note="",
     )
 
 
@@ -176,6 +177,10 @@ def _whole_chunk(target: Target) -> str:
     return f"chunk={format_shape(_chunk(target))}"
 
 
+def _row_chunks_nbytes(target: Target) -> int:
+    return _rows(target).chunks_per_operation * target.chunk_nbytes
+
+
 def _small_nbytes(target: Target) -> int:
     return min(target.chunk_nbytes // 2, _OLD_DEFAULT_NBYTES)
 
@@ -183,7 +188,7 @@ def _small_nbytes(target: Target) -> int:
 def _large_nbytes(target: Target) -> int:
     """Return what keeps the walk by rows from decoding any chunk twice, at most 512 MiB."""
     chunks = max(2, _rows(target).chunks_to_cache())
-    return max(target.chunk_nbytes, min(chunks * target.chunk_nbytes, _MOST_CACHE_NBYTES))
+    return max(_row_chunks_nbytes(target), min(chunks * target.chunk_nbytes, _MOST_CACHE_NBYTES))
 
 
 def _small_chunk(target: Target) -> str:
@@ -212,8 +217,8 @@ PLACEHOLDERS: Final[Mapping[str, Callable[[Target], str]]] = {
     "@whole-chunk": _whole_chunk,
     "@small-chunk": _small_chunk,
     "@small-cache": lambda target: str(_small_nbytes(target)),
-    "@chunk-nbytes-1": lambda target: str(target.chunk_nbytes - 1),
-    "@chunk-nbytes": lambda target: str(target.chunk_nbytes),
+    "@row-chunks-1": lambda target: str(_row_chunks_nbytes(target) - 1),
+    "@row-chunks": lambda target: str(_row_chunks_nbytes(target)),
     "@large-cache": lambda target: str(_large_nbytes(target)),
     "@filters": _filters,
 }

@@ -71,6 +71,8 @@ class Run:
         What a probe is told.
     repeat : int or None
         How often, where it differs from the study: counts need no second time.
+    own : bool
+        Whether it is also made of a dataset of the user's.
     """
 
     data: tuple[str, ...]
@@ -80,6 +82,7 @@ class Run:
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     repeat: int | None = None
+    own: bool = True
 
 
 @dataclass(frozen=True)
