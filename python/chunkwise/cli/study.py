@@ -14,12 +14,14 @@ from chunkwise.bench.render import WIDTH
 from chunkwise.bench.schedule import Step
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
+from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.studies import render
+from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.load import NAMES, load
+from chunkwise.studies.own import study_of
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import Options, run
+from chunkwise.studies.run import RESULTS, Options, run
 from chunkwise.studies.study import SCALES, Scale, Study
 
 EXAMPLES = """\b
@@ -28,6 +30,8 @@ Examples:
   chunkwise study cris --list
   chunkwise study cris
   chunkwise study cris --driver libhdf5,chunkwise --repeat 5
+  chunkwise study cris --file mine.nc --dataset /t2m --out mine
+  chunkwise study cris --out mine --show
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
   chunkwise study ./my-study
@@ -68,11 +72,15 @@ Examples:
     metavar="DIR",
     help="Where trials and results go.  [default: studies/NAME-SCALE]",
 )
+@click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
+@click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
     "--resume",
     is_flag=True,
     help="Go on with what is in that folder: no trial in it is made again.",
 )
+@click.option("--show", is_flag=True, help="Measure nothing: print what is in DIR.")
+@click.option("--source", metavar="TABLE", help="With --show: this published table alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print results and verdicts as JSON.")
 def command(
     name: str | None,
@@ -83,7 +91,11 @@ def command(
     libhdf5: str | None,
     repeat: int | None,
     out: Path | None,
+    file: str | None,
+    dataset: str | None,
     resume: bool,
+    show: bool,
+    source: str | None,
     as_json: bool,
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
@@ -96,26 +108,52 @@ def command(
     if name is None:
         render.list_studies([load(known) for known in NAMES], console)
         return 0
+    if dataset is not None and file is None:
+        raise UsageError("--dataset names a dataset of --file: add that")
     study = load(name)
     if listing:
         render.list_experiments(study, console)
         return 0
+    own = "" if file is None else f"-{Path(file).stem}"
+    folder = out or Path("studies") / f"{study.name}-{scale}{own}"
+    if source is not None and not show:
+        raise UsageError("--source names a table of what was measured: add --show")
+    if show:
+        results = StudyResults.read(folder / RESULTS)
+        return _say(study, results, folder, source, as_json, console)
     options = Options(
         scale,
-        out or Path("studies") / f"{study.name}-{scale}",
+        folder,
         _listed(only),
         _listed(driver),
         _listed(libhdf5),
         repeat,
         resume,
-        source="" if name in NAMES else str(Path(name).resolve()),
+        file,
+        dataset,
+        "" if name in NAMES else str(Path(name).resolve()),
     )
-    results = _measured(study, options)
+    return _say(study, _measured(study, options), folder, None, as_json, console)
+
+
+def _say(
+    study: Study,
+    results: StudyResults,
+    folder: Path,
+    source: str | None,
+    as_json: bool,
+    console: Console,
+) -> int:
+    """Print results; the exit code tells whether there are any, and all bytes were right."""
+    study = study_of(study, results)
     if as_json:
         verdicts = [one.to_json() for one in judge_all(study, results)]
         click.echo(json.dumps({**results.to_json(), "verdicts": verdicts}, indent=1))
+    elif source is not None:
+        for line in published.draw(study, results, source):
+            click.echo(line)
     else:
-        render.show(study, results, options.out, console)
+        render.show(study, results, folder, console)
     outcomes = results.outcomes.values()
     wrong = [text for outcome in outcomes for text in outcome.mismatches]
     for text in wrong:
@@ -133,14 +171,14 @@ def _measured(study: Study, options: Options) -> StudyResults:
             "will be 'cannot tell'",
             err=True,
         )
-    with ending() as end, showing(Console(stderr=True)) as show:
+    with ending() as end, showing(Console(stderr=True)) as bar:
 
         def progress(step: Step) -> None:
             end.check()
             if step.warning:
                 click.echo(f"chunkwise: {step.text}", err=True)
-            elif show is not None:
-                show(step)
+            elif bar is not None:
+                bar(step)
 
         try:
             return run(study, options, progress)

@@ -13,6 +13,10 @@ of its experiments.  ::
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
 
+    [own]                                  # only where the user's data can be measured too
+    data = "cris"                          # in the place of this
+    cache = {"1MiB" = "@small-cache"}      # by axis: values that take the place of the study's
+
     # tables.toml
     [[experiment]]
     id = "rows"
@@ -23,9 +27,27 @@ of its experiments.  ::
     axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
+    repeat = 1                             # where it differs from the study
+    own = false                            # not of the user's dataset
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
+
+Values of ``[own]`` are worked out from the user's dataset where they are placeholders
+(`chunkwise.studies.own`):
+
+===================  ============================================================
+``@row``             the pattern of lines along the last dimension
+``@whole-chunk``     the pattern of its chunk's shape
+``@small-chunk``     its chunk, cut along the slowest dimensions until a row's chunks
+                     fit ``@small-cache``
+``@small-cache``     half of a chunk's bytes, 1 MiB at most
+``@row-chunks``      the bytes of the chunks that one row goes through;
+                     ``@row-chunks-1``: one less
+``@large-cache``     what reading by rows needs, so that no chunk is decoded twice:
+                     two chunks at the least, 512 MiB at most
+``@filters``         as it is stored; ``deflate:6`` where it has no filter
+===================  ============================================================
 
 What is unknown or missing is an error that names the file and the entry
 (`chunkwise.studies.checks`): a published value that nothing is compared with must not pass
@@ -46,11 +68,13 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.names import printable
 from chunkwise.studies.checks import check_experiment, check_study, nearest
+from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.study import (
     SCALES,
     Claim,
     Data,
     Experiment,
+    Own,
     Plot,
     Published,
     Run,
@@ -161,7 +185,21 @@ def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     data = {name: _data(name, values) for name, values in head.pop("data").items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
     values = {**head, "disk_nbytes": disk, "data": data, "experiments": experiments}
+    if "own" in head:
+        values["own"] = _own(head["own"], data)
     return _made(Study, "a study", values)
+
+
+def _own(entry: dict[str, Any], data: Mapping[str, Data]) -> Own:
+    name = entry.pop("data")
+    if name not in data:
+        raise UsageError(f"own: there is no data '{name}'")
+    for axis, values in entry.items():
+        for text in values.values():
+            if text.startswith("@") and text not in PLACEHOLDERS:
+                known = ", ".join(PLACEHOLDERS)
+                raise UsageError(f"own, {axis}: '{text}' is no placeholder: there are {known}")
+    return Own(name, entry)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:

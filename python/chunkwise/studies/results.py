@@ -166,6 +166,12 @@ class StudyResults:
         The folder of a study that is none of this package; else empty.
     environment : dict of str to str or int
         The machine, its processors and system, and the versions of all that is installed.
+    target : dict or None
+        The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
+        ``dtype`` and ``filters``; None where the study's own data was.
+    values : dict
+        By axis: which values the user's dataset was measured with in the place of the study's
+        (`chunkwise.studies.own.adapted` gives the study that these results are of).
     """
 
     study: str
@@ -178,6 +184,8 @@ class StudyResults:
     complete: bool = False
     source: str = ""
     environment: dict[str, str | int] = field(default_factory=dict)
+    target: dict[str, Any] | None = None
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""

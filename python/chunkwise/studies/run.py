@@ -24,8 +24,10 @@ from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
+from chunkwise.bench.target import Target
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
+from chunkwise.studies import own
 from chunkwise.studies.checks import nearest
 from chunkwise.studies.folder import RESULTS, Folder
 from chunkwise.studies.libraries import Found, expand
@@ -42,6 +44,8 @@ from chunkwise.trials.environment import describe
 _MTIME_S: Final = 1_000_000_000
 # What a disk says that takes no more.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+# Of the user's dataset, what results say.
+_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
 
 
@@ -65,7 +69,7 @@ class Options:
     resume : bool
         Whether trials of an earlier run in the same folder are used.
     file, dataset : str or None
-        Measured in the place of the study's own data, where it has one dataset only.
+        Measured in the place of the study's own data (`chunkwise.studies.own`).
     source : str
         The folder that the study was read from, where it is none of this package.
     """
@@ -97,14 +101,27 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     CannotWriteError
         The disk is full, or the folder cannot be written to any more.
     """
-    return _Running(study, options, progress or (lambda _: None)).run()
+    target: Target | None = None
+    values: own.Values = {}
+    if options.file is not None:
+        target, values = own.values_for(study, options.file, options.dataset)
+        study = own.adapted(study, values)
+    return _Running(study, options, progress or (lambda _: None), target, values).run()
 
 
 class _Running:
     """One run of a study."""
 
-    def __init__(self, study: Study, options: Options, progress: Progress) -> None:
+    def __init__(
+        self,
+        study: Study,
+        options: Options,
+        progress: Progress,
+        target: Target | None,
+        values: own.Values,
+    ) -> None:
         self.study, self.options, self.progress = study, options, progress
+        self.target, self.values = target, values
         self.experiments = _chosen(study, options.only)
         _check_drivers(study, self.experiments, options)
         self.repeat = options.repeat or study.repeat[options.scale]
@@ -118,9 +135,11 @@ class _Running:
         options = self.options
         # Before the folder is touched, as a library that the user names may be none.
         self.libraries = find_libraries(options.libhdf5)
-        earlier = self.folder.claim(self.study, options.scale, self.repeat, options.resume)
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        results = earlier or StudyResults(self.study.name, options.scale, self.repeat, now)
+        # Of a user's file, bench looks for itself how much room it needs.
+        needed = 0 if self.target else self.study.disk_nbytes[options.scale]
+        new = self._empty()
+        earlier = self.folder.claim(new, needed, options.resume)
+        results = earlier or new
         before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
         results.source, results.environment = options.source, describe()
         try:
@@ -138,13 +157,24 @@ class _Running:
                 results.save(self.folder.results)
             results.complete = all(one.complete for one in results.outcomes.values())
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
+                raise
+            raise _full(self.folder, error) from None
         finally:
             # First, so that there is room for the results.
             shutil.rmtree(self.files, ignore_errors=True)
             results.elapsed_s = before_s + time.monotonic() - begun
             with contextlib.suppress(OSError):
                 results.save(self.folder.results)
+        return results
+
+    def _empty(self) -> StudyResults:
+        """Return results that say what is measured, and nothing else yet."""
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
+        if self.target is not None:
+            results.target = {name: getattr(self.target, name) for name in _TOLD}
+            results.values = {axis: dict(texts) for axis, texts in self.values.items()}
         return results
 
     def _keep(self, results: StudyResults, experiment: Experiment, outcome: Outcome) -> None:
@@ -188,7 +218,7 @@ class _Running:
             context = Context(
                 {name: self._file(name, say) for name in one.data},
                 one.settings[self.options.scale],
-                self.repeat,
+                one.repeat or self.repeat,
                 self.libraries,
                 self.files,
                 self.options.drivers,
@@ -205,7 +235,7 @@ class _Running:
                 path,
                 dataset,
                 space,
-                repeat=self.repeat,
+                repeat=one.repeat or self.repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
                 save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
@@ -234,8 +264,8 @@ class _Running:
     def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
         """Return a dataset's file, generated if it is not there, its path and its labels."""
         data = self.study.data[name]
-        if self.options.file is not None:
-            return self.options.file, self.options.dataset or "", dict(data.labels)
+        if self.target is not None:
+            return self.target.file, self.target.dataset, dict(data.labels)
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))
@@ -279,13 +309,11 @@ def _check_drivers(study: Study, experiments: Sequence[Experiment], options: Opt
         )
 
 
-def _unwritable(folder: Folder, error: OSError) -> OSError:
+def _full(folder: Folder, error: OSError) -> CannotWriteError:
     """Say what to do about a disk that takes no more."""
-    if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
-        return error
-    reason = str(error) if isinstance(error, CannotWriteError) else os.strerror(error.errno or 0)
+    reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
     return CannotWriteError(
-        f"{folder.name}: cannot be written to any more: {printable(reason)}; what was measured "
+        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was measured "
         "is kept: make room, and go on with --resume"
     )
 

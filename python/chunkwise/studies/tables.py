@@ -11,6 +11,7 @@ from rich.text import Text
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.published import beside, tables
 from chunkwise.studies.results import Outcome, Row
 from chunkwise.studies.study import Experiment, Plot, Statistic, matches
 from chunkwise.studies.wording import differing, quantity, shown
@@ -31,19 +32,21 @@ def figures_of(experiment: Experiment) -> list[str]:
 
 def tables_of(
     experiment: Experiment, outcome: Outcome, statistic: Statistic
-) -> Iterator[str | Table]:
+) -> Iterator[str | Text | Table]:
     """Draw one table a figure; of too many rows the published ones, and the extremes."""
     rows = outcome.rows()
     for figure in figures_of(experiment):
         with_figure = [row for row in rows if row.values(figure) or row.problem]
-        told = [row for row in with_figure if _published(experiment, figure, row)]
         columns = differing([row.point for row in with_figure])
         if len(with_figure) <= MOST_ROWS and len(columns) <= _MOST_COLUMNS:
             if with_figure:
                 yield _table(experiment, figure, with_figure, statistic)
             continue
-        if told:
-            yield _table(experiment, figure, told[:MOST_ROWS], statistic)
+        published = [
+            one for one in beside(experiment, rows, statistic) if one.published.figure == figure
+        ]
+        if published:
+            yield Text("\n".join(tables(published, statistic)))
         yield from _extremes(experiment, figure, with_figure, statistic)
 
 
