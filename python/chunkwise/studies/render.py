@@ -135,7 +135,11 @@ def _closing(
 def _how(study: Study, results: StudyResults) -> str:
     """Say how often, how long, and on what all of it was measured."""
     theirs = study.repeat["paper"]
+    counts = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
+    least = min(counts, default=results.repeat)
+    # Where the time was up before all repeats were made, as bench has it.
     often = "once" if results.repeat == 1 else f"{results.repeat} times"
+    often = f"{least} to {often}" if least < results.repeat else often
     paper = "" if results.repeat >= theirs else f" (the paper's number is {theirs})"
     size = "reduced size" if results.scale == "quick" else "the paper's size"
     on = results.environment
@@ -158,7 +162,7 @@ def _libraries(results: StudyResults) -> str:
 def _say(console: Console, line: str, style: str = "") -> None:
     """Print a line, folded, with what follows indented as far as its first word."""
     start = len(line) - len(line.lstrip(" *+-!?."))
-    for part in textwrap.wrap(line, WIDTH, subsequent_indent=" " * start):
+    for part in textwrap.wrap(line, WIDTH, subsequent_indent=" " * start, break_on_hyphens=False):
         console.print(part, highlight=False, markup=False, style=style)
 
 

@@ -313,8 +313,8 @@ def _full(folder: Folder, error: OSError) -> CannotWriteError:
     """Say what to do about a disk that takes no more."""
     reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
     return CannotWriteError(
-        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was measured "
-        "is kept: make room, and go on with --resume"
+        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
+        "measured is kept: make room, and go on with --resume"
     )
 
 

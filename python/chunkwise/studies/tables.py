@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.table import Table
@@ -11,6 +11,7 @@ from rich.text import Text
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import build_of
 from chunkwise.studies.published import beside, tables
 from chunkwise.studies.results import Outcome, Row
 from chunkwise.studies.study import Experiment, Plot, Statistic, matches
@@ -62,7 +63,7 @@ def _table(
     if any(published):
         table.add_column("paper", justify="right", no_wrap=True)
     for row, values in zip(rows, published, strict=True):
-        cells = [Text(value_of(row, name)) for name in columns]
+        cells = [Text(_value(row.point, name, _version(row))) for name in columns]
         cells.append(_today(row, figure, statistic))
         if any(published):
             cells.append(Text(" or ".join(values)))
@@ -70,15 +71,18 @@ def _table(
     return table
 
 
-def value_of(row: Row, name: str) -> str:
-    """Write a row's value on an axis as short as it can be told from others."""
-    text = row.point.get(name, "-")
+def _value(point: Mapping[str, str], name: str, hdf5: object) -> str:
+    """Write a value of an axis as short as it can be told from others."""
+    text = point.get(name, "-")
     if name == "access" and "=" in text:
         text = text.partition("=")[0]
-    if name == "libhdf5":
-        found = next((r["hdf5"] for r in row.records if r.get("hdf5")), None)
-        text = str(found) if found else text
+    if name == "libhdf5" and hdf5 is not None:
+        text = f"{hdf5} ({build_of(text)})"
     return printable(text)
+
+
+def _version(row: Row) -> object:
+    return next((r["hdf5"] for r in row.records if r.get("hdf5")), None)
 
 
 def _today(row: Row, figure: str, statistic: Statistic) -> Text:
@@ -114,7 +118,8 @@ def _extremes(
         return
     lines: dict[str, list[Sample]] = {}
     for sample in found:
-        name = ", ".join(printable(sample.point.get(by, "-")) for by in plot.by)
+        hdf5 = ", ".join(text.removeprefix("HDF5 ") for text in sample.versions) or None
+        name = ", ".join(_value(sample.point, by, hdf5) for by in plot.by)
         lines.setdefault(name, []).append(sample)
     yield f"{plot.title}: {FIGURES[figure].title}, lowest and highest of {len(found)} rows"
     for name, group in list(lines.items())[:_MOST_SERIES]:
@@ -134,4 +139,4 @@ def _ends(plot: Plot, group: Sequence[Sample]) -> str:
 
 
 def _at(plot: Plot, sample: Sample) -> str:
-    return f"{plot.x} {printable(sample.point.get(plot.x, '-'))}"
+    return f"{plot.x} {_value(sample.point, plot.x, None)}"
