@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
-from chunkwise.studies import phases
+from chunkwise.studies import chunk_slots, open_datasets, phases, repacking
 from chunkwise.studies.libraries import Found
 
 
@@ -50,4 +50,9 @@ class Context:
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
-PROBES: Final[dict[str, Probe]] = {"phases": phases.measure}
+PROBES: Final[dict[str, Probe]] = {
+    "chunk-slots": chunk_slots.predict,
+    "open-datasets": open_datasets.measure,
+    "phases": phases.measure,
+    "repack": repacking.measure,
+}

@@ -76,6 +76,10 @@ class Run:
         What a probe is told.
     scales : tuple of Scale
         At which it is measured.
+    repeat : int or None
+        How often, where it differs from the study: counts need no second time.
+    own : bool
+        Whether it is also made of a dataset of the user's.
     """
 
     data: tuple[str, ...]
@@ -85,6 +89,8 @@ class Run:
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     scales: tuple[Scale, ...] = SCALES
+    repeat: int | None = None
+    own: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,8 @@ class Published:
         Table or figure, and section.
     note : str
         What must be known to read it; empty for nothing.
+    label : str
+        What it is of, in a few words, beside others of the same source; empty for `where`.
     elsewhere : bool
         Whether it stands alone: of the paper's other machine, or of what is gone.
     """
@@ -112,6 +120,7 @@ class Published:
     value: float
     source: str
     note: str = ""
+    label: str = ""
     elsewhere: bool = False
 
 
@@ -223,6 +232,24 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Own:
+    """How a study is put to a dataset of the user's.
+
+    Attributes
+    ----------
+    data : str
+        The name in `Study.data` in whose place it is measured; runs on other data are left
+        out.
+    values : mapping of str to mapping of str to str
+        By axis: what stands in the place of the study's values there: text, or a name of
+        `chunkwise.studies.own.PLACEHOLDERS`.
+    """
+
+    data: str
+    values: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Study:
     """One paper's measurements.
 
@@ -244,6 +271,8 @@ class Study:
         About how much room it needs.
     data : mapping of str to Data
     experiments : tuple of Experiment
+    own : Own or None
+        None where it makes sense on its own data only.
     """
 
     name: str
@@ -256,6 +285,7 @@ class Study:
     disk_nbytes: Mapping[Scale, int]
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
+    own: Own | None = None
 
 
 def matches(row: Mapping[str, str], where: Where) -> bool:
