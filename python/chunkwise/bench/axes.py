@@ -185,6 +185,10 @@ def _library(text: str) -> str:
     return str(Path(found or path).absolute())
 
 
+def _path(text: str) -> str:
+    return str(Path(text).expanduser().absolute())
+
+
 # In the order in which combinations are spelled out: the last one changes fastest.
 AXES: Final[dict[str, Axis]] = {
     axis.name: axis
@@ -266,6 +270,10 @@ AXES: Final[dict[str, Axis]] = {
             "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
             _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
         ),
+        Axis(
+            "zlib", "zlib", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED, _BOTH,
+            "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
+        ),
     )
 }  # fmt: skip
 
@@ -281,6 +289,7 @@ PROPERTY_AXES: Final = (
     "alloc-time",
     "fill-time",
     "page-buffer",
+    "zlib",
 )
 
 

@@ -43,6 +43,8 @@ def setting(results: Results, cell: Cell, axis: str) -> str:
         return ""
     if axis == "libhdf5":
         return library_label(results, cell)
+    if axis == "zlib":
+        return zlib_label(cell)
     if axis == "page-cache":
         return "cold" if text == "cold" else ""
     if axis == "cache" and text == AXES[axis].default:
@@ -58,6 +60,13 @@ def library_label(results: Results, cell: Cell) -> str:
         return f"HDF5 {text}"
     same = {c.point["libhdf5"] for c in results.cells if version(c) == found}
     return f"HDF5 {found}" if len(same) == 1 else f"HDF5 {found} ({text})"
+
+
+def zlib_label(cell: Cell) -> str:
+    """Name a zlib by what it calls its version; libhdf5's own too."""
+    found = (m.environment.get("zlib") for m in cell.succeeded)
+    told = next((str(text) for text in found if text), None)
+    return AXES["zlib"].label(cell.point["zlib"]) if told is None else f"zlib {told}"
 
 
 def version(cell: Cell) -> str | None:

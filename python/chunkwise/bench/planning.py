@@ -76,6 +76,12 @@ class Plan:
         return list(dict.fromkeys(p.parameters.get("libhdf5") for p in self.planned))
 
     @property
+    def zlibs(self) -> list[tuple[str, str, str | None]]:
+        """Every zlib that is asked for, with the driver and the libhdf5, each once."""
+        asked = [p.parameters for p in self.planned if "zlib" in p.parameters]
+        return list(dict.fromkeys((p["zlib"], p["driver"], p.get("libhdf5")) for p in asked))
+
+    @property
     def wants_pages(self) -> bool:
         """Whether a page buffer is asked for, for which files need paged file space."""
         return any("page_buffer_nbytes" in p.parameters for p in self.planned)

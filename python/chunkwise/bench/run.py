@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chunkwise.bench.libraries import LibHDF5
+from chunkwise.bench.libraries import LibHDF5, check_zlib
 from chunkwise.bench.libraries import find as find_library
 from chunkwise.bench.planning import Plan, check, spell_out
 from chunkwise.bench.results import Results
@@ -153,11 +153,14 @@ def _with_drivers(space: Space) -> Space:
 def _libraries(
     plan: Plan, worker: Sequence[str] | None, stack: contextlib.ExitStack
 ) -> dict[str | None, LibHDF5]:
-    """Find every libhdf5 that is asked for."""
+    """Find every libhdf5 that is asked for, and see that it calls the zlib asked for."""
     if worker is not None:
         return {asked: LibHDF5(asked, "", tuple(worker), {}) for asked in plan.libraries}
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chunkwise-"))
-    return {asked: find_library(asked, folder) for asked in plan.libraries}
+    found = {asked: find_library(asked, folder) for asked in plan.libraries}
+    for zlib, driver, asked in plan.zlibs:
+        check_zlib(zlib, driver, found[asked])
+    return found
 
 
 def _warmed(made: Prepared, say: Callable[[str], None]) -> dict[str, str]:

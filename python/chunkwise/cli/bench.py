@@ -80,7 +80,7 @@ def _properties() -> str:
 @click.option(
     "--cache",
     metavar="SIZE,...",
-    help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own."
+    help="libhdf5's chunk cache: 'default', 0, or a size such as 16MiB. chunkwise has its own."
     "  [default: default]",
 )
 @click.option("--nslots", metavar="N,...", help="Slots of the chunk cache's hash table.")

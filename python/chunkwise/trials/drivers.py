@@ -143,6 +143,21 @@ def library_of(trial: Trial) -> _native.Library:
     return _lib.library()
 
 
+def below(trial: Trial) -> _native.Library:
+    """Bind the libhdf5 that a trial's driver calls: netCDF-C has its own.
+
+    Raises
+    ------
+    LibraryError
+        It cannot be bound.
+    UsageError
+        There is no netCDF-C.
+    """
+    if trial.driver == "netcdf4":
+        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
+    return library_of(trial)
+
+
 def is_shared_library(libhdf5: str | None) -> bool:
     """Whether a trial names a libhdf5 itself, rather than a Python that has one."""
     return libhdf5 is not None and ".so" in Path(libhdf5).name

@@ -30,12 +30,14 @@ from chunkwise.trials.drivers import (
     Cache,
     Driver,
     Opened,
+    below,
     check_driver,
     library_of,
     netcdf_library,
 )
 from chunkwise.trials.extrapolate import put_off_scale, total_seconds
 from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import check_in_force
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -55,6 +57,8 @@ def measure(trial: Trial) -> dict[str, Any]:
         If the file cannot be opened, or a read or write fails.
     """
     check_driver(trial.driver)
+    if trial.zlib is not None:
+        check_in_force(trial.zlib, below(trial).path)
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
@@ -77,7 +81,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         result = _timed(driver, lambda: opened.walk(walk))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
-        versions = _versions(opened)
+        versions = _versions(trial, opened)
         spent = watch.finish(
             _table(trial, opened),
             walk,
@@ -140,7 +144,7 @@ def _write(trial: Trial) -> dict[str, Any]:
     try:
         driver = DRIVERS[trial.driver]
         writer = driver.writer()
-        library = None if trial.driver in NATIVE else _below(trial)
+        library = None if trial.driver in NATIVE else below(trial)
         before = _spent()
         (result, cache), tell = write_breakdown.watch(
             library,
@@ -264,9 +268,10 @@ def _comparable(trial: Trial) -> bool:
     return trial.comparable and (trial.native_order or not converted)
 
 
-def _versions(opened: Opened) -> dict[str, str | int]:
+def _versions(trial: Trial, opened: Opened) -> dict[str, str | int]:
     """Return the machine and the versions of what took part."""
-    return {**environment.describe(_version_of(opened.library)), **opened.versions}
+    described = environment.describe(_version_of(opened.library))
+    return {**described, **opened.versions, **_zlib_of(trial)}
 
 
 def _version_of(library: _native.Library | None) -> str | None:
@@ -275,17 +280,15 @@ def _version_of(library: _native.Library | None) -> str | None:
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
-    versions = environment.describe(_version_of(_below(trial)))
+    versions = environment.describe(_version_of(below(trial)))
     if trial.driver == "netcdf4":
         versions["netcdf"] = _native.NetCdf(netcdf_library()).version
-    return versions
+    return {**versions, **_zlib_of(trial)}
 
 
-def _below(trial: Trial) -> _native.Library:
-    """Bind the libhdf5 that a trial's driver writes through: netCDF-C has its own."""
-    if trial.driver == "netcdf4":
-        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
-    return library_of(trial)
+def _zlib_of(trial: Trial) -> dict[str, str]:
+    """Return the version of a zlib in the place of libhdf5's own; it was checked."""
+    return {} if trial.zlib is None else {"zlib": check_in_force(trial.zlib, below(trial).path)}
 
 
 def _cache(cache: Cache) -> dict[str, Any]:
