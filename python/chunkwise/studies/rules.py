@@ -287,12 +287,19 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
             f"{note}: {often}"
         )
     ordered = sorted(found.pairs, key=lambda pair: _quotient(*pair))
+    figures = {(shown(one, figure), shown(other, figure)) for one, other in ordered}
+    if len(figures) == 1:
+        of_one, of_other = figures.pop()
+        return (
+            f"{often} with {first} as with {second}{note}, in each of {len(ordered)} pairs "
+            f"({of_one} against {of_other})"
+        )
     names = differing([one.point for one, _ in ordered]) or differing(
         [b.point for _, b in ordered]
     )
     ends = [
         f"{factor(_quotient(one, other))} ({shown(one, figure)} against {shown(other, figure)}"
-        + "".join(f", {setting(n, p[n])}" for n in names for p in (one.point,) if n in p)
+        + "".join(f", {_setting_of(one, name)}" for name in names if name in one.point)
         + ")"
         for one, other in (ordered[0], ordered[-1])
     ]
@@ -300,6 +307,13 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
         f"{often} with {first} as with {second}{note}, on average over {len(found.pairs)} pairs: "
         f"from {ends[0]} to {ends[1]}"
     )
+
+
+def _setting_of(sample: Sample, name: str) -> str:
+    # A library's path says nothing; which version it is does.
+    if name == "libhdf5" and sample.versions:
+        return joined(sample.versions)
+    return setting(name, sample.point[name])
 
 
 def _quotient(one: Sample, other: Sample) -> float:
