@@ -69,6 +69,7 @@ class Pace:
 
 def _trials(run: Run, scale: Scale, repeat: int) -> int:
     """Return about how many trials a run has."""
+    repeat = run.repeat or repeat
     if run.probe is not None:
         return _OF_A_PROBE * repeat
     return len(run.spaces[scale].points((DEFAULT,))) * len(run.data) * repeat
