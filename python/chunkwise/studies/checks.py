@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, get_args
 
-from chunkwise.bench.axes import DEFAULT
+from chunkwise.bench.axes import DEFAULT, check_axis
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
     OTHERS,
@@ -24,6 +25,7 @@ from chunkwise.studies.study import (
     Claim,
     Data,
     Experiment,
+    Own,
     Plot,
     Published,
     Run,
@@ -112,9 +114,47 @@ def check_study(study: Study) -> None:
                 f"data.{one.name}: no sample is called '{one.sample}'"
                 f"{nearest(one.sample, SAMPLES)}: there are {', '.join(SAMPLES)}"
             )
+    if study.own is not None:
+        _check_own(study, study.own)
     ids = [experiment.id for experiment in study.experiments]
     for repeated in sorted({name for name in ids if ids.count(name) > 1}):
         raise UsageError(f"two experiments are called '{repeated}'")
+
+
+def _check_own(study: Study, own: Own) -> None:
+    """Check that what is replaced on a user's dataset is there to be replaced."""
+    if own.data not in study.data:
+        raise UsageError(
+            f"own: there is no data '{own.data}'{nearest(own.data, study.data)}: there are "
+            f"{', '.join(study.data)}"
+        )
+    spaces = [
+        space
+        for experiment in study.experiments
+        for run in experiment.runs
+        if run.own and run.data == (own.data,)
+        for space in run.spaces.values()
+    ]
+    for axis, texts in own.values.items():
+        used = {
+            text
+            for space in spaces
+            for text in (
+                *space.axes.get(axis, (check_axis(axis).default,)),
+                *(trial[axis] for trial in space.trials if axis in trial),
+            )
+        }
+        for ours, theirs in texts.items():
+            if ours not in used:
+                raise UsageError(
+                    f'own.{axis}: no run has "{ours}"{nearest(ours, used)}: there are '
+                    f"{', '.join(sorted(used))}"
+                )
+            if theirs.startswith("@") and theirs not in PLACEHOLDERS:
+                raise UsageError(
+                    f"own.{axis}: '{theirs}' is no placeholder{nearest(theirs, PLACEHOLDERS)}: "
+                    f"there are {', '.join(PLACEHOLDERS)}"
+                )
 
 
 def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:

@@ -68,7 +68,6 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.names import printable
 from chunkwise.studies.checks import check_experiment, check_study, nearest
-from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.study import (
     SCALES,
     Claim,
@@ -184,22 +183,16 @@ def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     data = {name: _data(name, values) for name, values in head.pop("data").items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
-    values = {**head, "disk_nbytes": disk, "data": data, "experiments": experiments}
-    if "own" in head:
-        values["own"] = _own(head["own"], data)
+    entry = head.pop("own", None)
+    own = None if entry is None else Own(entry.pop("data"), entry)
+    values = {
+        **head,
+        "disk_nbytes": disk,
+        "data": data,
+        "experiments": experiments,
+        "own": own,
+    }
     return _made(Study, "a study", values)
-
-
-def _own(entry: dict[str, Any], data: Mapping[str, Data]) -> Own:
-    name = entry.pop("data")
-    if name not in data:
-        raise UsageError(f"own: there is no data '{name}'")
-    for axis, values in entry.items():
-        for text in values.values():
-            if text.startswith("@") and text not in PLACEHOLDERS:
-                known = ", ".join(PLACEHOLDERS)
-                raise UsageError(f"own, {axis}: '{text}' is no placeholder: there are {known}")
-    return Own(name, entry)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:
