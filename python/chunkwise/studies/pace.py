@@ -70,6 +70,8 @@ class Pace:
 def _trials(run: Run, scale: Scale, repeat: int) -> int:
     """Return about how many trials a run has."""
     repeat = run.repeat or repeat
+    if scale not in run.scales:
+        return 0
     if run.probe is not None:
         return _OF_A_PROBE * repeat
     return len(run.spaces[scale].points((DEFAULT,))) * len(run.data) * repeat
