@@ -51,8 +51,11 @@ class Pace:
         """Count a run as done."""
         self._left.remove(run)
         self._done += self._trials[id(run)]
-        self._took_s += took_s
-        self._expected_s += self._expected[id(run)]
+        expected_s = self._expected[id(run)]
+        # What was measured before a stop takes no time, and says nothing of what is left.
+        if took_s > expected_s / (2 * _MOST):
+            self._took_s += took_s
+            self._expected_s += expected_s
 
     def step(self, run: Run, step: Step) -> Step:
         """Say of a step of one run where it is in all of them."""

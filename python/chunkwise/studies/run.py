@@ -140,7 +140,9 @@ class _Running:
         earlier = self.folder.claim(new, needed, options.resume)
         results = earlier or new
         before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
-        results.source, results.environment = options.source, describe()
+        now = describe()
+        self._warn_of_change(results.environment, now)
+        results.source, results.environment = options.source, now
         try:
             # From now on the folder says whose it is, whatever ends this run.
             results.save(self.folder.results)
@@ -166,6 +168,15 @@ class _Running:
             with contextlib.suppress(OSError):
                 results.save(self.folder.results)
         return results
+
+    def _warn_of_change(
+        self, before: Mapping[str, str | int], now: Mapping[str, str | int]
+    ) -> None:
+        """Say so where an earlier part was measured on another machine, or by other versions."""
+        changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
+        if changed:
+            text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
+            self.progress(Step(text, warning=True))
 
     def _empty(self) -> StudyResults:
         """Return results that say what is measured, and nothing else yet."""
