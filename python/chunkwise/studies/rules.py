@@ -191,7 +191,8 @@ def _best(evidence: Evidence) -> Verdict:
     chosen = min((v for v in wanted if v in costs), key=costs.__getitem__, default=None)
     if chosen is None:
         name = settings["axis"]
-        return _missing(evidence, {name: wanted}, f"with {setting(name, wanted[0])}")
+        what = joined([setting(name, text) for text in wanted], "or")
+        return _missing(evidence, {name: wanted}, f"with {what}")
     rival = min((v for v in costs if v not in wanted), key=costs.__getitem__, default=None)
     if rival is None:
         return _unvaried(evidence)
@@ -206,7 +207,8 @@ def _best(evidence: Evidence) -> Verdict:
     elif found.value <= within and found.high < max(within, THRESHOLD):
         word = "holds"
     else:
-        word, doubt = "cannot tell", _doubt(found, within)
+        limit = within if found.value > 1 else max(within, THRESHOLD)
+        word, doubt = "cannot tell", _doubt(found, limit)
     best = chosen if found.value <= 1 else rival
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
@@ -250,7 +252,7 @@ def _doubt(found: Ratio, border: float) -> str:
     )
     return (
         f" By {often} it lies between {factor(found.low).removesuffix(' times')} and "
-        f"{factor(found.high)}, where {plain(border)} decides: {remedy}."
+        f"{factor(found.high)}, and the limit is {plain(border)}: {remedy}."
     )
 
 
@@ -331,7 +333,7 @@ def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:
 
 def _unvaried(evidence: Evidence) -> Verdict:
     name = evidence.claim.settings["axis"]
-    return _missing(evidence, None, f"for two values of the {axis_title(name)} at least")
+    return _missing(evidence, None, f"with two values of the {axis_title(name)} at least")
 
 
 def _levels(groups: Sequence[Mapping[str, Sample]]) -> dict[str, float]:
