@@ -94,7 +94,9 @@ def test_sizes_have_no_noise() -> None:
     beyond = claim("ratio", "file_nbytes", least=2.01, **settings)
     told = judge(beyond, rows, "mean")
     assert told.word == "no longer holds"
-    assert told.sentence.startswith("2.0 KiB with chunks 790 against 1000 B with chunks 791: 2.00")
+    assert told.sentence.startswith(
+        "2.0 KiB in the file with chunks 790 against 1000 B with chunks 791: 2.00"
+    )
 
 
 def test_rates_are_the_larger_the_better() -> None:
@@ -245,7 +247,8 @@ def test_nothing_at_all_is_infinitely_less() -> None:
     told = judge(claim("ratio", "chunk_loads", slow=SLOW, fast=FAST), rows, "median")
     assert told.word == "holds"
     assert told.sentence.startswith(
-        "16,200 with a chunk cache of 1MiB against 0 with a chunk cache of 3MiB: infinitely many"
+        "16,200 chunks loaded with a chunk cache of 1MiB against 0 with a chunk cache of 3MiB: "
+        "infinitely many"
     )
 
 

@@ -15,7 +15,6 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.study import Scale, Study
 
 RESULTS: Final = "results.json.gz"
 
@@ -51,8 +50,17 @@ class Folder:
         """The path, for a message."""
         return printable(str(self.path))
 
-    def claim(self, study: Study, scale: Scale, repeat: int, resume: bool) -> StudyResults | None:
+    def claim(self, new: StudyResults, needed: int, resume: bool) -> StudyResults | None:
         """Make the folders, and return what an earlier run left if this one goes on with it.
+
+        Parameters
+        ----------
+        new : StudyResults
+            What is to be measured.
+        needed : int
+            Bytes of room.
+        resume : bool
+            Whether to go on.
 
         Raises
         ------
@@ -62,7 +70,7 @@ class Folder:
         """
         earlier = StudyResults.read(self.results) if self.results.exists() else None
         if earlier is not None and resume:
-            self._check(earlier, study, scale, repeat)
+            self._check(earlier, new)
         tried = self.trials.is_dir() and any(self.trials.iterdir())
         if not resume and (tried or (earlier is not None and earlier.outcomes)):
             raise UsageError(
@@ -78,22 +86,33 @@ class Folder:
                 f"{self.name}: no folder that can be written to: {error.strerror}; name another "
                 "one (--out)"
             ) from None
-        needed = study.disk_nbytes[scale]
         if free < needed:
             raise UsageError(
-                f"{self.name}: {study.name} needs about {format_size(needed)}, and "
+                f"{self.name}: {new.study} needs about {format_size(needed)}, and "
                 f"{format_size(free)} are free; name another folder (--out)"
             )
         return earlier if resume else None
 
-    def _check(self, earlier: StudyResults, study: Study, scale: Scale, repeat: int) -> None:
-        if (earlier.study, earlier.scale) != (study.name, scale):
+    def _check(self, earlier: StudyResults, new: StudyResults) -> None:
+        if (earlier.study, earlier.scale) != (new.study, new.scale):
             raise UsageError(
                 f"{self.name}: it holds {printable(earlier.study)} at the scale {earlier.scale}, "
-                f"and not {study.name} at the scale {scale}: name another folder (--out)"
+                f"and not {new.study} at the scale {new.scale}: name another folder (--out)"
             )
-        if earlier.repeat > repeat:
+        if _told(earlier) != _told(new):
+            raise UsageError(
+                f"{self.name}: it holds measurements of {_told(earlier)}, and not of "
+                f"{_told(new)}: name another folder (--out)"
+            )
+        if earlier.repeat > new.repeat:
             raise UsageError(
                 f"{self.name}: everything in it was to be measured {earlier.repeat} times: go on "
                 f"with --repeat {earlier.repeat} or more, or name another folder (--out)"
             )
+
+
+def _told(results: StudyResults) -> str:
+    """Say what data was measured."""
+    if results.target is None:
+        return "the study's own data"
+    return printable(f"{results.target['file']}: {results.target['dataset']}")

@@ -20,7 +20,6 @@ from rich.text import Text
 from chunkwise.bench.render import WIDTH
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
-from chunkwise.studies import published
 from chunkwise.studies.claims import Judged, Word, judge_all
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import SCALES, Experiment, Study
@@ -104,15 +103,7 @@ def _show_experiment(
     outcome = results.outcomes[experiment.id]
     _say(console, f"{experiment.id}: {experiment.title} ({experiment.source})", "bold")
     _say(console, experiment.question)
-    # Values that have names of their own stand in the paper's own tables.
-    if any(one.label for one in experiment.published):
-        console.print()
-        for line in published.tables(experiment, outcome, study.statistic):
-            console.print(Text(line), highlight=False)
-        parts: Iterator[str | Table] = iter(())
-    else:
-        parts = tables_of(experiment, outcome, study.statistic)
-    for part in parts:
+    for part in tables_of(experiment, outcome, study.statistic):
         if isinstance(part, str):
             _say(console, part)
         else:
@@ -162,7 +153,11 @@ def _closing(
 def _how(study: Study, results: StudyResults) -> str:
     """Say how often, how long, and on what all of it was measured."""
     theirs = study.repeat["paper"]
+    counts = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
+    least = min(counts, default=results.repeat)
+    # Where the time was up before all repeats were made, as bench has it.
     often = "once" if results.repeat == 1 else f"{results.repeat} times"
+    often = f"{least} to {often}" if least < results.repeat else often
     paper = "" if results.repeat >= theirs else f" (the paper's number is {theirs})"
     size = "reduced size" if results.scale == "quick" else "the paper's size"
     on = results.environment
@@ -185,7 +180,7 @@ def _libraries(results: StudyResults) -> str:
 def _say(console: Console, line: str, style: str = "") -> None:
     """Print a line, folded, with what follows indented as far as its first word."""
     start = len(line) - len(line.lstrip(" *+-!?."))
-    for part in textwrap.wrap(line, WIDTH, subsequent_indent=" " * start):
+    for part in textwrap.wrap(line, WIDTH, subsequent_indent=" " * start, break_on_hyphens=False):
         console.print(part, highlight=False, markup=False, style=style)
 
 

@@ -42,10 +42,10 @@ from chunkwise.trials.environment import describe
 # Generated files have this time of change, so that trials on them can be found again after
 # they were generated anew: the same options make the same bytes.
 _MTIME_S: Final = 1_000_000_000
-# Of the user's dataset, what results say.
-_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 # What a disk says that takes no more.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+# Of the user's dataset, what results say.
+_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
 
 
@@ -135,13 +135,13 @@ class _Running:
         options = self.options
         # Before the folder is touched, as a library that the user names may be none.
         self.libraries = find_libraries(options.libhdf5)
-        earlier = self.folder.claim(self.study, options.scale, self.repeat, options.resume)
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        results = earlier or StudyResults(self.study.name, options.scale, self.repeat, now)
+        # Of a user's file, bench looks for itself how much room it needs.
+        needed = 0 if self.target else self.study.disk_nbytes[options.scale]
+        new = self._empty()
+        earlier = self.folder.claim(new, needed, options.resume)
+        results = earlier or new
         before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
         results.source, results.environment = options.source, describe()
-        self._check_target(earlier)
-        results.target, results.values = self._told(), {k: {**v} for k, v in self.values.items()}
         try:
             # From now on the folder says whose it is, whatever ends this run.
             results.save(self.folder.results)
@@ -157,7 +157,9 @@ class _Running:
                 results.save(self.folder.results)
             results.complete = all(one.complete for one in results.outcomes.values())
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
+                raise
+            raise _full(self.folder, error) from None
         finally:
             # First, so that there is room for the results.
             shutil.rmtree(self.files, ignore_errors=True)
@@ -166,19 +168,14 @@ class _Running:
                 results.save(self.folder.results)
         return results
 
-    def _told(self) -> dict[str, Any] | None:
-        """Say which dataset of the user's is measured, as results are read back from JSON."""
-        if self.target is None:
-            return None
-        told = {name: getattr(self.target, name) for name in _TOLD}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in told.items()}
-
-    def _check_target(self, earlier: StudyResults | None) -> None:
-        if earlier is not None and earlier.target != self._told():
-            raise UsageError(
-                f"{self.folder.name}: it holds measurements of other data: name another folder "
-                "(--out)"
-            )
+    def _empty(self) -> StudyResults:
+        """Return results that say what is measured, and nothing else yet."""
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
+        if self.target is not None:
+            results.target = {name: getattr(self.target, name) for name in _TOLD}
+            results.values = {axis: dict(texts) for axis, texts in self.values.items()}
+        return results
 
     def _keep(self, results: StudyResults, experiment: Experiment, outcome: Outcome) -> None:
         """Put an outcome beside the others, in the study's order."""
@@ -312,14 +309,12 @@ def _check_drivers(study: Study, experiments: Sequence[Experiment], options: Opt
         )
 
 
-def _unwritable(folder: Folder, error: OSError) -> OSError:
+def _full(folder: Folder, error: OSError) -> CannotWriteError:
     """Say what to do about a disk that takes no more."""
-    if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
-        return error
-    reason = str(error) if isinstance(error, CannotWriteError) else os.strerror(error.errno or 0)
+    reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
     return CannotWriteError(
-        f"{folder.name}: cannot be written to any more: {printable(reason)}; what was measured "
-        "is kept: make room, and go on with --resume"
+        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
+        "measured is kept: make room, and go on with --resume"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.table import Table
@@ -11,9 +11,11 @@ from rich.text import Text
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import build_of
+from chunkwise.studies.published import beside, tables
 from chunkwise.studies.results import Outcome, Row
 from chunkwise.studies.study import Experiment, Plot, Statistic, matches
-from chunkwise.studies.wording import differing, joined, quantity, shown
+from chunkwise.studies.wording import differing, quantity, shown
 
 # More rows than this are no table on a terminal; the report has them all.
 MOST_ROWS: Final = 20
@@ -31,20 +33,25 @@ def figures_of(experiment: Experiment) -> list[str]:
 
 def tables_of(
     experiment: Experiment, outcome: Outcome, statistic: Statistic
-) -> Iterator[str | Table]:
+) -> Iterator[str | Text | Table]:
     """Draw one table a figure; of too many rows the published ones, and the extremes."""
     rows = outcome.rows()
     for figure in figures_of(experiment):
         with_figure = [row for row in rows if row.values(figure) or row.problem]
-        told = [row for row in with_figure if _published(experiment, figure, row)]
         columns = differing([row.point for row in with_figure])
-        if len(with_figure) <= MOST_ROWS and len(columns) <= _MOST_COLUMNS:
+        # Values that have names of their own stand in the paper's own tables.
+        named = any(one.label for one in experiment.published if one.figure == figure)
+        if not named and len(with_figure) <= MOST_ROWS and len(columns) <= _MOST_COLUMNS:
             if with_figure:
                 yield _table(experiment, figure, with_figure, statistic)
             continue
-        if told:
-            yield _table(experiment, figure, told[:MOST_ROWS], statistic)
-        yield from _extremes(experiment, figure, with_figure, statistic)
+        published = [
+            one for one in beside(experiment, rows, statistic) if one.published.figure == figure
+        ]
+        if published:
+            yield Text("\n".join(tables(published, statistic)))
+        if not named:
+            yield from _extremes(experiment, figure, with_figure, statistic)
 
 
 def _table(
@@ -59,7 +66,7 @@ def _table(
     if any(published):
         table.add_column("paper", justify="right", no_wrap=True)
     for row, values in zip(rows, published, strict=True):
-        cells = [Text(value_of(row, name)) for name in columns]
+        cells = [Text(_value(row.point, name, _version(row))) for name in columns]
         cells.append(_today(row, figure, statistic))
         if any(published):
             cells.append(Text(" or ".join(values)))
@@ -67,15 +74,18 @@ def _table(
     return table
 
 
-def value_of(row: Row, name: str) -> str:
-    """Write a row's value on an axis as short as it can be told from others."""
-    text = row.point.get(name, "-")
+def _value(point: Mapping[str, str], name: str, hdf5: object) -> str:
+    """Write a value of an axis as short as it can be told from others."""
+    text = point.get(name, "-")
     if name == "access" and "=" in text:
         text = text.partition("=")[0]
-    if name == "libhdf5":
-        found = next((r["hdf5"] for r in row.records if r.get("hdf5")), None)
-        text = str(found) if found else text
+    if name == "libhdf5" and hdf5 is not None:
+        text = f"{hdf5} ({build_of(text)})"
     return printable(text)
+
+
+def _version(row: Row) -> object:
+    return next((r["hdf5"] for r in row.records if r.get("hdf5")), None)
 
 
 def _today(row: Row, figure: str, statistic: Statistic) -> Text:
@@ -111,20 +121,14 @@ def _extremes(
         return
     lines: dict[str, list[Sample]] = {}
     for sample in found:
-        name = ", ".join(_named(sample, by) for by in plot.by)
+        hdf5 = ", ".join(text.removeprefix("HDF5 ") for text in sample.versions) or None
+        name = ", ".join(_value(sample.point, by, hdf5) for by in plot.by)
         lines.setdefault(name, []).append(sample)
     yield f"{plot.title}: {FIGURES[figure].title}, lowest and highest of {len(found)} rows"
     for name, group in list(lines.items())[:_MOST_SERIES]:
         yield f"  {name + ': ' if name else ''}{_ends(plot, group)}"
     if len(lines) > _MOST_SERIES:
         yield f"  and {len(lines) - _MOST_SERIES} more series, which the report draws"
-
-
-def _named(sample: Sample, axis: str) -> str:
-    # A library's path says nothing; which version it is does.
-    if axis == "libhdf5" and sample.versions:
-        return joined(sample.versions)
-    return printable(sample.point.get(axis, "-"))
 
 
 def _ends(plot: Plot, group: Sequence[Sample]) -> str:
@@ -138,4 +142,4 @@ def _ends(plot: Plot, group: Sequence[Sample]) -> str:
 
 
 def _at(plot: Plot, sample: Sample) -> str:
-    return f"{plot.x} {printable(sample.point.get(plot.x, '-'))}"
+    return f"{plot.x} {_value(sample.point, plot.x, None)}"
