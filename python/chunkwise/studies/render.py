@@ -86,13 +86,11 @@ def _asked_of(target: Mapping[str, Any], values: Mapping[str, Mapping[str, str]]
         f"Measured on {target['file']}: {target['dataset']}, {shape} {target['dtype']}, chunks "
         f"{chunks}, {target['filters']}."
     )
-    pairs = [
-        f"{ours} is {theirs}"
-        for texts in values.values()
-        for ours, theirs in texts.items()
-        if ours != theirs
-    ]
-    yield f"Of the study's values, {joined(pairs)} here." if pairs else ""
+    yield "In the place of the study's values stand here:"
+    for axis, texts in values.items():
+        pairs = [f"{ours}: {theirs}" for ours, theirs in texts.items() if ours != theirs]
+        if pairs:
+            yield f"  * {axis} {', '.join(pairs)}"
 
 
 def _show_experiment(
