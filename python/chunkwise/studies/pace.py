@@ -72,6 +72,8 @@ class Pace:
 
 def _trials(run: Run, scale: Scale, repeat: int) -> int:
     """Return about how many trials a run has."""
+    if scale not in run.scales:
+        return 0
     repeat = run.repeat or repeat
     if scale not in run.scales:
         return 0
