@@ -14,6 +14,7 @@ from typing import Final
 from chunkwise.bench.axes import AXES, check_axis
 from chunkwise.errors import UsageError
 from chunkwise.trials.drivers import DRIVERS, check_driver
+from chunkwise.trials.formats import is_netcdf3
 
 DESIGNS: Final = ("product", "each", "list")
 # One value of each axis, as text.
@@ -114,7 +115,7 @@ class Space:
         for name, texts in sorted(self._values(), key=lambda given: given[0] not in deciding):
             for text in texts:
                 if text != AXES[name].default and all(p[name] != text for p in points):
-                    raise UsageError(_unused(name, text))
+                    raise UsageError(_unused(name, text, points))
 
 
 def _possible(point: Point) -> bool:
@@ -124,15 +125,22 @@ def _possible(point: Point) -> bool:
 
 def _collapsed(point: Point) -> Point:
     """Give what makes no difference its default."""
-    driver, operation = point["driver"], point["operation"]
+    # Of formats follows what else concerns a driver.
+    if not AXES["format"].concerns(point):
+        point = {**point, "format": AXES["format"].default}
     return {
-        name: text if AXES[name].concerns(driver, operation, text) else AXES[name].default
+        name: text if AXES[name].concerns(point) else AXES[name].default
         for name, text in point.items()
     }
 
 
-def _unused(name: str, text: str) -> str:
+def _unused(name: str, text: str, points: Sequence[Point]) -> str:
     axis = AXES[name]
+    if axis.hdf5 and points and all(is_netcdf3(point["format"]) for point in points):
+        return (
+            f"{name} {text} concerns HDF5 files, and only files of netCDF-3 are asked for: add "
+            "the format netcdf4, or leave it out"
+        )
     if name == "driver":
         return f"{text} does not write yet: leave it out, or add the operation read"
     if name == "operation":
