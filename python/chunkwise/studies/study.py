@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from chunkwise.bench.axes import AXES
 from chunkwise.bench.space import Space
 
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.
+# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axis
+# ``libhdf5``, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
+OTHERS: Final = "@others"
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class Published:
     Attributes
     ----------
     where : Where
-        The rows that measure the same today; may match none.
+        The rows that measure the same today; some, unless `elsewhere`.
     figure : str
         A name of `chunkwise.studies.figures.FIGURES`.
     value : float
@@ -92,6 +95,8 @@ class Published:
         Table or figure, and section.
     note : str
         What must be known to read it; empty for nothing.
+    elsewhere : bool
+        Whether it stands alone: of the paper's other machine, or of what is gone.
     """
 
     where: Where
@@ -99,6 +104,7 @@ class Published:
     value: float
     source: str
     note: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,3 +248,17 @@ class Study:
     disk_nbytes: Mapping[Scale, int]
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
+
+
+def matches(row: Mapping[str, str], where: Where) -> bool:
+    """Whether a row has these values; what it does not have, it does not match."""
+    return all(
+        name in row and _is(name, row[name], value if isinstance(value, tuple) else (value,))
+        for name, value in where.items()
+    )
+
+
+def _is(name: str, text: str, wanted: tuple[str, ...]) -> bool:
+    if text in wanted:
+        return True
+    return name == "libhdf5" and OTHERS in wanted and text != AXES[name].default
