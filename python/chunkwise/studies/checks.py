@@ -152,7 +152,7 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
         labels = [data[name].labels for name in run.data]
         if not labels:
             raise UsageError('a run names no data: give data = ["NAME"]')
-        for scale in SCALES:
+        for scale in run.scales:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):

@@ -12,14 +12,15 @@ import contextlib
 import errno
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from chunkwise import bench, sample
+from chunkwise import bench
 from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
@@ -28,18 +29,16 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies.checks import nearest
 from chunkwise.studies.folder import RESULTS, Folder
+from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand
 from chunkwise.studies.libraries import find as find_libraries
 from chunkwise.studies.pace import Pace
 from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.results import Outcome, StudyResults, labelled
-from chunkwise.studies.study import Data, Experiment, Run, Scale, Study
+from chunkwise.studies.study import Experiment, Run, Scale, Study
 from chunkwise.trials.drivers import check_driver
 from chunkwise.trials.environment import describe
 
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
-_MTIME_S: Final = 1_000_000_000
 # What a disk says that takes no more.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 Progress = Callable[[Step], None]
@@ -168,6 +167,8 @@ class _Running:
 
         try:
             for number, one in enumerate(experiment.runs):
+                if self.options.scale not in one.scales:
+                    continue
                 run_begun = time.monotonic()
                 try:
                     self._measure_run(experiment, number, one, outcome, saying(one))
@@ -193,6 +194,7 @@ class _Running:
                 self.files,
                 self.options.drivers,
                 say,
+                space,
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -209,6 +211,8 @@ class _Running:
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
                 save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                # A part of the data would not be the paper's experiment.
+                sample_nbytes=sys.maxsize,
                 scratch=str(self.files),
             )
             for cell in results.cells:
@@ -239,18 +243,12 @@ class _Running:
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))
-            _generate(data, self.options.scale, path)
+            generate(data, self.options.scale, path)
         return (
             str(path),
-            data.dataset or sample.SAMPLES[data.sample].datasets[0],
+            dataset_of(data),
             dict(data.labels),
         )
-
-
-def _generate(data: Data, scale: Scale, path: Path) -> None:
-    options: dict[str, Any] = dict(data.options[scale])
-    sample.write(data.sample, path, **options)
-    os.utime(path, (_MTIME_S, _MTIME_S))
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:

@@ -40,6 +40,9 @@ class Data:
         Its path in the file; None for the sample's first.
     labels : mapping
         What rows measured on it have besides their values on axes.
+    nonzero : str
+        An access pattern, where only elements that are not 0 are kept: in one dimension, in
+        the order in which the pattern comes to them; empty for all, as they are.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Data:
     options: Mapping[Scale, Mapping[str, Any]]
     dataset: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    nonzero: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Run:
         what no access pattern can say; None for bench.
     settings : mapping of Scale to mapping
         What a probe is told.
+    scales : tuple of Scale
+        At which it is measured.
     """
 
     data: tuple[str, ...]
@@ -77,6 +83,7 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = SCALES
 
 
 @dataclass(frozen=True)

@@ -214,9 +214,9 @@ def _read_back(
     walk = trial.pattern.walk(trial.shape)
     if is_netcdf3(trial.format):
         netcdf = _native.NetCdf(netcdf_library())
-        again: WalkResult = netcdf.walk(str(path), trial.dataset, None, walk, operations, math.inf)
+        again = netcdf.walk(str(path), trial.dataset, None, walk, operations, math.inf)
         _compare(trial, written, again)
-        return
+        return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
     native = trial.native_type or trial.driver == "netcdf4"
@@ -224,6 +224,11 @@ def _read_back(
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
     _compare(trial, written, dataset.walk(walk, operations, math.inf))
+    table = None
+    if trial.chunks is not None:
+        with contextlib.suppress(ChunkwiseError):
+            table = library.chunk_table(dataset.id)
+    return dataset.storage_nbytes, table
 
 
 def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
@@ -232,11 +237,6 @@ def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
         raise CorruptDataError(
             f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
         )
-    table = None
-    if trial.chunks is not None:
-        with contextlib.suppress(ChunkwiseError):
-            table = library.chunk_table(dataset.id)
-    return dataset.storage_nbytes, table
 
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
