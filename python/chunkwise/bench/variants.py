@@ -101,7 +101,8 @@ def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4)
     target : Target
         The dataset.
     chunk : str
-        ``stored``, a shape, ``contiguous``, or ``auto``: what a new dataset would get.
+        ``stored``, a shape, ``whole``: all of it in one chunk, ``contiguous``, or ``auto``:
+        what a new dataset would get.
     pipeline : str
         ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
     format : str
@@ -127,6 +128,8 @@ def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4)
 
 
 def _shape(target: Target, text: str) -> tuple[int, ...] | None:
+    if text == "whole":
+        return target.shape
     shape = parse_shape(text)
     if shape == "stored":
         return target.chunks

@@ -104,7 +104,7 @@ def _properties() -> str:
     "--chunk",
     metavar="SHAPE,...",
     help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
-    "contiguous, stored.  [default: stored]",
+    "whole (one chunk), contiguous, stored.  [default: stored]",
 )
 @click.option(
     "--filter",

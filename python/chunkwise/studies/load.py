@@ -25,6 +25,8 @@ of its experiments.  ::
     axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
+    scales = ["quick", "paper"]            # at which it is measured at all
+    datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -192,6 +194,7 @@ def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
     parts = {
         "data": tuple(entry.pop("data", ())),
         "scales": tuple(entry.pop("scales", SCALES)),
+        "datasets": _tuples(entry.pop("datasets", {})),
         "spaces": {scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
         "seconds": {scale: seconds.get(scale) for scale in SCALES},
         "settings": {

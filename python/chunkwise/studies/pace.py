@@ -71,7 +71,8 @@ def _trials(run: Run, scale: Scale, repeat: int) -> int:
     """Return about how many trials a run has."""
     if run.probe is not None:
         return _OF_A_PROBE * repeat
-    return len(run.spaces[scale].points((DEFAULT,))) * len(run.data) * repeat
+    datasets = len(run.data) * len(run.labels_at(scale))
+    return len(run.spaces[scale].points((DEFAULT,))) * datasets * repeat
 
 
 def _seconds(run: Run, scale: Scale, repeat: int) -> float:

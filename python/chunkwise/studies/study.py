@@ -75,6 +75,9 @@ class Run:
         What a probe is told.
     scales : tuple of Scale
         At which it is measured.
+    datasets : mapping of Scale to tuple of str
+        Paths in each file of `data`; every one is measured, and its rows have it as the
+        label ``dataset``.  Empty for the dataset that the data names.
     """
 
     data: tuple[str, ...]
@@ -84,6 +87,12 @@ class Run:
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     scales: tuple[Scale, ...] = SCALES
+    datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+
+    def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
+        """Return the labels of its rows, once for each of `datasets`."""
+        named = [{"dataset": path} for path in self.datasets.get(scale, ())]
+        return tuple({**self.labels, **one} for one in named or [{}])
 
 
 @dataclass(frozen=True)
