@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import product
 from typing import Any, Final, get_args
 
 from chunkwise.bench.axes import DEFAULT, check_axis
@@ -198,8 +199,8 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):
-                for own in labels:
-                    row = {**run.labels, **own, **point}
+                for own, given in product(labels, run.labels_at(scale)):
+                    row = {**given, **own, **point}
                     found[tuple(row.items())] = row
     names = dict.fromkeys(name for row in found.values() for name in row)
     return Points(tuple(found.values()), tuple(names), unknown)

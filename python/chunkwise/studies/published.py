@@ -75,11 +75,12 @@ def _as_asked_of(driver: str, where: Where) -> Where:
         asked["driver"] = driver
     if operation not in ("read", "write"):
         return asked
-    for name, text in where.items():
-        if name in AXES and isinstance(text, str) and name != "driver":
-            axis = AXES[name]
-            if not axis.concerns(driver, str(operation), text):
-                asked[name] = axis.default
+    given = {name: text for name, text in where.items() if isinstance(text, str)}
+    defaults = {name: axis.default for name, axis in AXES.items()}
+    point = {**defaults, **given, "driver": driver}
+    for name in given:
+        if name in AXES and name != "driver" and not AXES[name].concerns(point):
+            asked[name] = AXES[name].default
     return asked
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -241,23 +242,24 @@ class _Running:
             return
         if space is None:
             return
-        for name in one.data:
+        for name, given in product(one.data, one.labels_at(self.options.scale)):
             path, dataset, labels = self._file(name, say)
+            place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
             results = bench.run(
                 path,
-                dataset,
+                given.get("dataset", dataset),
                 space,
                 repeat=one.repeat or self.repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
-                save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                save=self.trials / f"{place}.jsonl",
                 # A part of the data would not be the paper's experiment.
                 sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
             )
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                ours = labels_of(one.labels, cell.point, self.libraries)
+                ours = labels_of(given, cell.point, self.libraries)
                 outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += map(str, results.mismatches)
 

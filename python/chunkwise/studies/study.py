@@ -80,6 +80,9 @@ class Run:
         Whether it is also made of a dataset of the user's.
     scales : tuple of Scale
         At which it is measured.
+    datasets : mapping of Scale to tuple of str
+        Paths in each file of `data`; every one is measured, and its rows have it as the
+        label ``dataset``.  Empty for the dataset that the data names.
     """
 
     data: tuple[str, ...]
@@ -91,6 +94,12 @@ class Run:
     repeat: int | None = None
     own: bool = True
     scales: tuple[Scale, ...] = SCALES
+    datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+
+    def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
+        """Return the labels of its rows, once for each of `datasets`."""
+        named = [{"dataset": path} for path in self.datasets.get(scale, ())]
+        return tuple({**self.labels, **one} for one in named or [{}])
 
 
 @dataclass(frozen=True)
