@@ -53,7 +53,7 @@ def test_a_study_is_run_shown_and_printed_as_json(tiny: str) -> None:
         (("TINY", "--driver", "hdf5"), "unknown driver 'hdf5'"),
         (("TINY", "--out", "tiny/study.toml"), "name another one"),
         (("TINY", "--dataset", "/x"), "add that"),
-        (("TINY", "--source", "Table 1"), "add --show"),
+        (("TINY", "--table", "Table 1"), "add --show"),
         (("TINY", "--show"), "cannot be read"),
     ],
 )

@@ -33,8 +33,7 @@ _UNLIMITED: Final = 2**63 - 1
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
-    "these a line; and behind a block its order: @f, @1,0,2, "
-    "@random"
+    "these a line; and behind a block its order: @f, @1,0,2, @random"
 )
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")

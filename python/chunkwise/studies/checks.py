@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import product
 from typing import Any, Final, get_args
 
-from chunkwise.bench.axes import DEFAULT
+from chunkwise.bench.axes import DEFAULT, check_axis
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import BUILD
+from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
+    LIBRARIES,
     OTHERS,
     SCALES,
     Claim,
     Data,
     Experiment,
+    Own,
     Plot,
     Published,
     Run,
@@ -113,9 +117,47 @@ def check_study(study: Study) -> None:
                 f"data.{one.name}: no sample is called '{one.sample}'"
                 f"{nearest(one.sample, SAMPLES)}: there are {', '.join(SAMPLES)}"
             )
+    if study.own is not None:
+        _check_own(study, study.own)
     ids = [experiment.id for experiment in study.experiments]
     for repeated in sorted({name for name in ids if ids.count(name) > 1}):
         raise UsageError(f"two experiments are called '{repeated}'")
+
+
+def _check_own(study: Study, own: Own) -> None:
+    """Check that what is replaced on a user's dataset is there to be replaced."""
+    if own.data not in study.data:
+        raise UsageError(
+            f"own: there is no data '{own.data}'{nearest(own.data, study.data)}: there are "
+            f"{', '.join(study.data)}"
+        )
+    spaces = [
+        space
+        for experiment in study.experiments
+        for run in experiment.runs
+        if run.own and run.data == (own.data,)
+        for space in run.spaces.values()
+    ]
+    for axis, texts in own.values.items():
+        used = {
+            text
+            for space in spaces
+            for text in (
+                *space.axes.get(axis, (check_axis(axis).default,)),
+                *(trial[axis] for trial in space.trials if axis in trial),
+            )
+        }
+        for ours, theirs in texts.items():
+            if ours not in used:
+                raise UsageError(
+                    f'own.{axis}: no run has "{ours}"{nearest(ours, used)}: there are '
+                    f"{', '.join(sorted(used))}"
+                )
+            if theirs.startswith("@") and theirs not in PLACEHOLDERS:
+                raise UsageError(
+                    f"own.{axis}: '{theirs}' is no placeholder{nearest(theirs, PLACEHOLDERS)}: "
+                    f"there are {', '.join(PLACEHOLDERS)}"
+                )
 
 
 def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
@@ -158,8 +200,8 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):
-                for own in labels:
-                    row = {**run.labels, **own, **point}
+                for own, given in product(labels, run.labels_at(scale)):
+                    row = {**given, **own, **point}
                     found[tuple(row.items())] = row
     names = dict.fromkeys(name for row in found.values() for name in row)
     return Points(tuple(found.values()), tuple(names), unknown)
@@ -171,9 +213,12 @@ def _named(space: Space) -> bool:
 
 
 def _with_libraries(space: Space) -> Space:
-    texts = space.axes.get("libhdf5", ())
-    found = tuple(one for text in texts for one in _LIBRARIES.get(text, (text,)))
-    return replace(space, axes={**space.axes, "libhdf5": found}) if texts else space
+    found = {
+        axis: tuple(one for text in space.axes[axis] for one in _LIBRARIES.get(text, (text,)))
+        for axis in LIBRARIES
+        if axis in space.axes
+    }
+    return replace(space, axes={**space.axes, **found})
 
 
 def _check_figure(what: str, name: str) -> None:

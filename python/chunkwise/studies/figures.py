@@ -83,6 +83,10 @@ _ALL: Final = (
         "synced_s", "seconds until it was on storage", "s", "lower",
         lambda r: _total(r, "create_s", "written_s", "put_off_s", "sync_s"),
     ),
+    Figure(
+        "calls_synced_s", "seconds of the calls, until it was on storage", "s", "lower",
+        lambda r: _total(r, "written_s", "flush_s", "sync_s"),
+    ),
     Figure("rate", "MB/s of the calls alone", "MB/s", "higher", _rate("elapsed_s")),
     Figure(
         "rate_closed", "MB/s with the close", "MB/s", "higher",

@@ -20,6 +20,7 @@ from chunkwise.bench.libraries import check_zlib
 from chunkwise.bench.libraries import find as find_one
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.studies.study import LIBRARIES
 
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
@@ -185,7 +186,7 @@ def expand(
     """
     reasons: list[str] = []
     axes = dict(space.axes)
-    for axis in ("libhdf5", "zlib"):
+    for axis in LIBRARIES:
         asked = axes.get(axis, ())
         if not {ALL, OTHERS} & set(asked):
             continue

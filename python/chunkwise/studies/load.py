@@ -29,9 +29,10 @@ of its experiments.  ::
     axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
-    scales = ["paper"]                     # where it is not measured at both
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
+    scales = ["paper"]                     # where it is not measured at both
+    datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -71,7 +72,6 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.names import printable
 from chunkwise.studies.checks import check_experiment, check_study, nearest
-from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.study import (
     SCALES,
     Claim,
@@ -188,22 +188,16 @@ def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     data = {name: _data(name, values) for name, values in head.pop("data").items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
-    values = {**head, "disk_nbytes": disk, "data": data, "experiments": experiments}
-    if "own" in head:
-        values["own"] = _own(head["own"], data)
+    entry = head.pop("own", None)
+    own = None if entry is None else Own(entry.pop("data"), entry)
+    values = {
+        **head,
+        "disk_nbytes": disk,
+        "data": data,
+        "experiments": experiments,
+        "own": own,
+    }
     return _made(Study, "a study", values)
-
-
-def _own(entry: dict[str, Any], data: Mapping[str, Data]) -> Own:
-    name = entry.pop("data")
-    if name not in data:
-        raise UsageError(f"own: there is no data '{name}'")
-    for axis, values in entry.items():
-        for text in values.values():
-            if text.startswith("@") and text not in PLACEHOLDERS:
-                known = ", ".join(PLACEHOLDERS)
-                raise UsageError(f"own, {axis}: '{text}' is no placeholder: there are {known}")
-    return Own(name, entry)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:
@@ -231,6 +225,7 @@ def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
     parts = {
         "data": tuple(entry.pop("data", ())),
         "scales": tuple(entry.pop("scales", SCALES)),
+        "datasets": _tuples(entry.pop("datasets", {})),
         "spaces": {scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
         "seconds": {scale: seconds.get(scale) for scale in SCALES},
         "settings": {

@@ -9,16 +9,16 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from chunkwise.bench.render import WIDTH
-from chunkwise.grammar import format_size
+from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.studies.claims import Judged, Word, judge_all
 from chunkwise.studies.results import StudyResults
@@ -61,6 +61,10 @@ def show(study: Study, results: StudyResults, folder: Path, console: Console) ->
     console : Console
     """
     judged = judge_all(study, results)
+    if results.target is not None:
+        for line in _asked_of(results.target, results.values):
+            _say(console, line)
+        console.print()
     for experiment in study.experiments:
         if experiment.id in results.outcomes:
             _show_experiment(study, experiment, results, judged, console)
@@ -73,6 +77,20 @@ def show(study: Study, results: StudyResults, folder: Path, console: Console) ->
         f"Report:  chunkwise report {shlex.quote(str(folder))} -o report.html",
     ):
         console.print(Text(line), soft_wrap=True)
+
+
+def _asked_of(target: Mapping[str, Any], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Say which dataset of the user's was measured, and with what."""
+    shape, chunks = (format_shape(tuple(target[name])) for name in ("shape", "chunks"))
+    yield printable(
+        f"Measured on {target['file']}: {target['dataset']}, {shape} {target['dtype']}, chunks "
+        f"{chunks}, {target['filters']}."
+    )
+    yield "In the place of the study's values stand here:"
+    for axis, texts in values.items():
+        pairs = [f"{ours}: {theirs}" for ours, theirs in texts.items() if ours != theirs]
+        if pairs:
+            yield f"  * {axis} {', '.join(pairs)}"
 
 
 def _show_experiment(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
 from chunkwise.bench.target import Target
+from chunkwise.bench.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own
@@ -139,7 +141,9 @@ class _Running:
         earlier = self.folder.claim(new, needed, options.resume)
         results = earlier or new
         before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
-        results.source, results.environment = options.source, describe()
+        now = describe()
+        self._warn_of_change(results.environment, now)
+        results.source, results.environment = options.source, now
         try:
             # From now on the folder says whose it is, whatever ends this run.
             results.save(self.folder.results)
@@ -165,6 +169,15 @@ class _Running:
             with contextlib.suppress(OSError):
                 results.save(self.folder.results)
         return results
+
+    def _warn_of_change(
+        self, before: Mapping[str, str | int], now: Mapping[str, str | int]
+    ) -> None:
+        """Say so where an earlier part was measured on another machine, or by other versions."""
+        changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
+        if changed:
+            text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
+            self.progress(Step(text, warning=True))
 
     def _empty(self) -> StudyResults:
         """Return results that say what is measured, and nothing else yet."""
@@ -196,11 +209,10 @@ class _Running:
 
         try:
             for number, one in enumerate(experiment.runs):
-                if self.options.scale not in one.scales:
-                    continue
                 run_begun = time.monotonic()
                 try:
-                    self._measure_run(experiment, number, one, outcome, saying(one))
+                    if self.options.scale in one.scales:
+                        self._measure_run(experiment, number, one, outcome, saying(one))
                 except (CannotWriteError, MemoryError):
                     raise
                 except ChunkwiseError as wrong:
@@ -230,24 +242,25 @@ class _Running:
             return
         if space is None:
             return
-        for name in one.data:
+        for name, given in product(one.data, one.labels_at(self.options.scale)):
             path, dataset, labels = self._file(name, say)
+            place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
             results = bench.run(
                 path,
-                dataset,
+                given.get("dataset", dataset),
                 space,
                 repeat=one.repeat or self.repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
-                save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                save=self.trials / f"{place}.jsonl",
                 # A part of the data would not be the paper's experiment.
-                sample_nbytes=sys.maxsize,
+                sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
             )
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                told = labels_of(one.labels, cell.point, self.libraries)
-                outcome.records += labelled(made, {**told, **labels}, cell.point)
+                ours = labels_of(given, cell.point, self.libraries)
+                outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += map(str, results.mismatches)
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:

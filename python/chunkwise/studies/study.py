@@ -18,10 +18,11 @@ Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axis
-# ``libhdf5``, whose values are paths, ``@others`` is every one but h5py's own.
+# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axes
+# of libraries, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
 OTHERS: Final = "@others"
+LIBRARIES: Final = ("libhdf5", "zlib")
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,15 @@ class Run:
         what no access pattern can say; None for bench.
     settings : mapping of Scale to mapping
         What a probe is told.
-    scales : tuple of Scale
-        At which it is measured.
     repeat : int or None
         How often, where it differs from the study: counts need no second time.
     own : bool
         Whether it is also made of a dataset of the user's.
+    scales : tuple of Scale
+        At which it is measured.
+    datasets : mapping of Scale to tuple of str
+        Paths in each file of `data`; every one is measured, and its rows have it as the
+        label ``dataset``.  Empty for the dataset that the data names.
     """
 
     data: tuple[str, ...]
@@ -88,9 +92,15 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
-    scales: tuple[Scale, ...] = SCALES
     repeat: int | None = None
     own: bool = True
+    scales: tuple[Scale, ...] = SCALES
+    datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+
+    def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
+        """Return the labels of its rows, once for each of `datasets`."""
+        named = [{"dataset": path} for path in self.datasets.get(scale, ())]
+        return tuple({**self.labels, **one} for one in named or [{}])
 
 
 @dataclass(frozen=True)
@@ -299,4 +309,4 @@ def matches(row: Mapping[str, str], where: Where) -> bool:
 def _is(name: str, text: str, wanted: tuple[str, ...]) -> bool:
     if text in wanted:
         return True
-    return name == "libhdf5" and OTHERS in wanted and text != AXES[name].default
+    return name in LIBRARIES and OTHERS in wanted and text != AXES[name].default
