@@ -200,8 +200,9 @@ class NetCdf:
         max_seconds: float,
         *,
         fill: bool = True,
+        format: str = "netcdf4",
     ) -> NetCdfWriteResult:
-        """Create a netCDF-4 file at `path`, and write selection by selection with nc_put_vara.
+        """Create a file at `path`, and write selection by selection with nc_put_vara.
 
         Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose
         groups are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
@@ -210,7 +211,9 @@ class NetCdf:
         `chunks` None is contiguous.  `filters` are HDF5's numbers and cd_values, in the order
         in which a chunk passes them when it is written.  `cache` is the slots, bytes
         and preemption policy of the chunk cache; None leaves netCDF-C's.  Without `fill`,
-        what is never written holds anything (NC_NOFILL).
+        what is never written holds anything (NC_NOFILL).  `format` is ``netcdf4`` (HDF5), or
+        one of netCDF-3's, which have no groups, chunks, filters and cache, and are big-endian:
+        ``classic``, ``64bit-offset``, ``64bit-data``.
 
         ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync,
         ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkwise_engine::ReadError;
-use chunkwise_netcdf::{ChunkCache, Filter, NetCdf, NetCdfError, NewVariable, Number};
+use chunkwise_netcdf::{ChunkCache, Filter, Format, NetCdf, NetCdfError, NewVariable, Number};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -86,7 +86,7 @@ impl PyNetCdf {
     /// `nc_put_vars`.
     #[pyo3(signature = (
         path, variable, dtype, big_endian, shape, chunks, filters, cache, data, walk,
-        max_operations, max_seconds, *, fill = true
+        max_operations, max_seconds, *, fill = true, format = "netcdf4"
     ))]
     #[allow(clippy::too_many_arguments)]
     fn write_walk<'py>(
@@ -105,15 +105,21 @@ impl PyNetCdf {
         max_operations: u64,
         max_seconds: f64,
         fill: bool,
+        format: &str,
     ) -> PyResult<Bound<'py, PyDict>> {
         let label = format!("{path}: variable {variable}");
         let number = Number::named(dtype).ok_or_else(|| {
             let usage = "netCDF-C stores i1, i2, i4, i8, u1, u2, u4, u8, f4 and f8";
             raise(py, "UsageError", format!("{label}: type {dtype}: {usage}"))
         })?;
+        let format = Format::named(format).ok_or_else(|| {
+            let usage = "netCDF-C writes netcdf4, classic, 64bit-offset and 64bit-data";
+            raise(py, "UsageError", format!("{label}: format {format}: {usage}"))
+        })?;
         let filters = filters.into_iter().map(|(id, cd_values)| Filter { id, cd_values });
         let new = NewVariable {
             file: path,
+            format,
             name: variable,
             shape,
             number,

@@ -36,6 +36,7 @@ from chunkwise.trials.drivers import (
     netcdf_library,
 )
 from chunkwise.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.zlibs import check_in_force
 
@@ -213,23 +214,33 @@ def _read_back(
     CorruptDataError
         They differ.
     """
+    operations = written["operations"]
+    walk = trial.pattern.walk(trial.shape)
+    if is_netcdf3(trial.format):
+        netcdf = _native.NetCdf(netcdf_library())
+        again = netcdf.walk(str(path), trial.dataset, None, walk, operations, math.inf)
+        _compare(trial, written, again)
+        return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
     native = trial.native_type or trial.driver == "netcdf4"
     properties = {"cache_nbytes": cache, "native_type": native}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
-    operations = written["operations"]
-    read = dataset.walk(trial.pattern.walk(trial.shape), operations, math.inf)
-    if read["checksums"][operations] != written["checksums"][operations]:
-        raise CorruptDataError(
-            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
-        )
+    _compare(trial, written, dataset.walk(walk, operations, math.inf))
     table = None
     if trial.chunks is not None:
         with contextlib.suppress(ChunkwiseError):
             table = library.chunk_table(dataset.id)
     return dataset.storage_nbytes, table
+
+
+def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
+    operations = written["operations"]
+    if read["checksums"][operations] != written["checksums"][operations]:
+        raise CorruptDataError(
+            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
+        )
 
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
