@@ -118,6 +118,8 @@ def setting(name: str, text: str) -> str:
         return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
     if name == "filter":
         return "no filter" if text == "none" else text
+    if (name, text) == ("chunk", "contiguous"):
+        return "contiguous data"
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:
