@@ -6,6 +6,7 @@ exactly one libhdf5 and its own peak memory, and keeps a crash away from the oth
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -22,9 +23,11 @@ from chunkwise import _native
 from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.names import hdf5_reason
-from chunkwise.trials import breakdown, environment, pagecache
+from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
 from chunkwise.trials.drivers import (
     DRIVERS,
+    NATIVE,
+    Cache,
     Driver,
     Opened,
     check_driver,
@@ -90,7 +93,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         **_figures(trial, result),
         "storage_nbytes": told,
         "cpu_s": cpu_s,
-        "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
+        "decoded_chunks": int(decoded) if trial.driver in NATIVE else None,
         "fallback": result.get("fallback"),
         # What fell back was not watched where it was read.
         "breakdown": None if "fallback" in result else spent,
@@ -135,22 +138,33 @@ def _write(trial: Trial) -> dict[str, Any]:
     path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
     walk = trial.pattern.walk(trial.shape)
     try:
-        before = _spent()
         driver = DRIVERS[trial.driver]
-        write = driver.writer()
-        result, cache = _timed(driver, lambda: write(trial, walk, str(path)))
+        writer = driver.writer()
+        library = None if trial.driver in NATIVE else _below(trial)
+        before = _spent()
+        (result, cache), tell = write_breakdown.watch(
+            library,
+            trial.filter_ids,
+            lambda: _timed(driver, lambda: writer(trial, walk, str(path))),
+        )
         cpu_s, _, _ = _since(before)
+        # Reading back takes memory, too.
+        figures = _figures(trial, result)
         file_nbytes = path.stat().st_size
-        _read_back(trial, result, path)
+        stored_nbytes, table = _read_back(trial, result, path)
+        spent = None
+        # What fell back was not watched where it was written.
+        if "fallback" not in result:
+            written = write_breakdown.Written(result, walk, str(path), stored_nbytes, table)
+            spent = tell(written)
     finally:
         path.unlink(missing_ok=True)
-    figures = _figures(trial, result)
     written_s = figures["total_s"]
     scale = put_off_scale(
         result["operations"],
         result["total_operations"],
         result["selected_nbytes"],
-        cache[1],
+        _held_nbytes(trial, result, cache),
         math.prod(trial.chunks or (0,)) * trial.itemsize,
     )
     put_off_s = scale * (result["flush_s"] + result["close_s"])
@@ -163,14 +177,32 @@ def _write(trial: Trial) -> dict[str, Any]:
         "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
         "cpu_s": cpu_s,
+        "fallback": result.get("fallback"),
+        "breakdown": spent,
         **_cache(cache),
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
     }
 
 
-def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
+def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
+    """Return the bytes of chunks that the writer may have put off; None where unknown."""
+    if trial.driver in NATIVE and "fallback" not in written:
+        return _native.cache_stats()["budget_nbytes"]
+    return cache[1]
+
+
+def _read_back(
+    trial: Trial, written: WalkResult, path: Path
+) -> tuple[int, _native.ChunkTable | None]:
     """Compare what is in the file with what was given to be written.
+
+    Returns
+    -------
+    stored_nbytes : int
+        Bytes that the elements take in it.
+    table : chunkwise._native.ChunkTable or None
+        Its chunks; None where there are none, or libhdf5 cannot list them.
 
     Raises
     ------
@@ -189,6 +221,11 @@ def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
         raise CorruptDataError(
             f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
         )
+    table = None
+    if trial.chunks is not None:
+        with contextlib.suppress(ChunkwiseError):
+            table = library.chunk_table(dataset.id)
+    return dataset.storage_nbytes, table
 
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
@@ -238,14 +275,20 @@ def _version_of(library: _native.Library | None) -> str | None:
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
-    if trial.driver != "netcdf4":
-        return environment.describe(_version_of(library_of(trial)))
-    netcdf = _native.NetCdf(netcdf_library())
-    below = _native.Library.from_path(netcdf.path)
-    return {**environment.describe(_version_of(below)), "netcdf": netcdf.version}
+    versions = environment.describe(_version_of(_below(trial)))
+    if trial.driver == "netcdf4":
+        versions["netcdf"] = _native.NetCdf(netcdf_library()).version
+    return versions
 
 
-def _cache(cache: tuple[int | None, int | None, float | None]) -> dict[str, Any]:
+def _below(trial: Trial) -> _native.Library:
+    """Bind the libhdf5 that a trial's driver writes through: netCDF-C has its own."""
+    if trial.driver == "netcdf4":
+        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
+    return library_of(trial)
+
+
+def _cache(cache: Cache) -> dict[str, Any]:
     names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
     return dict(zip(names, cache, strict=True))
 
