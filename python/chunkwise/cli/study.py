@@ -166,7 +166,7 @@ def _measured(study: Study, options: Options) -> StudyResults:
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
         click.echo(
-            f"chunkwise: {options.repeat} repeats, where the paper has {theirs}: more verdicts "
+            f"chunkwise: {options.repeat} repeats, where this scale has {theirs}: more verdicts "
             "will be 'cannot tell'",
             err=True,
         )

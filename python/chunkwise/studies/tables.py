@@ -19,8 +19,8 @@ from chunkwise.studies.study import Experiment, Plot, Statistic, matches
 from chunkwise.studies.wording import differing, quantity, shown
 
 # More rows than this are no table on a terminal; the report has them all.
-MOST_ROWS: Final = 12
-_MOST_COLUMNS: Final = 5
+MOST_ROWS: Final = 20
+_MOST_COLUMNS: Final = 6
 _MOST_FIGURES: Final = 3
 _MOST_SERIES: Final = 6
 
