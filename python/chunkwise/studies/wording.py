@@ -35,6 +35,7 @@ _SAID: Final = {
     "conversion": "a conversion buffer of {}",
     "threads": "{} threads",
 }
+_SAID_CHUNK: Final = {"contiguous": "contiguous data", "whole": "one chunk"}
 _SAID_DEFAULT: Final = {
     "chunk": "chunks as stored",
     "filter": "filters as stored",
@@ -94,6 +95,8 @@ def setting(name: str, text: str) -> str:
         return _SAID_DEFAULT.get(name, f"{_spaced(name)} as it is by default")
     if name == "filter":
         return "no filter" if text == "none" else text
+    if name == "chunk" and text in _SAID_CHUNK:
+        return _SAID_CHUNK[text]
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:
