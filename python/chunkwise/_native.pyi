@@ -149,11 +149,6 @@ class Library:
     @property
     def path(self) -> str: ...
 
-class NetCdfWalkResult(WalkResult):
-    """The same by netCDF-C, and the cache in force: slots, bytes, w0; None for netCDF-3."""
-
-    chunk_cache: tuple[int, int, float] | None
-
 class NetCdfWriteResult(WriteResult):
     """The same by netCDF-C, and the cache in force: slots, bytes, w0; None without chunks."""
 
@@ -168,21 +163,14 @@ class NetCdf:
     def version(self) -> str: ...
     @property
     def path(self) -> str: ...
-    def walk(
-        self,
-        file: str,
-        variable: str,
-        cache: tuple[int, int, float] | None,
-        walk: Walk,
-        max_operations: int,
-        max_seconds: float,
-    ) -> NetCdfWalkResult:
-        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+    def open(
+        self, file: str, variable: str, cache: tuple[int, int, float] | None
+    ) -> NetCdfVariable:
+        """Open a file, and find a variable in it.
 
         `cache` is the slots, bytes and preemption policy of the variable's chunk cache
-        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Values, and so checksums, are in
-        the machine's byte order.  Raises `FileFormatError`, `DatasetNotFoundError`,
-        `UsageError`, `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
+        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
+        `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
         """
     def write_walk(
         self,
@@ -219,6 +207,20 @@ class NetCdf:
         ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:
         `CannotWriteError` (also for a file that exists), `UsageError` for what netCDF-C
         cannot make, `SelectionError`, `OutOfMemoryError`, `LibraryError` where it is too old.
+        """
+
+@final
+class NetCdfVariable:
+    """A variable in a file that is open; closed with it."""
+
+    @property
+    def chunk_cache(self) -> tuple[int, int, float] | None:
+        """The cache in force: slots, bytes, w0; None for netCDF-3."""
+    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+
+        Values, and so checksums, are in the machine's byte order.  Raises `UsageError`,
+        `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
         """
 
 @final

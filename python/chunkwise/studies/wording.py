@@ -56,6 +56,7 @@ _SAID: Final = {
     "nslots": "{} slots",
     "threads": "{} threads",
 }
+_SAID_CHUNK: Final = {"contiguous": "contiguous data", "whole": "one chunk"}
 _SAID_DEFAULT: Final = {
     "chunk": "chunks as stored",
     "filter": "filters as stored",
@@ -119,8 +120,8 @@ def setting(name: str, text: str) -> str:
         return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
     if name == "filter":
         return "no filter" if text == "none" else text
-    if (name, text) == ("chunk", "contiguous"):
-        return "contiguous data"
+    if name == "chunk" and text in _SAID_CHUNK:
+        return _SAID_CHUNK[text]
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:

@@ -85,18 +85,16 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     library = _native.NetCdf(netcdf_library())
     cache = netcdf_cache(trial)
     below = _native.Library.from_path(library.path)
-    in_force: Cache = (None, None, None)
+    variable = library.open(trial.file, trial.dataset, cache)
 
     def walk(selections: _native.Walk) -> WalkResult:
-        nonlocal in_force
-        operations, seconds = selections.operations, trial.max_seconds
-        result = library.walk(trial.file, trial.dataset, cache, selections, operations, seconds)
-        # It is netCDF-C's own, and None for netCDF-3.
-        in_force = result["chunk_cache"] or in_force
-        return result
+        return variable.walk(selections, selections.operations, trial.max_seconds)
 
-    versions = {"netcdf": library.version}
-    yield Opened(walk, lambda: in_force, below, versions=versions)
+    def in_force() -> Cache:
+        # None for netCDF-3.
+        return variable.chunk_cache or (None, None, None)
+
+    yield Opened(walk, in_force, below, versions={"netcdf": library.version})
 
 
 def write_netcdf4(
