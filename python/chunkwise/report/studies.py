@@ -1,0 +1,139 @@
+"""What does a report say of a study: its question, its plots, what became of its claims?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from chunkwise.report.charts import Drawing, draw
+from chunkwise.report.facts import environment, machine, problems, shortened
+from chunkwise.report.labels import count, figure_text, where_phrase
+from chunkwise.report.model import Block, Chart, Finding, Section, Table
+from chunkwise.studies.claims import judge
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.results import Outcome, StudyResults
+from chunkwise.studies.study import Experiment, Published, Study
+from chunkwise.words import format_seconds
+
+
+def section(results: StudyResults, study: Study, id_: str) -> Section:
+    """Make the section of one run of a study."""
+    known = {experiment.id: experiment for experiment in study.experiments}
+    blocks = [
+        _block(known[name], outcome, results, study, f"{id_}-{name}")
+        for name, outcome in results.outcomes.items()
+        if name in known
+    ]
+    return Section(
+        id_,
+        study.name,
+        True,
+        " ".join(study.about.split()),
+        _facts(results, study),
+        tuple(_alerts(results, study)),
+        tuple(blocks),
+    )
+
+
+def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
+    records = [r for outcome in results.outcomes.values() for r in outcome.records]
+    of_paper = study.repeat["paper"]
+    sizes = (
+        "the paper's sizes" if results.scale == "paper" else "sizes reduced where that saves time"
+    )
+    often = count(results.repeat, "repeat")
+    often += f" (the paper's: {of_paper})" if results.repeat != of_paper else ", as in the paper"
+    return (
+        ("Paper", study.paper),
+        ("Then", " ".join(study.setting.split())),
+        *machine(environment(records)),
+        ("Scale", f"{results.scale}: {sizes}"),
+        ("Measured", f"{results.begun}, {often}, in {format_seconds(results.elapsed_s)}"),
+    )
+
+
+def _alerts(results: StudyResults, study: Study) -> list[str]:
+    found = []
+    if not results.complete:
+        found.append("This run was stopped before its end: what it had measured is shown.")
+    if results.repeat < study.repeat["paper"]:
+        found.append(
+            f"Everything was measured {count(results.repeat, 'time')}, and not "
+            f"{study.repeat['paper']} as in the paper: standard errors are less certain."
+        )
+    missing = [e.title for e in study.experiments if e.id not in results.outcomes]
+    if missing:
+        found.append(f"Not measured in this run: {'; '.join(missing)}.")
+    known = {experiment.id for experiment in study.experiments}
+    unknown = [name for name in results.outcomes if name not in known]
+    if unknown:
+        found.append(
+            f"Not known to this version of chunkwise, and left out: {', '.join(unknown)}."
+        )
+    return found
+
+
+def _block(
+    experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
+) -> Block:
+    rows = outcome.rows()
+    drawing = Drawing(rows, experiment.published, study.statistic, results.libraries)
+    drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
+    pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
+    alone = _alone(experiment, results)
+    if alone is not None:
+        pictures.append((None, alone))
+    texts = (
+        ("The question", experiment.question),
+        ("What the paper found", experiment.found),
+        ("Shown as a figure only", experiment.only_drawn),
+        ("What differs here", experiment.note),
+    )
+    alerts = [
+        *(f"Wrong: {text}" for text in shortened(outcome.mismatches)),
+        *problems(rows, results.libraries),
+        *(f"Not measured: {text}" for text in shortened(outcome.skipped)),
+    ]
+    return Block(
+        id_,
+        experiment.title,
+        experiment.source,
+        tuple((title, " ".join(text.split())) for title, text in texts if text.strip()),
+        tuple(_findings(experiment, outcome, study, id_)),
+        tuple(alerts),
+        tuple(pictures),
+    )
+
+
+def _findings(
+    experiment: Experiment, outcome: Outcome, study: Study, where: str
+) -> Sequence[Finding]:
+    found = []
+    rows = outcome.rows()
+    for claim in experiment.claims:
+        verdict = judge(claim, rows, study.statistic)
+        found.append(
+            Finding(
+                verdict.word, claim.says, verdict.sentence, claim.published, claim.advice, where
+            )
+        )
+    return found
+
+
+def _alone(experiment: Experiment, results: StudyResults) -> Table | None:
+    """Put into a table what the paper printed and no plot of today has a place for."""
+    shown = {plot.figure for plot in experiment.plots}
+    left = [one for one in experiment.published if one.figure not in shown]
+    if not left:
+        return None
+    rows = tuple(_printed(one, results) for one in left)
+    columns = ("of", "figure", "published", "source")
+    caption = "Published, with no plot of its own"
+    return Table(caption, columns, (False, False, True, False), rows)
+
+
+def _printed(one: Published, results: StudyResults) -> tuple[str, ...]:
+    figure = FIGURES[one.figure]
+    value = figure_text(figure, one.value) if math.isfinite(one.value) else ""
+    source = f"{one.source}; {one.note}" if one.note else one.source
+    return where_phrase(one.where, results.libraries), figure.title, value, source
