@@ -21,6 +21,7 @@ Examples:
   chunkwise study --list
   chunkwise study cris
   chunkwise study occam --only cache-size,chunk-size
+  chunkwise study cris --file mine.nc --dataset /t2m --out mine
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
 """
 
@@ -45,6 +46,8 @@ Examples:
     metavar="DIR",
     help="Where results go.  [default: studies/NAME-SCALE]",
 )
+@click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
+@click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def command(
@@ -56,6 +59,8 @@ def command(
     libhdf5: str | None,
     repeat: int | None,
     out: Path | None,
+    file: str | None,
+    dataset: str | None,
     resume: bool,
     as_json: bool,
 ) -> int:
@@ -67,8 +72,11 @@ def command(
         for known in NAMES:
             click.echo(known)
         return 0
+    if dataset is not None and file is None:
+        raise UsageError("--dataset names a dataset of --file: add that")
     study = load(name)
-    folder = out or Path("studies") / f"{name}-{scale}"
+    own = "" if file is None else f"-{Path(file).stem}"
+    folder = out or Path("studies") / f"{name}-{scale}{own}"
     options = Options(
         scale,
         folder,
@@ -77,6 +85,8 @@ def command(
         _listed(libhdf5),
         repeat,
         resume,
+        file,
+        dataset,
     )
     with ending() as end, showing(Console(stderr=True)) as show:
 
