@@ -16,9 +16,9 @@ from chunkwise.report.facts import machine, problems, shortened
 from chunkwise.report.labels import count, phrase
 from chunkwise.report.model import Block, Section, Table
 from chunkwise.report.scales import number
-from chunkwise.report.values import telling_points
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot
+from chunkwise.studies.wording import differing
 from chunkwise.words import format_seconds, format_speed
 
 # Of times that differ by more, a linear axis shows the longest only.
@@ -50,6 +50,7 @@ def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
         id_,
         f"{PurePath(saved.path).name}: {data['dataset']}",
         False,
+        printable(saved.path),
         _about(document),
         (*_data(data, document), *machine({k: [v] for k, v in saved.environment.items()})),
         tuple(shortened(f"Wrong: {text}" for text in document.get("mismatches", ()))),
@@ -124,7 +125,7 @@ def _block(operation: str, access: str, rows: Sequence[Row], id_: str) -> Block:
 
 def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:
     """Choose what is drawn along: the axis with most numbers, else who does it."""
-    names = telling_points([row.point for row in rows])
+    names = differing([row.point for row in rows])
     sizes = {name: len(_numbers(name, rows)) for name in names}
     x = max(sizes, key=lambda name: sizes[name], default="driver")
     along_numbers = sizes.get(x, 0) >= _LEAST_NUMBERS
@@ -147,7 +148,7 @@ def _numbers(name: str, rows: Sequence[Row]) -> set[float]:
 
 
 def _table(rows: Sequence[Row], title: str) -> Table:
-    names = telling_points([row.point for row in rows]) or ["driver"]
+    names = differing([row.point for row in rows]) or ["driver"]
     base = next(
         (statistics.median(row.values("total_s")) for row in rows if row.values("total_s")), 0
     )

@@ -24,7 +24,7 @@ from chunkwise.report.scales import Scale
 from chunkwise.report.values import Value, distinguished, measured, published
 from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row
-from chunkwise.studies.study import Plot, Published, Statistic
+from chunkwise.studies.study import Plot, Published, Statistic, matches
 from chunkwise.words import format_speed
 
 _STATISTICS: Final[dict[Statistic, str]] = {
@@ -105,6 +105,7 @@ def _chart(
     styles = {key: n for n, key in enumerate(mine)}
     partners = {key: _partner(key, mine) for key in its}
     slots = _slots(list(mine), partners) if scale.of_words else {}
+    gaps = _gaps(plot, dims, scale, drawing)
     series = []
     for is_published, groups in ((False, mine), (True, its)):
         for key, members in groups.items():
@@ -112,7 +113,11 @@ def _chart(
             beside = partners[key] if is_published else key
             style = None if beside is None else styles[beside]
             name = _name(key, dims, drawing.libraries, published=is_published)
-            runs = _runs(plot, members, scale, shift, factor, log, drawing)
+            points = [_point(plot, value, factor, log, drawing) for value in members]
+            places = [scale.places[value.point[plot.x]] + shift for value in members]
+            placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
+            broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
+            runs = _runs(placed, broken, joined=not scale.of_words)
             series.append(Series(name, style, is_published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
@@ -180,25 +185,30 @@ def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: boo
     return text or "today"
 
 
+def _gaps(
+    plot: Plot, dims: Sequence[str], scale: Scale, drawing: Drawing
+) -> dict[Key, list[float]]:
+    """Return the places at which a series was to have a value, and has none."""
+    found: dict[Key, list[float]] = {}
+    for row in drawing.rows:
+        if matches(row.point, plot.where) and not row.values(plot.figure):
+            key = tuple((name, row.point[name]) for name in dims if name in row.point)
+            place = scale.places.get(row.point.get(plot.x, ""))
+            if place is not None:
+                found.setdefault(key, []).append(place)
+    return found
+
+
 def _runs(
-    plot: Plot,
-    members: Iterable[Value],
-    scale: Scale,
-    shift: float,
-    factor: float,
-    log: bool,
-    drawing: Drawing,
+    points: list[Point], broken: Sequence[float], *, joined: bool
 ) -> tuple[tuple[Point, ...], ...]:
-    points = [
-        replace(_point(plot, value, factor, log, drawing), at=scale.places[value.point[plot.x]])
-        for value in members
-    ]
-    points.sort(key=lambda point: point.at)
-    if scale.of_words:
-        return tuple((replace(point, at=point.at + shift),) for point in points)
+    """Put points in order; those between which nothing is broken make a run."""
+    points = sorted(points, key=lambda point: point.at)
+    if not joined:
+        return tuple((point,) for point in points)
     runs = [[points[0]]]
     for before, point in pairwise(points):
-        if any(before.at < place < point.at for place in scale.breaks):
+        if any(before.at < place < point.at for place in broken):
             runs.append([])
         runs[-1].append(point)
     return tuple(map(tuple, runs))

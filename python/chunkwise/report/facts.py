@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from chunkwise.report.labels import Libraries, count, phrase
-from chunkwise.report.values import telling_points
 from chunkwise.studies.results import Row
+from chunkwise.studies.wording import differing
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),
@@ -54,7 +54,7 @@ def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows have no figures, or not from all repeats, and why."""
-    names = telling_points([row.point for row in rows])
+    names = differing([row.point for row in rows])
     found = []
     for row in rows:
         failed = [record for record in row.records if record["status"] != "ok"]

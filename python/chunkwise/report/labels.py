@@ -11,7 +11,8 @@ from chunkwise.grammar import format_size
 from chunkwise.report.scales import number
 from chunkwise.studies.figures import Figure
 from chunkwise.studies.study import Where
-from chunkwise.words import format_ratio, format_seconds, three_digits
+from chunkwise.studies.wording import plain
+from chunkwise.words import format_ratio, format_seconds
 
 Libraries = Mapping[str, str]
 
@@ -76,20 +77,14 @@ def where_phrase(where: Where, libraries: Libraries) -> str:
 def figure_text(figure: Figure, value: float, *, relative: bool = False) -> str:
     """Write a value of a figure with its unit."""
     if relative:
-        return f"{_plain(value)}x"
+        return f"{plain(value)}x"
     if figure.unit == "s":
         return format_seconds(value) if value >= 0 else f"{value:.3g} s"
     if figure.unit == "bytes":
         return format_size(round(value)) if value >= 0 else f"{value:.3g} bytes"
     if figure.unit == "times":
         return format_ratio(value)
-    return f"{_plain(value)} {figure.unit}".rstrip()
-
-
-def _plain(value: float) -> str:
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return three_digits(value) if value >= 0.1 else f"{value:.3g}"
+    return f"{plain(value)} {figure.unit}".rstrip()
 
 
 def error_text(value: float, low: float, high: float) -> str:

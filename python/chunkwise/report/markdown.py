@@ -35,7 +35,8 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
     lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
     lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
     for section in report.sections:
-        lines += [f"## {escape(section.title)} in short", "", escape(section.about), ""]
+        lines += [f"## {escape(section.title)} in short", "", f"*{escape(section.source)}*", ""]
+        lines += [escape(section.about), ""]
         if section.remedy:
             lines += ["```", *section.remedy.splitlines(), "```", ""]
         lines += _listed(map(_advice, section.advice))
@@ -57,9 +58,8 @@ def _listed(items: Iterable[str]) -> list[str]:
 
 
 def _advice(found: Finding) -> str:
-    paper = f" The paper: {escape(found.published)}" if found.published else ""
     word = f"**{_MARKS[found.word]} {WORDS[found.word]}**"
-    return f"{word}: {escape(found.advice)} {escape(found.sentence)}{paper}"
+    return f"{word}: {escape(f'{found.advice} {found.sentence} {found.paper}')}"
 
 
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
@@ -79,9 +79,9 @@ def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
         lines += [f"**{escape(title)}.** {escape(text)}", ""]
     lines += _listed(f"**{escape(text)}**" for text in block.alerts)
     for found in block.findings:
-        paper = f" The paper: {escape(found.published)}" if found.published else ""
         word = f"**{_MARKS[found.word]} {found.word}**"
-        lines += [f"{word}: {escape(found.says)} {escape(found.sentence)}{paper}", ""]
+        text = f"{found.says}. {found.sentence} {found.paper}"
+        lines += [f"{word}: {escape(text)}", ""]
     for chart, table in block.pictures:
         if chart is not None and chart.id in pictures:
             lines += [f"![{escape(chart.alt)}]({quote(pictures[chart.id])})", ""]

@@ -173,6 +173,13 @@ class Finding:
     advice: str
     where: str
 
+    @property
+    def paper(self) -> str:
+        """The paper's figures, where the sentence does not have them already."""
+        if not self.published or self.published in self.sentence:
+            return ""
+        return f"The paper: {self.published}"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -210,6 +217,8 @@ class Section:
     id, title : str
     of_study : bool
         Whether a paper's study, not a benchmark.
+    source : str
+        The paper, or the file.
     about : str
         For a reader who knows nothing of it.
     facts : tuple of (str, str)
@@ -224,6 +233,7 @@ class Section:
     id: str
     title: str
     of_study: bool
+    source: str
     about: str
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]

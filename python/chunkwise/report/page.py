@@ -69,6 +69,7 @@ def _story(report: Report) -> str:
     parts.append(alerts(troubles(report)))
     for section in report.sections:
         parts.append(f'<h2><a href="#{section.id}">{escape(section.title)}</a></h2>')
+        parts.append(f'<p class="source">{escape(section.source)}</p>')
         parts.append(f"<p>{escape(section.about)}</p>")
         if section.remedy:
             parts.append(f"<p>What helps:</p><pre>{escape(section.remedy)}</pre>")
@@ -80,10 +81,9 @@ def _story(report: Report) -> str:
 
 
 def _advice(found: Finding) -> str:
-    paper = f" The paper: {found.published}" if found.published else ""
     return (
         f"<li><p>{verdict(found.word, of_advice=True)}: {escape(found.advice)}</p>"
-        f'<p class="number">{escape(found.sentence)}{escape(paper)} '
+        f'<p class="number">{escape(f"{found.sentence} {found.paper}".strip())} '
         f'<a href="#{found.where}" aria-label="Measurements: {escape(found.advice)}">'
         "Measurements</a></p></li>"
     )

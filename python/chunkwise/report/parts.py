@@ -87,9 +87,7 @@ def block(one: Block) -> str:
 
 def claim(found: Finding) -> str:
     """Write a claim with its verdict."""
-    paper = (
-        f'<p class="number">The paper: {escape(found.published)}</p>' if found.published else ""
-    )
+    paper = f'<p class="number">{escape(found.paper)}</p>' if found.paper else ""
     return (
         f'<div class="claim {_css(found.word)}"><p>{verdict(found.word)}: {escape(found.says)}</p>'
         f"<p>{escape(found.sentence)}</p>{paper}</div>"

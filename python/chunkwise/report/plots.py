@@ -7,6 +7,7 @@ style sheet, so that they follow light, dark and paper.
 from __future__ import annotations
 
 import html
+import math
 import textwrap
 from typing import Any, Final
 
@@ -19,8 +20,13 @@ _MARK: Final = 9
 _ROW: Final = 22
 _SERIES: Final = 13
 _AROUND: Final = 74
+_LINE: Final = 17
 # Labels of rows are broken beyond so many characters, and a phone has room for them.
 _LABEL: Final = 18
+_BAND: Final = "rgba(128,128,128,0.1)"
+# From so many powers of ten on a logarithmic axis names these alone, and not more than so many.
+CLOSE_DECADES: Final = 1.5
+_MOST_TICKS: Final = 8
 
 
 def figure(chart: Chart) -> dict[str, Any]:
@@ -76,22 +82,30 @@ def _symbol(look: Style, point: Point | None) -> str:
 
 
 def _layout(chart: Chart, lying: bool) -> dict[str, Any]:
-    along, value = _along(chart.along), _value(chart.figure)
+    along, value = _along(chart.along), _value(chart.figure, decades(chart))
     rows = len(chart.along.ticks)
     height = _HEIGHT
     if lying:
-        along |= {"range": [rows - 0.5, -0.5], "title": None}
+        along |= {"range": [rows - 0.5, -0.5], "title": None, "showgrid": False, "ticklen": 0}
         along["ticktext"] = [_folded(tick.text, _LABEL) for tick in chart.along.ticks]
         most = max(len(point_places(chart, tick.at)) for tick in chart.along.ticks)
-        height = round(_AROUND + rows * (_ROW + _SERIES * most))
+        lines = max(text.count("<br>") + 1 for text in along["ticktext"])
+        height = round(_AROUND + rows * max(_ROW + _SERIES * most, _LINE * lines + 10))
     edge = {"xref": "paper", "x0": 0, "x1": 1} if lying else {"yref": "paper", "y0": 0, "y1": 1}
     here = ("y0", "y1") if lying else ("x0", "x1")
+    # Every other row has a ground of its own.
+    bands = [
+        {**edge, "type": "rect", "y0": row - 0.5, "y1": row + 0.5, "layer": "below",
+         "fillcolor": _BAND, "line": {"width": 0}}
+        for row in range(0, rows if lying else 0, 2)
+    ]  # fmt: skip
     dotted = {"type": "line", "line": {"dash": "dot", "width": 1}, "name": "break"}
     return {
         "height": height,
         "xaxis": value if lying else along,
         "yaxis": along if lying else value,
-        "shapes": [{**dotted, **edge, here[0]: at, here[1]: at} for at in chart.along.breaks],
+        "shapes": bands
+        + [{**dotted, **edge, here[0]: at, here[1]: at} for at in chart.along.breaks],
         "margin": {"l": 8, "r": 14, "t": 10, "b": 8},
         "showlegend": False,
         "hovermode": "closest",
@@ -117,16 +131,25 @@ def _along(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _value(axis: Axis) -> dict[str, Any]:
+def _value(axis: Axis, decades: float) -> dict[str, Any]:
     if axis.log:
-        return {**_both(axis.title), "type": "log", "exponentformat": "power", "dtick": "D2"}
-    return {**_both(axis.title), "rangemode": "tozero", "exponentformat": "none"}
+        every = math.ceil(decades / _MOST_TICKS) if decades >= CLOSE_DECADES else "D2"
+        return {**_both(axis.title), "type": "log", "tickformat": ",~g", "dtick": every}
+    return {**_both(axis.title), "rangemode": "tozero", "tickformat": ",~g"}
+
+
+def decades(chart: Chart) -> float:
+    """Return how many powers of ten its values span, error bars included."""
+    points = [point for series in chart.series for point in series.points]
+    least = min((point.low for point in points if point.low > 0), default=1.0)
+    most = max((point.high for point in points if point.high > 0), default=1.0)
+    return math.log10(max(most, least) / least)
 
 
 def _both(title: str) -> dict[str, Any]:
     text = _folded(title, 44)
     return {
-        "title": {"text": text, "standoff": 10},
+        "title": {"text": text, "standoff": 10, "font": {"size": 13}},
         "automargin": True,
         "zeroline": False,
         "showline": True,
@@ -136,8 +159,8 @@ def _both(title: str) -> dict[str, Any]:
 
 
 def _text(text: str) -> str:
-    """Escape for plotly, which reads some HTML in texts."""
-    return html.escape(text, quote=False)
+    """Escape for plotly, which reads some HTML in texts, and formulas between dollars."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
 
 
 def _folded(text: str, width: int = 48) -> str:

@@ -20,8 +20,8 @@ from chunkwise.report.model import Tick
 _SHAPE: Final = re.compile(r"[0-9]{1,18}(x[0-9]{1,18})+")
 # Of the width of all numbers: between them and what stands apart; between two texts.
 _APART: Final = 0.12
-_LEAST: Final = 0.035
-_A_CHARACTER: Final = 0.011
+_BETWEEN: Final = 0.014
+_A_CHARACTER: Final = 0.0125
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,6 @@ def _ticks(places: dict[str, float], label: Callable[[str], str]) -> tuple[Tick,
             kept.append(Tick(at, text))
             continue
         half = (len(text) + len(kept[-1].text)) / 2
-        if at - kept[-1].at >= width * max(_LEAST, _A_CHARACTER * half):
+        if at - kept[-1].at >= width * (_BETWEEN + _A_CHARACTER * half):
             kept.append(Tick(at, text))
     return tuple(kept)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from chunkwise.errors import UsageError
 from chunkwise.report.model import Chart, Point, Series
 from chunkwise.report.palette import style
-from chunkwise.report.plots import point_places
+from chunkwise.report.plots import CLOSE_DECADES, decades, point_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,7 @@ _ROW_IN: Final = 0.26
 _SERIES_IN: Final = 0.13
 _DPI: Final = 200
 _GRID: Final = "#dfe3e7"
+_BAND: Final = "#f1f3f5"
 _INK: Final = "#1b1f24"
 _LABEL: Final = 26
 _SETTINGS: Final = {
@@ -127,6 +128,8 @@ def _has_error(point: Point) -> bool:
 
 
 def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     along, figure = (axes.yaxis, axes.xaxis) if lying else (axes.xaxis, axes.yaxis)
     width = _LABEL if lying else 12
     texts = ["\n".join(textwrap.wrap(t.text, width)) or t.text for t in chart.along.ticks]
@@ -142,8 +145,16 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
             axes.tick_params(axis="x", rotation=45)
     for at in chart.along.breaks:
         (axes.axhline if lying else axes.axvline)(at, color="#6b747d", linestyle=":", linewidth=1)
+    if lying:
+        for row in range(0, len(chart.along.ticks), 2):
+            axes.axhspan(row - 0.5, row + 0.5, color=_BAND, linewidth=0, zorder=0)
+        axes.tick_params(axis="y", length=0)
     if chart.figure.log:
         (axes.set_xscale if lying else axes.set_yscale)("log")
+        near = decades(chart) < CLOSE_DECADES
+        figure.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if near else (1.0,)))
+        figure.set_major_formatter(lambda value, _: f"{value:,g}")
+        figure.set_minor_formatter(NullFormatter())
     elif lying:
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     else:

@@ -7,6 +7,7 @@ from typing import Final
 from chunkwise.report.labels import count
 from chunkwise.report.model import Report
 from chunkwise.studies.claims import Word
+from chunkwise.studies.wording import joined
 
 # Facts that are told once where all sections agree.
 _SHARED: Final = ("Machine", "Versions")
@@ -35,7 +36,7 @@ def lead(report: Report) -> str:
         return about
     found = [f"{n} {_ENDINGS[word][n != 1]}" for word in _ENDINGS if (n := report.count(word)) > 0]
     pieces = "piece" if advice == 1 else "pieces"
-    return f"{about} Of {advice} {pieces} of advice, {_joined(found)}."
+    return f"{about} Of {advice} {pieces} of advice, {joined(found)}."
 
 
 def troubles(report: Report) -> list[str]:
@@ -76,7 +77,3 @@ def setting(report: Report) -> list[tuple[str, str]]:
         if own:
             pairs.append((section.title, "; ".join(own)))
     return pairs
-
-
-def _joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from chunkwise.grammar import format_shape
+from chunkwise.names import printable
 from chunkwise.report.charts import Drawing, draw
 from chunkwise.report.facts import environment, machine, problems, shortened
 from chunkwise.report.labels import count, figure_text, where_phrase
 from chunkwise.report.model import Block, Chart, Finding, Section, Table
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.own import adapted
 from chunkwise.studies.results import Outcome, StudyResults
 from chunkwise.studies.study import Experiment, Published, Study
 from chunkwise.words import format_seconds
@@ -18,6 +21,8 @@ from chunkwise.words import format_seconds
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
     """Make the section of one run of a study."""
+    if results.target is not None:
+        study = adapted(study, results.values)
     known = {experiment.id: experiment for experiment in study.experiments}
     blocks = [
         _block(known[name], outcome, results, study, f"{id_}-{name}")
@@ -28,6 +33,7 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
         id_,
         study.name,
         True,
+        study.paper,
         " ".join(study.about.split()),
         _facts(results, study),
         tuple(_alerts(results, study)),
@@ -42,25 +48,38 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
         "the paper's sizes" if results.scale == "paper" else "sizes reduced where that saves time"
     )
     often = count(results.repeat, "repeat")
+    often += _fewer(results)
     often += f" (the paper's: {of_paper})" if results.repeat != of_paper else ", as in the paper"
     return (
         ("Paper", study.paper),
+        *_own(results),
         ("Then", " ".join(study.setting.split())),
         *machine(environment(records)),
         ("Scale", f"{results.scale}: {sizes}"),
-        ("Measured", f"{results.begun}, {often}, in {format_seconds(results.elapsed_s)}"),
+        ("Measured", f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}"),
     )
+
+
+def _own(results: StudyResults) -> list[tuple[str, str]]:
+    """Name the user's dataset that was measured in the place of the study's own data."""
+    if results.target is None:
+        return []
+    of = results.target
+    parts = [str(of.get("dataset")), format_shape(of["shape"]), str(of.get("dtype"))]
+    if of.get("chunks"):
+        parts.append(f"chunks {format_shape(of['chunks'])}")
+    return [
+        (
+            "Dataset",
+            f"{printable(str(of.get('file')))}: {', '.join([*parts, str(of.get('filters'))])}",
+        )
+    ]
 
 
 def _alerts(results: StudyResults, study: Study) -> list[str]:
     found = []
     if not results.complete:
         found.append("This run was stopped before its end: what it had measured is shown.")
-    if results.repeat < study.repeat["paper"]:
-        found.append(
-            f"Everything was measured {count(results.repeat, 'time')}, and not "
-            f"{study.repeat['paper']} as in the paper: standard errors are less certain."
-        )
     missing = [e.title for e in study.experiments if e.id not in results.outcomes]
     if missing:
         found.append(f"Not measured in this run: {'; '.join(missing)}.")
@@ -71,6 +90,18 @@ def _alerts(results: StudyResults, study: Study) -> list[str]:
             f"Not known to this version of chunkwise, and left out: {', '.join(unknown)}."
         )
     return found
+
+
+def _fewer(results: StudyResults) -> str:
+    """Say of how many combinations there was time for fewer repeats than were asked for."""
+    often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
+    short = sum(n < results.repeat for n in often)
+    return f", fewer of {short:,} among {count(len(often), 'combination')}" if short else ""
+
+
+def _when(results: StudyResults) -> str:
+    """Write when it began, to the minute."""
+    return f"{results.begun[:16].replace('T', ' ')} UTC"
 
 
 def _block(

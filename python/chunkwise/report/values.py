@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chunkwise.studies.load import matches
 from chunkwise.studies.results import Row
-from chunkwise.studies.study import Plot, Published, Statistic, Where
+from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
 
 
 @dataclass(frozen=True)
@@ -197,9 +196,3 @@ def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[st
         n for n in others if n not in (x, *by) and any(telling(g, [n]) for g in groups.values())
     ]
     return telling(values, [*by, *more])
-
-
-def telling_points(points: Sequence[dict[str, str]]) -> list[str]:
-    """Return the axes and labels of which there are several values."""
-    names = dict.fromkeys(name for point in points for name in point)
-    return [name for name in names if len({point.get(name) for point in points}) > 1]
