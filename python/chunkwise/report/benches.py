@@ -11,11 +11,12 @@ from chunkwise.bench.axes import AXES
 from chunkwise.bench.saved import AS_STORED, Sample, Saved
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
-from chunkwise.report.charts import Drawing, draw
+from chunkwise.report.charts import draw
 from chunkwise.report.facts import machine, problems, shortened
 from chunkwise.report.labels import count, phrase
 from chunkwise.report.model import Block, Section, Table
 from chunkwise.report.scales import number
+from chunkwise.report.values import Drawing
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot
 from chunkwise.studies.wording import differing

@@ -1,9 +1,9 @@
-"""Where does each value of a plot stand, what is its series called, and what is its table?"""
+"""Where does each value of a plot stand, and what is its series called?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -11,7 +11,6 @@ from chunkwise.report import scales
 from chunkwise.report.labels import (
     Libraries,
     axis_title,
-    column_title,
     count,
     error_text,
     figure_text,
@@ -21,11 +20,10 @@ from chunkwise.report.labels import (
 )
 from chunkwise.report.model import Axis, Chart, Point, Series, Table
 from chunkwise.report.scales import Scale
-from chunkwise.report.values import Value, distinguished, measured, published
-from chunkwise.studies.figures import FIGURES, Figure
-from chunkwise.studies.results import Row
-from chunkwise.studies.study import Plot, Published, Statistic, matches
-from chunkwise.words import format_speed
+from chunkwise.report.tables import table
+from chunkwise.report.values import Drawing, Value, distinguished, measured, published
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.study import Plot, Statistic, matches
 
 _STATISTICS: Final[dict[Statistic, str]] = {
     "mean": "mean",
@@ -39,29 +37,6 @@ _ROW: Final = 0.8
 Key = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """What is the same for all plots of an experiment.
-
-    Attributes
-    ----------
-    rows : sequence of Row
-    published : sequence of Published
-    statistic : Statistic
-    libraries : mapping of str to str
-        What values of the axis ``libhdf5`` stand for.
-    ends : bool
-        Whether error bars reach from the lowest to the highest repeat; else they are
-        standard errors of the mean.
-    """
-
-    rows: Sequence[Row]
-    published: Sequence[Published]
-    statistic: Statistic
-    libraries: Libraries
-    ends: bool = False
-
-
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
     """Make a plot and its table; None where there is nothing to show."""
     values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
@@ -70,8 +45,8 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     if not values and not printed:
         return None
     dims = distinguished(values, plot.x, plot.by) if values else list(plot.by)
-    table = _table(plot, values, printed, dims, drawing)
-    return _chart(id_, plot, values, printed, dims, drawing), table
+    beside = table(plot, values, printed, dims, drawing)
+    return _chart(id_, plot, values, printed, dims, drawing), beside
 
 
 def _chart(
@@ -267,63 +242,3 @@ def _alt(
             ]
             parts.append(f"{name}: {' to '.join(dict.fromkeys(texts))}.")
     return " ".join(parts)
-
-
-def _table(
-    plot: Plot, values: list[Value], printed: list[Value], dims: list[str], drawing: Drawing
-) -> Table:
-    """Put what was measured and what was published into rows, those of one thing together."""
-    figure = FIGURES[plot.figure]
-    relative = plot.relative is not None
-    beside: set[int] = set()
-    rows = []
-    for value in values:
-        fitting = [p for p in printed if _measures(value, p, (plot.x, *dims))]
-        beside.update(map(id, fitting))
-        rows.append(_row(plot.x, dims, value, fitting, figure, relative, drawing))
-    rows += [
-        _row(plot.x, dims, None, [p], figure, relative, drawing)
-        for p in printed
-        if id(p) not in beside
-    ]
-    width = 1 + len(dims)
-    columns = [column_title(name) for name in (plot.x, *dims)]
-    spread = "half the spread" if drawing.ends else "standard error"
-    columns += ["today", spread, "published", "today / published"]
-    shown = [n for n in range(len(columns)) if n <= width or any(row[n] for row in rows)]
-    caption = f"{plot.title}: {figure.title}"
-    if relative and plot.relative is not None:
-        caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
-    return Table(
-        caption,
-        tuple(columns[n] for n in shown),
-        tuple(n >= width for n in shown),
-        tuple(tuple(row[n] for n in shown) for row in rows),
-    )
-
-
-def _measures(value: Value, printed: Value, names: Iterable[str]) -> bool:
-    """Whether a value is today's of a published one; what that does not say fits all."""
-    return all(printed.point.get(n, value.point.get(n)) == value.point.get(n) for n in names)
-
-
-def _row(
-    x: str,
-    dims: Sequence[str],
-    value: Value | None,
-    printed: list[Value],
-    figure: Figure,
-    relative: bool,
-    drawing: Drawing,
-) -> tuple[str, ...]:
-    of = value or printed[0]
-    cells = [value_text(n, of.point.get(n, ""), drawing.libraries) for n in (x, *dims)]
-    today = error = ratio = ""
-    if value is not None:
-        mark = "~ " if value.estimated else ""
-        today = mark + figure_text(figure, value.middle, relative=relative)
-        error = error_text(value.middle, value.low, value.high)
-        ratios = [format_speed(value.middle / p.middle) for p in printed if p.middle]
-        ratio = ", ".join(ratios)
-    paper = ", ".join(figure_text(figure, p.middle, relative=relative) for p in printed)
-    return (*cells, today or "not measured", error, paper, ratio)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from chunkwise.report.labels import Libraries, count, phrase
 from chunkwise.studies.results import Row
-from chunkwise.studies.wording import differing
+from chunkwise.studies.wording import differing, joined
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),
@@ -34,9 +34,7 @@ def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
         f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
     ]
     parts = [*values.get("cpu", ()), *cpus, *values.get("machine", ()), *values.get("system", ())]
-    versions = [
-        f"{title} {' and '.join(values[name])}" for name, title in _VERSIONS if values.get(name)
-    ]
+    versions = [f"{title} {joined(values[name])}" for name, title in _VERSIONS if values.get(name)]
     found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
     return tuple((title, text) for title, text in found if text)
 

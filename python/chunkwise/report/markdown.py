@@ -59,7 +59,7 @@ def _listed(items: Iterable[str]) -> list[str]:
 
 def _advice(found: Finding) -> str:
     word = f"**{_MARKS[found.word]} {WORDS[found.word]}**"
-    return f"{word}: {escape(f'{found.advice} {found.sentence} {found.paper}')}"
+    return f"{word}: {escape(f'{found.advice} {found.says}: {found.sentence} {found.paper}')}"
 
 
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
@@ -80,7 +80,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
     lines += _listed(f"**{escape(text)}**" for text in block.alerts)
     for found in block.findings:
         word = f"**{_MARKS[found.word]} {found.word}**"
-        text = f"{found.says}. {found.sentence} {found.paper}"
+        text = f"{found.says}: {found.sentence} {found.paper}"
         lines += [f"{word}: {escape(text)}", ""]
     for chart, table in block.pictures:
         if chart is not None and chart.id in pictures:

@@ -83,7 +83,7 @@ def _story(report: Report) -> str:
 def _advice(found: Finding) -> str:
     return (
         f"<li><p>{verdict(found.word, of_advice=True)}: {escape(found.advice)}</p>"
-        f'<p class="number">{escape(f"{found.sentence} {found.paper}".strip())} '
+        f'<p class="number">{escape(f"{found.says}: {found.sentence} {found.paper}".strip())} '
         f'<a href="#{found.where}" aria-label="Measurements: {escape(found.advice)}">'
         "Measurements</a></p></li>"
     )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
-from chunkwise.report.charts import Drawing, draw
+from chunkwise.report.charts import draw
 from chunkwise.report.facts import environment, machine, problems, shortened
-from chunkwise.report.labels import count, figure_text, where_phrase
+from chunkwise.report.labels import Libraries, count, figure_text, where_phrase
 from chunkwise.report.model import Block, Chart, Finding, Section, Table
+from chunkwise.report.values import Drawing
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.own import adapted
@@ -48,7 +49,6 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
         "the paper's sizes" if results.scale == "paper" else "sizes reduced where that saves time"
     )
     often = count(results.repeat, "repeat")
-    often += _fewer(results)
     often += f" (the paper's: {of_paper})" if results.repeat != of_paper else ", as in the paper"
     return (
         ("Paper", study.paper),
@@ -56,7 +56,10 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
         ("Then", " ".join(study.setting.split())),
         *machine(environment(records)),
         ("Scale", f"{results.scale}: {sizes}"),
-        ("Measured", f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}"),
+        (
+            "Measured",
+            f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}{_fewer(results)}",
+        ),
     )
 
 
@@ -96,7 +99,8 @@ def _fewer(results: StudyResults) -> str:
     """Say of how many combinations there was time for fewer repeats than were asked for."""
     often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     short = sum(n < results.repeat for n in often)
-    return f", fewer of {short:,} among {count(len(often), 'combination')}" if short else ""
+    total = count(len(often), "combination")
+    return f"; of {total}, {short:,} had fewer repeats" if short else ""
 
 
 def _when(results: StudyResults) -> str:
@@ -130,23 +134,25 @@ def _block(
         experiment.title,
         experiment.source,
         tuple((title, " ".join(text.split())) for title, text in texts if text.strip()),
-        tuple(_findings(experiment, outcome, study, id_)),
+        tuple(_findings(experiment, outcome, study, id_, results.libraries)),
         tuple(alerts),
         tuple(pictures),
     )
 
 
 def _findings(
-    experiment: Experiment, outcome: Outcome, study: Study, where: str
+    experiment: Experiment, outcome: Outcome, study: Study, where: str, libraries: Libraries
 ) -> Sequence[Finding]:
     found = []
     rows = outcome.rows()
     for claim in experiment.claims:
         verdict = judge(claim, rows, study.statistic)
+        sentence = verdict.sentence
+        for path, library in libraries.items():
+            # By its path nobody knows it.
+            sentence = sentence.replace(path, library) if "/" in path else sentence
         found.append(
-            Finding(
-                verdict.word, claim.says, verdict.sentence, claim.published, claim.advice, where
-            )
+            Finding(verdict.word, claim.says, sentence, claim.published, claim.advice, where)
         )
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chunkwise.report.labels import Libraries
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
 
@@ -50,6 +51,29 @@ class Value:
         return replace(
             self, middle=self.middle * factor, low=self.low * factor, high=self.high * factor
         )
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is the same for all plots of an experiment.
+
+    Attributes
+    ----------
+    rows : sequence of Row
+    published : sequence of Published
+    statistic : Statistic
+    libraries : mapping of str to str
+        What values of the axis ``libhdf5`` stand for.
+    ends : bool
+        Whether error bars reach from the lowest to the highest repeat; else they are
+        standard errors of the mean.
+    """
+
+    rows: Sequence[Row]
+    published: Sequence[Published]
+    statistic: Statistic
+    libraries: Libraries
+    ends: bool = False
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
@@ -167,7 +191,21 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
         if plot.x in point:
             value = one.value
             found.append(Value(point, value, value, value, source=one.source, note=one.note))
+    found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def _once(values: Iterable[Value]) -> list[Value]:
+    """Keep one of those that a paper prints in several places."""
+    found: dict[tuple[frozenset[tuple[str, str]], float], Value] = {}
+    for value in values:
+        key = frozenset(value.point.items()), value.middle
+        before = found.get(key)
+        if before is None:
+            found[key] = value
+        elif value.source not in before.source:
+            found[key] = replace(before, source=f"{before.source}; {value.source}")
+    return list(found.values())
 
 
 def _compatible(one: Where, other: Where) -> bool:
