@@ -91,7 +91,7 @@ def test_an_experiment_not_measured_and_a_run_not_ended_are_told() -> None:
     results.complete = False
     alerts = " ".join(studies.section(results, study, "r1").alerts)
     assert "stopped before its end" in alerts
-    assert "Not measured in this run: Storage" in alerts
+    assert "1 of 3 experiments was not measured" in alerts
 
 
 def test_a_long_table_is_folded(section: Section) -> None:

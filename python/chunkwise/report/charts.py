@@ -99,10 +99,16 @@ def _chart(
     if scale.breaks:
         notes.append("Left of the dotted line, values have no place among the numbers.")
     figure = FIGURES[plot.figure]
+    if printed and drawing.reduced:
+        notes.append(
+            "Measured on less data than the paper: compare how values change, not the values."
+        )
     title = f"{figure.title[:1].upper()}{figure.title[1:]}{unit}"
     if plot.relative is not None:
         title = f"{title}, relative to {where_phrase(plot.relative, drawing.libraries)}"
     along = axis_title(plot.x)
+    if plot.x == "chunk" and not scale.of_words:
+        along += ", by its number of elements"
     return Chart(
         id_,
         plot.title,

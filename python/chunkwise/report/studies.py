@@ -45,21 +45,22 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
 def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
     records = [r for outcome in results.outcomes.values() for r in outcome.records]
     of_paper = study.repeat["paper"]
-    sizes = (
-        "the paper's sizes" if results.scale == "paper" else "sizes reduced where that saves time"
-    )
+    reduced = any(_reduced(e, results, study) for e in study.experiments)
+    sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
     often = count(results.repeat, "repeat")
     often += f" (the paper's: {of_paper})" if results.repeat != of_paper else ", as in the paper"
+    missing = _missing(results, study)
     return (
         ("Paper", study.paper),
         *_own(results),
         ("Then", " ".join(study.setting.split())),
         *machine(environment(records)),
-        ("Scale", f"{results.scale}: {sizes}"),
+        ("Scale", f"{results.scale}, {sizes}"),
         (
             "Measured",
             f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}{_fewer(results)}",
         ),
+        *((("Not measured", "; ".join(missing)),) if missing else ()),
     )
 
 
@@ -83,9 +84,10 @@ def _alerts(results: StudyResults, study: Study) -> list[str]:
     found = []
     if not results.complete:
         found.append("This run was stopped before its end: what it had measured is shown.")
-    missing = [e.title for e in study.experiments if e.id not in results.outcomes]
+    missing, every = len(_missing(results, study)), len(study.experiments)
     if missing:
-        found.append(f"Not measured in this run: {'; '.join(missing)}.")
+        verb = "was" if missing == 1 else "were"
+        found.append(f"{missing} of {count(every, 'experiment')} {verb} not measured in this run.")
     known = {experiment.id for experiment in study.experiments}
     unknown = [name for name in results.outcomes if name not in known]
     if unknown:
@@ -103,6 +105,17 @@ def _fewer(results: StudyResults) -> str:
     return f"; of {total}, {short:,} had fewer repeats" if short else ""
 
 
+def _missing(results: StudyResults, study: Study) -> list[str]:
+    return [e.title for e in study.experiments if e.id not in results.outcomes]
+
+
+def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> bool:
+    """Whether it was measured on other data than the paper's: at this scale, on less of it."""
+    names = {name for run in experiment.runs for name in run.data}
+    options = [study.data[name].options for name in names if name in study.data]
+    return any(of[results.scale] != of["paper"] for of in options)
+
+
 def _when(results: StudyResults) -> str:
     """Write when it began, to the minute."""
     return f"{results.begun[:16].replace('T', ' ')} UTC"
@@ -112,7 +125,13 @@ def _block(
     experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
 ) -> Block:
     rows = outcome.rows()
-    drawing = Drawing(rows, experiment.published, study.statistic, results.libraries)
+    drawing = Drawing(
+        rows,
+        experiment.published,
+        study.statistic,
+        results.libraries,
+        reduced=_reduced(experiment, results, study),
+    )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
     alone = _alone(experiment, results)
@@ -152,7 +171,14 @@ def _findings(
             # By its path nobody knows it.
             sentence = sentence.replace(path, library) if "/" in path else sentence
         found.append(
-            Finding(verdict.word, claim.says, sentence, claim.published, claim.advice, where)
+            Finding(
+                verdict.word,
+                claim.says.rstrip("."),
+                sentence,
+                claim.published,
+                claim.advice,
+                where,
+            )
         )
     return found
 

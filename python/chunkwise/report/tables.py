@@ -6,6 +6,7 @@ place along the plot, and a column for each series.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,7 @@ from chunkwise.report.labels import (
     where_phrase,
 )
 from chunkwise.report.model import Table
+from chunkwise.report.scales import number
 from chunkwise.report.values import Drawing, Value
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Plot
@@ -57,8 +59,10 @@ def table(
     for value in values:
         fitting = [p for p in printed if _measures(value, p, (plot.x, *dims))]
         beside.update(map(id, fitting))
-        lines.append(_line(plot, value, fitting))
-    lines += [_line(plot, None, [p]) for p in printed if id(p) not in beside]
+        lines.append(_line(plot, value, fitting, drawing))
+    lines += [_line(plot, None, [p], drawing) for p in printed if id(p) not in beside]
+    if plot.kind == "line":
+        lines = _in_order(plot, lines, dims)
     caption = f"{plot.title}: {FIGURES[plot.figure].title}"
     if plot.relative is not None:
         caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
@@ -115,12 +119,24 @@ def _folded(
     )
 
 
+def _in_order(plot: Plot, lines: list[Line], dims: Sequence[str]) -> list[Line]:
+    """Put the lines of each series into the order in which they are drawn."""
+    series = list(dict.fromkeys(tuple(line.of.point.get(n) for n in dims) for line in lines))
+
+    def place(line: Line) -> tuple[int, float]:
+        value = number(line.of.point[plot.x])
+        which = series.index(tuple(line.of.point.get(n) for n in dims))
+        return which, -math.inf if value is None else value
+
+    return sorted(lines, key=place)
+
+
 def _measures(value: Value, printed: Value, names: Iterable[str]) -> bool:
     """Whether a value is today's of a published one; what that does not say fits all."""
     return all(printed.point.get(n, value.point.get(n)) == value.point.get(n) for n in names)
 
 
-def _line(plot: Plot, value: Value | None, printed: Sequence[Value]) -> Line:
+def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Drawing) -> Line:
     def text(of: Value) -> str:
         return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
 
@@ -128,7 +144,10 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value]) -> Line:
     source = "; ".join(dict.fromkeys(p.source for p in printed))
     if value is None:
         return Line(printed[0], "", "", paper, "", source)
-    ratios = [format_speed(value.middle / p.middle) for p in printed if p.middle]
+    # Of less data, seconds and bytes are fewer for that alone.
+    compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
+    compare |= plot.relative is not None
+    ratios = [format_speed(value.middle / p.middle) for p in printed if compare and p.middle]
     return Line(
         value,
         f"{'~ ' if value.estimated else ''}{text(value)}",

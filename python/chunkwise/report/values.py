@@ -67,6 +67,8 @@ class Drawing:
     ends : bool
         Whether error bars reach from the lowest to the highest repeat; else they are
         standard errors of the mean.
+    reduced : bool
+        Whether less data was measured than the paper did.
     """
 
     rows: Sequence[Row]
@@ -74,6 +76,7 @@ class Drawing:
     statistic: Statistic
     libraries: Libraries
     ends: bool = False
+    reduced: bool = False
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
