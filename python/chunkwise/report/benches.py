@@ -52,7 +52,7 @@ def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
         f"{PurePath(saved.path).name}: {data['dataset']}",
         False,
         printable(saved.path),
-        _about(document),
+        _about(document, patterns),
         (*_data(data, document), *machine({k: [v] for k, v in saved.environment.items()})),
         tuple(shortened(f"Wrong: {text}" for text in document.get("mismatches", ()))),
         tuple(blocks),
@@ -79,13 +79,33 @@ def _data(data: Mapping[str, Any], document: Mapping[str, Any]) -> list[tuple[st
     return found
 
 
-def _about(document: Mapping[str, Any]) -> str:
+def _about(document: Mapping[str, Any], patterns: Mapping[tuple[str, str], Sequence[Row]]) -> str:
+    """Give the answer of the run; where it has none, say what is fastest."""
     advice = document.get("advice")
     if not advice:
-        return "What each pattern of access takes, for each way to read or write it."
+        found = (_fastest(access, rows) for (_, access), rows in patterns.items())
+        return " ".join(filter(None, found))
     effect = str(advice.get("effect") or "")
     sentences = (str(advice["why"]), f"{effect[:1].upper()}{effect[1:]}." if effect else "")
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _fastest(access: str, rows: Sequence[Row]) -> str:
+    """Say what the fastest and the slowest way of one pattern take."""
+    names = differing([row.point for row in rows])
+    done = [row for row in rows if row.values("total_s")]
+    if not done:
+        return f"No trial of '{printable(access)}' gave figures."
+    ordered = sorted(done, key=_median)
+    times = [format_seconds(_median(row)) for row in (ordered[0], ordered[-1])]
+    said = [phrase(row.point, names, {}) for row in (ordered[0], ordered[-1])]
+    if len(done) == 1:
+        return f"'{printable(access)}' takes {times[0]}."
+    return f"'{printable(access)}' takes {times[0]} with {said[0]}, and {times[1]} with {said[1]}."
+
+
+def _median(row: Row) -> float:
+    return statistics.median(row.values("total_s"))
 
 
 def _row(sample: Sample) -> Row:
@@ -150,9 +170,7 @@ def _numbers(name: str, rows: Sequence[Row]) -> set[float]:
 
 def _table(rows: Sequence[Row], title: str) -> Table:
     names = differing([row.point for row in rows]) or ["driver"]
-    base = next(
-        (statistics.median(row.values("total_s")) for row in rows if row.values("total_s")), 0
-    )
+    base = next((_median(row) for row in rows if row.values("total_s")), 0.0)
     lines = []
     for row in rows:
         times = row.values("total_s")
@@ -160,7 +178,7 @@ def _table(rows: Sequence[Row], title: str) -> Table:
         if not times:
             lines.append((who, row.problem or "", "", "", ""))
             continue
-        middle = statistics.median(times)
+        middle = _median(row)
         estimated = any(record.get("extrapolated") for record in row.records)
         lines.append(
             (
@@ -171,5 +189,5 @@ def _table(rows: Sequence[Row], title: str) -> Table:
                 format_speed(base / middle),
             )
         )
-    columns = ("", "median", "lowest to highest", "of", "speed")
+    columns = ("by", "median", "lowest to highest", "of", "speed")
     return Table(title, columns, (False, True, True, True, True), tuple(lines))
