@@ -93,6 +93,19 @@ def _installed() -> dict[str, str]:
     return places
 
 
+def build_of(value: str) -> str:
+    """Say whose library a value of the axis is, by its path alone.
+
+    >>> build_of("default"), build_of("/usr/lib/libhdf5_openmpi.so.103"), build_of("/opt/l.so")
+    ("h5py's", 'Open MPI', '/opt/l.so')
+    """
+    if value == DEFAULT:
+        return "h5py's"
+    marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
+    marks["netcdf4.libs"] = "netCDF4's wheel"
+    return next((build for mark, build in marks.items() if mark in value), value)
+
+
 def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, list[str]]:
     """Put the libraries that were found where a space says ``@all`` or ``@others``.
 

@@ -17,6 +17,7 @@ from chunkwise.advise.geometry import Walk, line
 from chunkwise.bench.target import Target, look
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import Claim, Experiment, Plot, Run, Study, Where
 
 # By axis: a value of the study's, and what stands in its place.
@@ -72,7 +73,17 @@ def adapted(study: Study, values: Values) -> Study:
     """
     data = study.own.data if study.own else ""
     experiments = (_experiment(one, data, values) for one in study.experiments)
-    return replace(study, experiments=tuple(one for one in experiments if one.runs))
+    return replace(
+        study,
+        experiments=tuple(one for one in experiments if one.runs),
+        # Bench looks for itself what copies of the user's data need.
+        disk_nbytes=dict.fromkeys(study.disk_nbytes, 0),
+    )
+
+
+def study_of(study: Study, results: StudyResults) -> Study:
+    """Return the study that results are of: as it is, or as put to the user's dataset."""
+    return study if results.target is None else adapted(study, results.values)
 
 
 def _experiment(one: Experiment, data: str, values: Values) -> Experiment:

@@ -101,6 +101,8 @@ class Published:
         Table or figure, and section.
     note : str
         What must be known to read it; empty for nothing.
+    label : str
+        What it is of, in a few words, beside others of the same source; empty for `where`.
     elsewhere : bool
         Whether it stands alone: of the paper's other machine, or of what is gone.
     """
@@ -110,6 +112,7 @@ class Published:
     value: float
     source: str
     note: str = ""
+    label: str = ""
     elsewhere: bool = False
 
 

@@ -11,6 +11,7 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import build_of
 from chunkwise.studies.study import OTHERS, Where
 from chunkwise.words import format_seconds, three_digits
 
@@ -21,6 +22,13 @@ _MORE: Final = {
     "bytes": "{} as large",
     "times": "{} as high",
     "": "{} as many",
+}
+# Of what it is so much, where the unit does not say it.
+_OF: Final = {
+    "chunk_loads": " chunks loaded",
+    "peak_rss_nbytes": " of peak memory",
+    "file_nbytes": " in the file",
+    "stored_nbytes": " stored",
 }
 # Settings that are said otherwise than by name and value.
 _SAID: Final = {
@@ -70,6 +78,11 @@ def shown(sample: Sample, figure: str) -> str:
     return f"{'~' if sample.estimated else ''}{quantity(sample.middle, FIGURES[figure].unit)}"
 
 
+def named(sample: Sample, figure: str) -> str:
+    """Write a sample's middle, and of what it is so much."""
+    return f"{shown(sample, figure)}{_OF.get(figure, '')}"
+
+
 def times(ratio: float, figure: str, estimated: bool = False) -> str:
     """Write a ratio of a figure: ``932 times as long``."""
     return _MORE[FIGURES[figure].unit].format(factor(ratio, estimated))
@@ -98,7 +111,19 @@ def setting(name: str, text: str) -> str:
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:
         text = text.partition("=")[0]
-    return _SAID[name].format(text) if name in _SAID else f"{_spaced(name)} {text}"
+    if name in _SAID:
+        return _SAID[name].format(text)
+    # A count of something, such as 16 datasets.
+    counted = text.isdecimal() and name.endswith("s")
+    return f"{text} {_spaced(name)}" if counted else f"{_spaced(name)} {text}"
+
+
+def setting_of(sample: Sample, name: str) -> str:
+    """Say a sample's value of an axis; a library by its version, as a path says little."""
+    text = sample.point[name]
+    if name == "libhdf5" and sample.versions:
+        return f"{joined(sample.versions)} ({printable(build_of(text))})"
+    return setting(name, text)
 
 
 def axis_title(name: str) -> str:
