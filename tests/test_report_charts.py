@@ -164,6 +164,26 @@ def test_what_is_printed_twice_is_shown_once() -> None:
     assert table.rows[0][-1] == "Table 1; Table 2"
 
 
+def test_what_nothing_today_measures_stands_alone() -> None:
+    printed = Published({"cache": "1MiB"}, "total_s", 3, "T", label="Linux", elsewhere=True)
+    chart, table = drawn(repeats({"cache": "1MiB"}, 1), Plot("t", "cache", "total_s"), printed)
+    assert [series.name for series in chart.series] == ["today", "paper: Linux"]
+    assert chart.series[1].style is None
+    assert len(table.rows) == 2
+    assert table.rows[1][1] == "not measured"
+
+
+def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:
+    results, study = made_up()
+    experiment, *others = study.experiments
+    printed = Published({"driver": "libhdf5"}, "total_s", 5.29, "Section 5", elsewhere=True)
+    changed = replace(experiment, published=(*experiment.published, printed))
+    section = studies.section(results, replace(study, experiments=(changed, *others)), "r1")
+    chart, table = section.blocks[0].pictures[-1]
+    assert chart is None
+    assert table.rows == (("libhdf5", "seconds for all of it", "5.29 s", "Section 5"),)
+
+
 def test_nothing_measured_and_nothing_published_is_nothing() -> None:
     experiment, _ = cache_size()
     assert draw("c", experiment.plots[0], Drawing([], (), "mean", {})) is None

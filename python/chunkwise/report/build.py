@@ -33,7 +33,7 @@ def report(paths: Sequence[str | Path]) -> Report:
 
 def _section(source: Source, id_: str) -> Section:
     if isinstance(source, StudyResults):
-        return studies.section(source, load(source.study), id_)
+        return studies.section(source, load(source.source or source.study), id_)
     return benches.section(*source, id_)
 
 

@@ -34,6 +34,8 @@ _BYTES: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 # In a chart of dots: between series of one row, in rows; and what all of them may take.
 _OFFSET: Final = 0.24
 _ROW: Final = 0.8
+# In a key, beside values of axes: what a published value is of that nothing today measures.
+_ELSEWHERE: Final = "of"
 Key = tuple[tuple[str, str], ...]
 
 
@@ -131,7 +133,8 @@ def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
 
 
 def _key(value: Value, dims: Sequence[str]) -> Key:
-    return tuple((name, value.point[name]) for name in dims if name in value.point)
+    key = tuple((name, value.point[name]) for name in dims if name in value.point)
+    return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
 def _groups(values: Iterable[Value], dims: Sequence[str]) -> dict[Key, list[Value]]:
@@ -160,7 +163,7 @@ def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool,
 
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
-    text = phrase(dict(key), dims, libraries)
+    text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
     if published:
         return f"paper: {text}" if text else "the paper"
     return text or "today"
@@ -211,7 +214,9 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     where = phrase(value.point, names, drawing.libraries)
     if value.published:
         return tuple(
-            line for line in (f"{text} in the paper", where, value.source, value.note) if line
+            line
+            for line in (f"{text} in the paper", where, value.label, value.source, value.note)
+            if line
         )
     error = error_text(value.middle, value.low, value.high)
     kind = _STATISTICS[drawing.statistic]

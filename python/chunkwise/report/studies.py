@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -11,11 +12,11 @@ from chunkwise.report.charts import draw
 from chunkwise.report.facts import environment, machine, problems, shortened
 from chunkwise.report.labels import Libraries, count, figure_text, where_phrase
 from chunkwise.report.model import Block, Chart, Finding, Section, Table
-from chunkwise.report.values import Drawing
+from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.own import adapted
-from chunkwise.studies.results import Outcome, StudyResults
+from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Study
 from chunkwise.words import format_seconds
 
@@ -54,7 +55,7 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
         ("Paper", study.paper),
         *_own(results),
         ("Then", " ".join(study.setting.split())),
-        *machine(environment(records)),
+        *machine(_environment(results, records)),
         ("Scale", f"{results.scale}, {sizes}"),
         (
             "Measured",
@@ -78,6 +79,12 @@ def _own(results: StudyResults) -> list[tuple[str, str]]:
             f"{printable(str(of.get('file')))}: {', '.join([*parts, str(of.get('filters'))])}",
         )
     ]
+
+
+def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return what trials say of machine and versions; what none says, as the run has it."""
+    of_run = {name: [str(value)] for name, value in results.environment.items()}
+    return of_run | {name: texts for name, texts in environment(records).items() if texts}
 
 
 def _alerts(results: StudyResults, study: Study) -> list[str]:
@@ -134,7 +141,7 @@ def _block(
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
-    alone = _alone(experiment, results)
+    alone = _alone(experiment, rows, results)
     if alone is not None:
         pictures.append((None, alone))
     texts = (
@@ -143,7 +150,9 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
     )
+    stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
     alerts = [
+        *stopped,
         *(f"Wrong: {text}" for text in shortened(outcome.mismatches)),
         *problems(rows, results.libraries),
         *(f"Not measured: {text}" for text in shortened(outcome.skipped)),
@@ -183,15 +192,18 @@ def _findings(
     return found
 
 
-def _alone(experiment: Experiment, results: StudyResults) -> Table | None:
+def _alone(experiment: Experiment, rows: Sequence[Row], results: StudyResults) -> Table | None:
     """Put into a table what the paper printed and no plot of today has a place for."""
-    shown = {plot.figure for plot in experiment.plots}
-    left = [one for one in experiment.published if one.figure not in shown]
+    left = [
+        one
+        for one in experiment.published
+        if not any(published(plot, [one], rows) for plot in experiment.plots)
+    ]
     if not left:
         return None
     rows = tuple(_printed(one, results) for one in left)
     columns = ("of", "figure", "published", "source")
-    caption = "Published, with no plot of its own"
+    caption = "Published, with no place in a plot"
     return Table(caption, columns, (False, False, True, False), rows)
 
 
@@ -199,4 +211,4 @@ def _printed(one: Published, results: StudyResults) -> tuple[str, ...]:
     figure = FIGURES[one.figure]
     value = figure_text(figure, one.value) if math.isfinite(one.value) else ""
     source = f"{one.source}; {one.note}" if one.note else one.source
-    return where_phrase(one.where, results.libraries), figure.title, value, source
+    return one.label or where_phrase(one.where, results.libraries), figure.title, value, source

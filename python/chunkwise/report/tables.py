@@ -133,7 +133,9 @@ def _in_order(plot: Plot, lines: list[Line], dims: Sequence[str]) -> list[Line]:
 
 def _measures(value: Value, printed: Value, names: Iterable[str]) -> bool:
     """Whether a value is today's of a published one; what that does not say fits all."""
-    return all(printed.point.get(n, value.point.get(n)) == value.point.get(n) for n in names)
+    return not printed.elsewhere and all(
+        printed.point.get(n, value.point.get(n)) == value.point.get(n) for n in names
+    )
 
 
 def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Drawing) -> Line:

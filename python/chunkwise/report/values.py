@@ -27,8 +27,10 @@ class Value:
     estimated : bool
     versions : tuple of str
         Of the libraries that took part.
-    source, note : str
+    label, source, note : str
         Of a published one.
+    elsewhere : bool
+        Whether nothing that is measured today is of the same.
     """
 
     point: dict[str, str]
@@ -38,8 +40,10 @@ class Value:
     repeats: int = 0
     estimated: bool = False
     versions: tuple[str, ...] = ()
+    label: str = ""
     source: str = ""
     note: str = ""
+    elsewhere: bool = False
 
     @property
     def published(self) -> bool:
@@ -185,7 +189,7 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
         if one.figure != plot.figure or not _compatible(one.where, plot.where):
             continue
         same = [r.point for r in rows if matches(r.point, plot.where)]
-        same = [point for point in same if matches(point, one.where)]
+        same = [p for p in same if matches(p, one.where) and not one.elsewhere]
         point = {name: value for name, value in one.where.items() if isinstance(value, str)}
         for name in (plot.x, *plot.by):
             values = {row.get(name) for row in same}
@@ -193,16 +197,27 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
                 point[name] = str(values.pop())
         if plot.x in point:
             value = one.value
-            found.append(Value(point, value, value, value, source=one.source, note=one.note))
+            found.append(
+                Value(
+                    point,
+                    value,
+                    value,
+                    value,
+                    label=one.label,
+                    source=one.source,
+                    note=one.note,
+                    elsewhere=one.elsewhere,
+                )
+            )
     found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
 
 
 def _once(values: Iterable[Value]) -> list[Value]:
     """Keep one of those that a paper prints in several places."""
-    found: dict[tuple[frozenset[tuple[str, str]], float], Value] = {}
+    found: dict[tuple[frozenset[tuple[str, str]], float, bool], Value] = {}
     for value in values:
-        key = frozenset(value.point.items()), value.middle
+        key = frozenset(value.point.items()), value.middle, value.elsewhere
         before = found.get(key)
         if before is None:
             found[key] = value
