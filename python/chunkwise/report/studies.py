@@ -201,10 +201,10 @@ def _alone(experiment: Experiment, rows: Sequence[Row], results: StudyResults) -
     ]
     if not left:
         return None
-    rows = tuple(_printed(one, results) for one in left)
+    lines = tuple(_printed(one, results) for one in left)
     columns = ("of", "figure", "published", "source")
     caption = "Published, with no place in a plot"
-    return Table(caption, columns, (False, False, True, False), rows)
+    return Table(caption, columns, (False, False, True, False), lines)
 
 
 def _printed(one: Published, results: StudyResults) -> tuple[str, ...]:
