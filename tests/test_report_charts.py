@@ -161,7 +161,7 @@ def test_what_is_printed_twice_is_shown_once() -> None:
     printed = [Published({"cache": "1MiB"}, "total_s", 3, f"Table {n}") for n in (1, 2)]
     chart, table = drawn(repeats({"cache": "1MiB"}, 1), Plot("t", "cache", "total_s"), *printed)
     assert len(chart.series[1].points) == 1
-    assert table.rows[0][-1] == "Table 1; Table 2"
+    assert table.rows[0][-1] == "Tables 1 and 2"
 
 
 def test_what_nothing_today_measures_stands_alone() -> None:
@@ -181,7 +181,7 @@ def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:
     section = studies.section(results, replace(study, experiments=(changed, *others)), "r1")
     chart, table = section.blocks[0].pictures[-1]
     assert chart is None
-    assert table.rows == (("libhdf5", "seconds for all of it", "5.29 s", "Section 5"),)
+    assert table.rows == (("libhdf5", "seconds for all of it", "5.29 s", "", "Section 5"),)
 
 
 def test_nothing_measured_and_nothing_published_is_nothing() -> None:

@@ -15,6 +15,7 @@ from chunkwise.report.labels import (
     error_text,
     figure_text,
     phrase,
+    sources_text,
     value_text,
     where_phrase,
 )
@@ -215,7 +216,13 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     if value.published:
         return tuple(
             line
-            for line in (f"{text} in the paper", where, value.label, value.source, value.note)
+            for line in (
+                f"{text} in the paper",
+                where,
+                value.label,
+                sources_text(value.sources),
+                value.note,
+            )
             if line
         )
     error = error_text(value.middle, value.low, value.high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -11,7 +11,7 @@ from chunkwise.grammar import format_size
 from chunkwise.report.scales import number
 from chunkwise.studies.figures import Figure
 from chunkwise.studies.study import Where
-from chunkwise.studies.wording import plain
+from chunkwise.studies.wording import joined, plain
 from chunkwise.words import format_ratio, format_seconds
 
 Libraries = Mapping[str, str]
@@ -98,3 +98,11 @@ def error_text(value: float, low: float, high: float) -> str:
 def count(number_of: int, noun: str) -> str:
     """Write ``1 repeat`` and ``5 repeats``."""
     return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
+
+
+def sources_text(sources: Sequence[str]) -> str:
+    """Write where a value is printed: ``Tables 5, 7 and 8``."""
+    numbers = [text.removeprefix("Table ") for text in sources]
+    if len(sources) > 1 and all(map(str.isdigit, numbers)):
+        return f"Tables {joined(numbers)}"
+    return "; ".join(sources)

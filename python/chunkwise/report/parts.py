@@ -143,6 +143,6 @@ def table(of: Table) -> str:
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{escape(of.caption)}"><table>'
-        f"<caption>{escape(of.caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<caption><span>{escape(of.caption)}</span></caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

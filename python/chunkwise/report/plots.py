@@ -66,6 +66,8 @@ def _trace(series: Series, lying: bool) -> dict[str, Any]:
         "y": at if lying else value,
         **({"error_x" if lying else "error_y": error} if shown else {}),
         "text": ["" if p is None else "<br>".join(map(_folded, p.details)) for p in points],
+        # A mark at an end of the axis is seen whole.
+        "cliponaxis": False,
         "hovertemplate": f"<b>{_text(series.name)}</b><br>%{{text}}<extra></extra>",
         "line": {"color": look.colour, "dash": look.dash, "width": 1.8},
         "marker": {

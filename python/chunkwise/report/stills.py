@@ -156,7 +156,7 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
         figure.set_major_formatter(lambda value, _: f"{value:,g}")
         figure.set_minor_formatter(NullFormatter())
     elif lying:
-        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        axes.set_xlim(left=-0.02 * axes.get_xlim()[1])
     else:
         axes.set_ylim(bottom=0.0)
     figure.grid(True, color=_GRID, linewidth=0.8)

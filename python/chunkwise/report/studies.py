@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +15,9 @@ from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.own import adapted
+from chunkwise.studies.published import measured
 from chunkwise.studies.results import Outcome, Row, StudyResults
-from chunkwise.studies.study import Experiment, Published, Study
+from chunkwise.studies.study import Experiment, Published, Statistic, Study
 from chunkwise.words import format_seconds
 
 
@@ -141,7 +141,7 @@ def _block(
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
-    alone = _alone(experiment, rows, results)
+    alone = _alone(experiment, rows, study.statistic, results)
     if alone is not None:
         pictures.append((None, alone))
     texts = (
@@ -192,7 +192,9 @@ def _findings(
     return found
 
 
-def _alone(experiment: Experiment, rows: Sequence[Row], results: StudyResults) -> Table | None:
+def _alone(
+    experiment: Experiment, rows: Sequence[Row], statistic: Statistic, results: StudyResults
+) -> Table | None:
     """Put into a table what the paper printed and no plot of today has a place for."""
     left = [
         one
@@ -201,14 +203,21 @@ def _alone(experiment: Experiment, rows: Sequence[Row], results: StudyResults) -
     ]
     if not left:
         return None
-    lines = tuple(_printed(one, results) for one in left)
-    columns = ("of", "figure", "published", "source")
+    lines = tuple(_printed(one, rows, statistic, results.libraries) for one in left)
+    columns = ("of", "figure", "published", "today", "source")
     caption = "Published, with no place in a plot"
-    return Table(caption, columns, (False, False, True, False), lines)
+    return Table(caption, columns, (False, False, True, True, False), lines)
 
 
-def _printed(one: Published, results: StudyResults) -> tuple[str, ...]:
+def _printed(
+    one: Published, rows: Sequence[Row], statistic: Statistic, libraries: Libraries
+) -> tuple[str, ...]:
     figure = FIGURES[one.figure]
-    value = figure_text(figure, one.value) if math.isfinite(one.value) else ""
+    today = {} if one.elsewhere else measured(rows, one.where, one.figure, statistic)
+    said = [
+        f"{figure_text(figure, summary.middle)} {driver}".rstrip()
+        for driver, summary in today.items()
+    ]
     source = f"{one.source}; {one.note}" if one.note else one.source
-    return one.label or where_phrase(one.where, results.libraries), figure.title, value, source
+    what = one.label or where_phrase(one.where, libraries)
+    return what, figure.title, figure_text(figure, one.value), ", ".join(said), source

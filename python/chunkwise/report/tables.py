@@ -16,6 +16,7 @@ from chunkwise.report.labels import (
     error_text,
     figure_text,
     phrase,
+    sources_text,
     value_text,
     where_phrase,
 )
@@ -143,7 +144,7 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
         return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
 
     paper = ", ".join(map(text, printed))
-    source = "; ".join(dict.fromkeys(p.source for p in printed))
+    source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
         return Line(printed[0], "", "", paper, "", source)
     # Of less data, seconds and bytes are fewer for that alone.

@@ -27,8 +27,10 @@ class Value:
     estimated : bool
     versions : tuple of str
         Of the libraries that took part.
-    label, source, note : str
+    label, note : str
         Of a published one.
+    sources : tuple of str
+        Where it is printed.
     elsewhere : bool
         Whether nothing that is measured today is of the same.
     """
@@ -41,8 +43,8 @@ class Value:
     estimated: bool = False
     versions: tuple[str, ...] = ()
     label: str = ""
-    source: str = ""
     note: str = ""
+    sources: tuple[str, ...] = ()
     elsewhere: bool = False
 
     @property
@@ -204,7 +206,7 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
                     value,
                     value,
                     label=one.label,
-                    source=one.source,
+                    sources=(one.source,),
                     note=one.note,
                     elsewhere=one.elsewhere,
                 )
@@ -221,8 +223,9 @@ def _once(values: Iterable[Value]) -> list[Value]:
         before = found.get(key)
         if before is None:
             found[key] = value
-        elif value.source not in before.source:
-            found[key] = replace(before, source=f"{before.source}; {value.source}")
+        else:
+            sources = dict.fromkeys((*before.sources, *value.sources))
+            found[key] = replace(before, sources=tuple(sources))
     return list(found.values())
 
 
