@@ -9,6 +9,7 @@ import pytest
 
 from chunkwise.report import studies
 from chunkwise.report.charts import draw
+from chunkwise.report.facts import problems
 from chunkwise.report.model import Block, Chart, Section, Series, Table
 from chunkwise.report.values import Drawing
 from chunkwise.studies.results import Outcome
@@ -74,9 +75,16 @@ def test_no_line_leads_across_a_break_or_a_missing_value(section: Section) -> No
 def test_what_went_wrong_is_told(section: Section) -> None:
     assert block(section, "cache-size").alerts == (
         "Wrong: two trials met different bytes",
-        "Failed: cache 1MiB, h5py: no figures within 3 s",
+        "Out of time, and without figures: cache 1MiB, h5py.",
         "Not measured: no libhdf5 was found besides h5py's",
     )
+
+
+def test_repeats_that_failed_are_counted() -> None:
+    point = {"cache": "1MiB"}
+    records = [*repeats(point, 1, 2), {"status": "failed", "error": "no room", "point": point}]
+    (told,) = problems(Outcome(records).rows(), {})
+    assert told == "Failed: all of it (1 of 3 repeats): no room"
 
 
 def test_verdicts_are_computed(section: Section) -> None:

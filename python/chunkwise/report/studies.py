@@ -206,7 +206,7 @@ def _alone(
     lines = tuple(_printed(one, rows, statistic, results.libraries) for one in left)
     columns = ("of", "figure", "published", "today", "source")
     caption = "Published, with no place in a plot"
-    return Table(caption, columns, (False, False, True, True, False), lines)
+    return Table(caption, columns, (False, False, True, False, False), lines)
 
 
 def _printed(

@@ -64,7 +64,9 @@ def table(
     lines += [_line(plot, None, [p], drawing) for p in printed if id(p) not in beside]
     if plot.kind == "line":
         lines = _in_order(plot, lines, dims)
-    caption = f"{plot.title}: {FIGURES[plot.figure].title}"
+    caption, title = plot.title, FIGURES[plot.figure].title
+    if title not in caption:
+        caption += f": {title}"
     if plot.relative is not None:
         caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
     if len(lines) > _LONG and dims:
