@@ -106,7 +106,7 @@ def paper() -> None:
     shutil.rmtree(STUDY, ignore_errors=True)
     run("study", "cris", "--out", str(STUDY))
     print("\nTo see one of the paper's tables again:")
-    print(f"$ chunkwise study cris --out {STUDY} --show --source 'Table 8'")
+    print(f"$ chunkwise study cris --out {STUDY} --show --table 'Table 8'")
     print("\nThe same questions, asked of a dataset of yours:")
     print("$ chunkwise study cris --file YOUR_FILE --dataset PATH")
 

@@ -64,7 +64,7 @@ def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
     told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
     assert told.word == "cannot tell"
     assert "By 3 repeats it lies between" in told.sentence
-    assert "where 2 decides: about 7 repeats would tell." in told.sentence
+    assert "and the limit is 2: about 7 repeats would tell." in told.sentence
 
 
 def test_pairs_that_differ_elsewhere_are_averaged_and_their_range_is_said() -> None:
@@ -163,6 +163,22 @@ def test_an_axis_varied_alone_is_not_mixed_with_others() -> None:
     assert judge(claim("flat", axis="sieve"), rows, "median").word == "holds"
 
 
+def test_series_of_other_values_are_not_mixed() -> None:
+    other = [row(9.0, 9.0, 9.0, sieve=f"{n}MiB", driver="chunkwise") for n in (1, 2)]
+    rows = [*along(1, 1.02, driver="libhdf5"), *other]
+    assert "the extremes of 2 values" in judge(claim("flat", axis="sieve"), rows, "mean").sentence
+
+
+def test_counts_of_nothing_are_flat_and_have_no_trend() -> None:
+    rows = [row(1.0, extra={"time_chunk_loads": 0}, cache=f"{n}MiB") for n in range(1, 4)]
+    flat = judge(claim("flat", "chunk_loads", axis="cache"), rows, "mean")
+    assert flat.word == "holds"
+    assert flat.sentence.startswith("0 chunks loaded with a chunk cache of 3MiB and with")
+    assert judge(claim("trend", "chunk_loads", axis="cache", rises=True), rows, "mean").word == (
+        "no longer holds"
+    )
+
+
 def test_trend() -> None:
     rises, falls = (
         claim("trend", axis="sieve", rises=True),
@@ -190,6 +206,10 @@ def test_best() -> None:
         "The best of 3 is still a sieve buffer of 2KiB: 1.50 s"
     )
     assert named["4KiB"].sentence.startswith("The best of 3 is a sieve buffer of 2KiB: 1.50 s")
+    # The worst, but hardly worse than all others.
+    assert judge(claim("best", axis="sieve", value="1KiB"), along(1.21, 1), "median").word == (
+        "no longer holds"
+    )
     either = claim("best", axis="sieve", value=("1KiB", "2KiB"))
     assert judge(either, rows, "median").word == "holds"
     gone = judge(claim("best", axis="sieve", value="8KiB"), rows, "median")

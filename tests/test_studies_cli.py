@@ -53,7 +53,7 @@ def test_a_study_is_run_shown_and_printed_as_json(tiny: str) -> None:
         (("TINY", "--driver", "hdf5"), "unknown driver 'hdf5'"),
         (("TINY", "--out", "tiny/study.toml"), "name another one"),
         (("TINY", "--dataset", "/x"), "add that"),
-        (("TINY", "--source", "Table 1"), "add --show"),
+        (("TINY", "--table", "Table 1"), "add --show"),
         (("TINY", "--show"), "cannot be read"),
     ],
 )
@@ -72,7 +72,7 @@ def test_fewer_repeats_than_the_papers_are_warned_of(
 
     monkeypatch.setattr("chunkwise.cli.study.run", stop)
     result = study(tiny, "--scale", "paper", "--repeat", "2")
-    assert "2 repeats, where the paper has 3" in result.output
+    assert "2 repeats, where this scale has 3" in result.output
     assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import h5py
@@ -97,6 +99,23 @@ def test_what_makes_no_sense_is_refused(mine: str, dataset: str, why: str, tmp_p
 def test_other_studies_are_refused(mine: str) -> None:
     with pytest.raises(UsageError, match="measures what it generates"):
         own.values_for(replace(STUDY, own=None), mine, "a")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ('"4MiB" = "@large-cache"', r'own\.cache: no run has "4MiB" \(did you mean .3MiB.\?\)'),
+        ('"3MiB" = "@big-cache"', r"'@big-cache' is no placeholder \(did you mean '@large-cache'"),
+    ],
+)
+def test_what_would_replace_nothing_is_an_error(tmp_path: Path, wrong: str, why: str) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(Path(str(files("chunkwise.studies") / "cris")), folder)
+    head = folder / "study.toml"
+    text = head.read_text(encoding="utf-8")
+    head.write_text(text.replace('"3MiB" = "@large-cache"', wrong), encoding="utf-8")
+    with pytest.raises(UsageError, match=why):
+        load(str(folder))
 
 
 def test_end_to_end(mine: str, tmp_path: Path) -> None:

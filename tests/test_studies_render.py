@@ -102,7 +102,7 @@ def test_fewer_repeats_than_asked_for_are_admitted(study: Study) -> None:
     found.repeat = 5
     assert "Measured 1 to 5 times, at" in printed(study, found)
     found.repeat = 2
-    assert "Measured 1 to 2 times (the paper's number is 3), at" in printed(study, found)
+    assert "Measured 1 to 2 times (at the scale paper it is 3), at" in printed(study, found)
 
 
 def test_many_rows_become_their_extremes(study: Study) -> None:

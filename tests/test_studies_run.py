@@ -234,6 +234,18 @@ def test_a_full_disk_ends_it_and_keeps_what_there_is(
 
 
 @pytest.mark.usefixtures("made")
+def test_going_on_elsewhere_is_warned_of(study: Study, tmp_path: Path) -> None:
+    saved = run(study, options(tmp_path, only=("rows",)))
+    saved.environment["cpu"] = "Another"
+    saved.save(tmp_path / "out" / RESULTS)
+    steps: list[Step] = []
+    run(study, options(tmp_path, only=("rows",), resume=True), steps.append)
+    warned = [step.text for step in steps if step.warning]
+    assert len(warned) == 1
+    assert "was measured with cpu Another, now" in warned[0]
+
+
+@pytest.mark.usefixtures("made")
 def test_progress_counts_all_trials_and_the_time_that_is_left(
     study: Study, tmp_path: Path
 ) -> None:

@@ -18,10 +18,11 @@ from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
+from chunkwise.studies.folder import Folder
 from chunkwise.studies.load import NAMES, load
 from chunkwise.studies.own import study_of
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import RESULTS, Options, run
+from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import SCALES, Scale, Study
 
 EXAMPLES = """\b
@@ -30,8 +31,7 @@ Examples:
   chunkwise study cris --list
   chunkwise study cris
   chunkwise study cris --driver libhdf5,chunkwise --repeat 5
-  chunkwise study cris --file mine.nc --dataset /t2m --out mine
-  chunkwise study cris --out mine --show
+  chunkwise study cris --file mine.nc --dataset /t2m
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
   chunkwise study ./my-study
@@ -79,8 +79,8 @@ Examples:
     is_flag=True,
     help="Go on with what is in that folder: no trial in it is made again.",
 )
-@click.option("--show", is_flag=True, help="Measure nothing: print what is in DIR.")
-@click.option("--source", metavar="TABLE", help="With --show: this published table alone.")
+@click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
+@click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print results and verdicts as JSON.")
 def command(
     name: str | None,
@@ -95,7 +95,7 @@ def command(
     dataset: str | None,
     resume: bool,
     show: bool,
-    source: str | None,
+    table: str | None,
     as_json: bool,
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
@@ -108,22 +108,21 @@ def command(
     if name is None:
         render.list_studies([load(known) for known in NAMES], console)
         return 0
-    if dataset is not None and file is None:
-        raise UsageError("--dataset names a dataset of --file: add that")
     study = load(name)
     if listing:
         render.list_experiments(study, console)
         return 0
     own = "" if file is None else f"-{Path(file).stem}"
-    folder = out or Path("studies") / f"{study.name}-{scale}{own}"
-    if source is not None and not show:
-        raise UsageError("--source names a table of what was measured: add --show")
+    folder = Folder(out or Path("studies") / f"{study.name}-{scale}{own}")
     if show:
-        results = StudyResults.read(folder / RESULTS)
-        return _say(study, results, folder, source, as_json, console)
+        return _say(study, StudyResults.read(folder.results), folder, console, as_json, table)
+    if dataset is not None and file is None:
+        raise UsageError("--dataset names a dataset of --file: add that")
+    if table is not None:
+        raise UsageError("--table draws what is measured already: add --show")
     options = Options(
         scale,
-        folder,
+        folder.path,
         _listed(only),
         _listed(driver),
         _listed(libhdf5),
@@ -131,29 +130,29 @@ def command(
         resume,
         file,
         dataset,
-        "" if name in NAMES else str(Path(name).resolve()),
+        source="" if name in NAMES else str(Path(name).resolve()),
     )
-    return _say(study, _measured(study, options), folder, None, as_json, console)
+    return _say(study, _measured(study, options), folder, console, as_json)
 
 
 def _say(
     study: Study,
     results: StudyResults,
-    folder: Path,
-    source: str | None,
-    as_json: bool,
+    folder: Folder,
     console: Console,
+    as_json: bool,
+    table: str | None = None,
 ) -> int:
-    """Print results; the exit code tells whether there are any, and all bytes were right."""
+    """Print results, and return the exit code that they deserve."""
     study = study_of(study, results)
     if as_json:
         verdicts = [one.to_json() for one in judge_all(study, results)]
         click.echo(json.dumps({**results.to_json(), "verdicts": verdicts}, indent=1))
-    elif source is not None:
-        for line in published.draw(study, results, source):
+    elif table is not None:
+        for line in published.draw(study, results, table):
             click.echo(line)
     else:
-        render.show(study, results, folder, console)
+        render.show(study, results, folder.path, console)
     outcomes = results.outcomes.values()
     wrong = [text for outcome in outcomes for text in outcome.mismatches]
     for text in wrong:
@@ -167,7 +166,7 @@ def _measured(study: Study, options: Options) -> StudyResults:
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
         click.echo(
-            f"chunkwise: {options.repeat} repeats, where the paper has {theirs}: more verdicts "
+            f"chunkwise: {options.repeat} repeats, where this scale has {theirs}: more verdicts "
             "will be 'cannot tell'",
             err=True,
         )

@@ -17,6 +17,7 @@ from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import BUILD
 from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
@@ -186,13 +187,14 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
         for name in run.data:
             if name not in data:
                 raise UsageError(f"there is no data '{name}': there are {', '.join(data)}")
+        unknown = unknown or BUILD in run.labels.values()
         if run.probe is not None:
             unknown = True
             continue
         labels = [data[name].labels for name in run.data]
         if not labels:
             raise UsageError('a run names no data: give data = ["NAME"]')
-        for scale in SCALES:
+        for scale in run.scales:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):

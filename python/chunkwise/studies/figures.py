@@ -24,7 +24,7 @@ class Figure:
     title : str
         For an axis of a plot or the head of a table.
     unit : str
-        ``s``, ``MB/s``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
+        ``s``, ``MB/s``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
     better : str
         ``lower``, ``higher``, or ``neither``.
     of : callable
@@ -100,6 +100,7 @@ _ALL: Final = (
     Figure("open_s", "seconds to open", "s", "lower", _of("open_s")),
     Figure("select_s", "seconds to select", "s", "lower", _of("select_s")),
     Figure("read_s", "seconds to read", "s", "lower", _of("elapsed_s")),
+    Figure("share", "share of the time", "%", "neither", _of("share")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

@@ -20,6 +20,8 @@ from chunkwise.errors import UsageError
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 DEFAULT: Final = "default"
+# As the value of a label: what build each library is.
+BUILD: Final = "@build"
 # Where distributions put them, by the build.
 _PLACES: Final = {
     "serial": ("libhdf5_serial.so.*", "hdf5/serial/libhdf5.so", "libhdf5.so.*"),
@@ -125,3 +127,12 @@ def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, 
     if not values:
         return None, reasons
     return replace(space, axes={**space.axes, "libhdf5": tuple(values)}), reasons
+
+
+def labels_of(
+    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
+) -> dict[str, str]:
+    """Put the build of a row's library where its labels say ``@build``."""
+    found = libraries.get(point["libhdf5"])
+    build = "named" if found is None else found.build
+    return {name: build if text == BUILD else text for name, text in labels.items()}

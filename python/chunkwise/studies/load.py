@@ -12,6 +12,8 @@ of its experiments.  ::
     [data.cris]
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
+    [axes]                                 # what every run has, unless it says otherwise
+    driver = ["libhdf5"]
 
     [own]                                  # only where the user's data can be measured too
     data = "cris"                          # in the place of this
@@ -29,6 +31,7 @@ of its experiments.  ::
     seconds = {quick = 20}
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
+    scales = ["paper"]                     # where it is not measured at both
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -112,13 +115,14 @@ def load(name: str) -> Study:
     folder = _folder(name)
     place = name if name in NAMES else printable(name)
     head = _toml(folder, place, "study.toml")
+    standard = head.pop("axes", {})
     found: list[Experiment] = []
     places: list[str] = []
     for file in _needed(f"{place}/study.toml", head, "files"):
         entries = _needed(f"{place}/{file}", _toml(folder, place, file), "experiment")
         for number, entry in enumerate(entries, 1):
             places.append(f"{place}/{file}, {entry.get('id', f'experiment {number}')}")
-            found.append(_located(places[-1], _experiment, entry))
+            found.append(_located(places[-1], _experiment, entry, standard))
     study = _located(f"{place}/study.toml", _study, head, tuple(found))
     _located(f"{place}/study.toml", check_study, study)
     for where, experiment in zip(places, found, strict=True):
@@ -201,9 +205,9 @@ def _data(name: str, values: dict[str, Any]) -> Data:
     return _made(Data, f"data.{name}", {**values, "name": name, "options": options})
 
 
-def _experiment(entry: dict[str, Any]) -> Experiment:
+def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
     parts = {
-        "runs": tuple(map(_run, entry.pop("run"))),
+        "runs": tuple(_run(one, standard) for one in entry.pop("run")),
         "plots": tuple(map(_plot, entry.pop("plot", ()))),
         "published": tuple(map(_published, entry.pop("published", ()))),
         "claims": tuple(map(_claim, entry.pop("claim", ()))),
@@ -211,14 +215,15 @@ def _experiment(entry: dict[str, Any]) -> Experiment:
     return _made(Experiment, "an experiment", {**entry, **parts})
 
 
-def _run(entry: dict[str, Any]) -> Run:
-    axes, trials = entry.pop("axes", {}), entry.pop("trials", ())
+def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
+    axes, trials = {**standard, **entry.pop("axes", {})}, entry.pop("trials", ())
     design = entry.pop("design", "list" if trials else "product")
     own = {scale: entry.pop(scale, {}) for scale in SCALES}
     seconds = entry.pop("seconds", {})
     settings = entry.pop("settings", {})
     parts = {
         "data": tuple(entry.pop("data", ())),
+        "scales": tuple(entry.pop("scales", SCALES)),
         "spaces": {scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
         "seconds": {scale: seconds.get(scale) for scale in SCALES},
         "settings": {

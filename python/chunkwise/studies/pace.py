@@ -51,8 +51,11 @@ class Pace:
         """Count a run as done."""
         self._left.remove(run)
         self._done += self._trials[id(run)]
-        self._took_s += took_s
-        self._expected_s += self._expected[id(run)]
+        expected_s = self._expected[id(run)]
+        # What was measured before a stop takes no time, and says nothing of what is left.
+        if took_s > expected_s / (2 * _MOST):
+            self._took_s += took_s
+            self._expected_s += expected_s
 
     def step(self, run: Run, step: Step) -> Step:
         """Say of a step of one run where it is in all of them."""
@@ -69,7 +72,11 @@ class Pace:
 
 def _trials(run: Run, scale: Scale, repeat: int) -> int:
     """Return about how many trials a run has."""
+    if scale not in run.scales:
+        return 0
     repeat = run.repeat or repeat
+    if scale not in run.scales:
+        return 0
     if run.probe is not None:
         return _OF_A_PROBE * repeat
     return len(run.spaces[scale].points((DEFAULT,))) * len(run.data) * repeat

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from chunkwise.bench.axes import AXES
@@ -97,10 +97,10 @@ def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:
         if outcome is None:
             continue
         known |= dict.fromkeys(one.source for one in experiment.published)
-        found = beside(experiment, outcome.rows(), study.statistic)
-        wanted = [one for one in found if one.published.source == source]
-        if wanted:
-            yield from tables(wanted, study.statistic)
+        found = [one for one in experiment.published if one.source == source]
+        if found:
+            narrowed = replace(experiment, published=tuple(found))
+            yield from tables(narrowed, outcome, study.statistic)
             yield from _wrapped(experiment.note)
             yield from _wrapped(machine(outcome))
             return
@@ -122,24 +122,26 @@ def machine(outcome: Outcome) -> str:
     return ""
 
 
-def tables(found: Sequence[Beside], statistic: Statistic) -> Iterator[str]:
-    """Write published values and today's, table by table, in lines of up to 80 characters."""
+def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
+    """Write an experiment's tables, one a source, in lines of up to 80 characters."""
+    found = beside(experiment, outcome.rows(), statistic)
     drivers = list(dict.fromkeys(driver for one in found for driver in one.measured))
-    head = figure = None
+    head = None
     for source in dict.fromkeys(one.published.source for one in found):
         group = [one for one in found if one.published.source == source]
-        if (figure := group[0].published.figure) != head:
-            head = figure
-            kind = "faster by" if FIGURES[figure].unit in ("s", "MB/s") else "better by"
-            often = [kind] if len(drivers) == 2 else []
-            yield _line(FIGURES[figure].title, "published ", drivers, *often)
+        figure = FIGURES[group[0].published.figure]
+        if head is None or figure.name != head:
+            head = figure.name
+            kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
+            yield _line(
+                figure.title, "published ", drivers, *([kind] if len(drivers) == 2 else [])
+            )
         else:
             yield ""
         yield source
         for one in group:
             yield from _row(one, drivers)
-        notes = dict.fromkeys(one.published.note for one in group if one.published.note)
-        for note in notes:
+        for note in dict.fromkeys(one.published.note for one in group if one.published.note):
             yield from _wrapped(f"* {note}")
     yield ""
     estimated = any(value.estimated for one in found for value in one.measured.values())

@@ -158,7 +158,7 @@ def _how(study: Study, results: StudyResults) -> str:
     # Where the time was up before all repeats were made, as bench has it.
     often = "once" if results.repeat == 1 else f"{results.repeat} times"
     often = f"{least} to {often}" if least < results.repeat else often
-    paper = "" if results.repeat >= theirs else f" (the paper's number is {theirs})"
+    paper = "" if results.repeat >= theirs else f" (at the scale paper it is {theirs})"
     size = "reduced size" if results.scale == "quick" else "the paper's size"
     on = results.environment
     machine = (

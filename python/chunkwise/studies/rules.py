@@ -136,8 +136,9 @@ def _flat(evidence: Evidence) -> Verdict:
     if not groups:
         return _unvaried(evidence)
     levels = _levels(groups)
-    *_, largest = sorted(levels, key=levels.__getitem__)
-    smallest = min(levels, key=levels.__getitem__)
+    # Of equals the last and the first, so that they are two.
+    ordered = sorted(levels, key=levels.__getitem__)
+    smallest, largest = ordered[0], ordered[-1]
     found = ratio([(group[largest], group[smallest]) for group in groups])
     word, doubt = _staying(evidence, found)
     note = f", the extremes of {len(levels)} values"
@@ -168,7 +169,7 @@ def _bend(
     ends = (levels[values[0]], levels[values[-1]])
     for pick, beyond in ((max, max(ends)), (min, min(ends))):
         value = pick(levels, key=levels.__getitem__)
-        if not 1 / THRESHOLD < levels[value] / beyond < THRESHOLD:
+        if not beyond / THRESHOLD <= levels[value] <= beyond * THRESHOLD:
             what = setting(evidence.claim.settings["axis"], value)
             if len(groups) == 1:
                 return (
@@ -185,12 +186,13 @@ def _best(evidence: Evidence) -> Verdict:
         return _unvaried(evidence)
     levels = _levels(groups)
     # As costs: the lowest is the best.
-    costs = {v: 1 / c if figure.better == "higher" else c for v, c in levels.items()}
+    costs = {v: -c if figure.better == "higher" else c for v, c in levels.items()}
     wanted = settings["value"] if isinstance(settings["value"], tuple) else (settings["value"],)
     chosen = min((v for v in wanted if v in costs), key=costs.__getitem__, default=None)
     if chosen is None:
         name = settings["axis"]
-        return _missing(evidence, {name: wanted}, f"with {setting(name, wanted[0])}")
+        what = joined([setting(name, text) for text in wanted], "or")
+        return _missing(evidence, {name: wanted}, f"with {what}")
     rival = min((v for v in costs if v not in wanted), key=costs.__getitem__, default=None)
     if rival is None:
         return _unvaried(evidence)
@@ -200,12 +202,13 @@ def _best(evidence: Evidence) -> Verdict:
     doubt = ""
     word: Word
     if found.reaches(within):
-        worst = max(costs, key=costs.__getitem__) == chosen
+        worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
         word = "reversed" if worst else "no longer holds"
     elif found.value <= within and found.high < max(within, THRESHOLD):
         word = "holds"
     else:
-        word, doubt = "cannot tell", _doubt(found, within)
+        limit = within if found.value > 1 else max(within, THRESHOLD)
+        word, doubt = "cannot tell", _doubt(found, limit)
     best = chosen if found.value <= 1 else rival
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
@@ -237,18 +240,19 @@ def _staying(evidence: Evidence, found: Ratio) -> tuple[Word, str]:
 
 def _doubt(found: Ratio, border: float) -> str:
     """Say what the noise leaves open, and what would settle it."""
-    told = found if found.value >= 1 else _turned(found)
-    border = border if found.value >= 1 else 1 / border
-    many = "1 repeat" if told.repeats == 1 else f"{told.repeats} repeats"
-    needed = found.deciding(border if found.value >= 1 else 1 / border)
+    needed = found.deciding(border)
+    if found.value < 1:
+        # As the sentence has it: the larger by the smaller.
+        found, border = _turned(found), 1 / border
+    often = "1 repeat" if found.repeats == 1 else f"{found.repeats} repeats"
     remedy = (
         "more repeats would hardly tell"
         if needed is None
         else f"about {needed} repeats would tell"
     )
     return (
-        f" By {many} it lies between {factor(told.low).removesuffix(' times')} and "
-        f"{factor(told.high)}, where {plain(border)} decides: {remedy}."
+        f" By {often} it lies between {factor(found.low).removesuffix(' times')} and "
+        f"{factor(found.high)}, and the limit is {plain(border)}: {remedy}."
     )
 
 
@@ -329,14 +333,13 @@ def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:
 
 def _unvaried(evidence: Evidence) -> Verdict:
     name = evidence.claim.settings["axis"]
-    return _missing(evidence, None, f"for two values of the {axis_title(name)} at least")
+    return _missing(evidence, None, f"with two values of the {axis_title(name)} at least")
 
 
 def _levels(groups: Sequence[Mapping[str, Sample]]) -> dict[str, float]:
-    """Return the mean level at each value of an axis, over sets that may differ in size."""
-    values = [v for v in groups[0] if all(v in group for group in groups)]
+    """Return the mean level at each value of an axis, over sets that may differ in height."""
     levels = {}
-    for value in values:
+    for value in groups[0]:
         relative = [
             group[value].middle / (statistics.fmean(s.middle for s in group.values()) or 1.0)
             for group in groups

@@ -10,38 +10,37 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from chunkwise import bench, sample
+from chunkwise import bench
 from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
 from chunkwise.bench.target import Target
+from chunkwise.bench.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own
 from chunkwise.studies.checks import nearest
 from chunkwise.studies.folder import RESULTS, Folder
-from chunkwise.studies.libraries import Found, expand
+from chunkwise.studies.generating import dataset_of, generate
+from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
 from chunkwise.studies.pace import Pace
 from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.results import Outcome, StudyResults, labelled
-from chunkwise.studies.study import Data, Experiment, Run, Scale, Study
+from chunkwise.studies.study import Experiment, Run, Scale, Study
 from chunkwise.trials.drivers import check_driver
 from chunkwise.trials.environment import describe
 
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
-_MTIME_S: Final = 1_000_000_000
 # What a disk says that takes no more.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # Of the user's dataset, what results say.
@@ -141,7 +140,9 @@ class _Running:
         earlier = self.folder.claim(new, needed, options.resume)
         results = earlier or new
         before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
-        results.source, results.environment = options.source, describe()
+        now = describe()
+        self._warn_of_change(results.environment, now)
+        results.source, results.environment = options.source, now
         try:
             # From now on the folder says whose it is, whatever ends this run.
             results.save(self.folder.results)
@@ -167,6 +168,15 @@ class _Running:
             with contextlib.suppress(OSError):
                 results.save(self.folder.results)
         return results
+
+    def _warn_of_change(
+        self, before: Mapping[str, str | int], now: Mapping[str, str | int]
+    ) -> None:
+        """Say so where an earlier part was measured on another machine, or by other versions."""
+        changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
+        if changed:
+            text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
+            self.progress(Step(text, warning=True))
 
     def _empty(self) -> StudyResults:
         """Return results that say what is measured, and nothing else yet."""
@@ -200,7 +210,8 @@ class _Running:
             for number, one in enumerate(experiment.runs):
                 run_begun = time.monotonic()
                 try:
-                    self._measure_run(experiment, number, one, outcome, saying(one))
+                    if self.options.scale in one.scales:
+                        self._measure_run(experiment, number, one, outcome, saying(one))
                 except (CannotWriteError, MemoryError):
                     raise
                 except ChunkwiseError as wrong:
@@ -223,6 +234,7 @@ class _Running:
                 self.files,
                 self.options.drivers,
                 say,
+                space,
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -239,11 +251,14 @@ class _Running:
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
                 save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                # A part of the data would not be the paper's experiment.
+                sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
             )
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                outcome.records += labelled(made, {**one.labels, **labels}, cell.point)
+                ours = labels_of(one.labels, cell.point, self.libraries)
+                outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += map(str, results.mismatches)
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
@@ -269,18 +284,12 @@ class _Running:
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))
-            _generate(data, self.options.scale, path)
+            generate(data, self.options.scale, path)
         return (
             str(path),
-            data.dataset or sample.SAMPLES[data.sample].datasets[0],
+            dataset_of(data),
             dict(data.labels),
         )
-
-
-def _generate(data: Data, scale: Scale, path: Path) -> None:
-    options: dict[str, Any] = dict(data.options[scale])
-    sample.write(data.sample, path, **options)
-    os.utime(path, (_MTIME_S, _MTIME_S))
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:

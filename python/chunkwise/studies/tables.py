@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.table import Table
@@ -12,7 +13,7 @@ from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import build_of
-from chunkwise.studies.published import beside, tables
+from chunkwise.studies.published import tables
 from chunkwise.studies.results import Outcome, Row
 from chunkwise.studies.study import Experiment, Plot, Statistic, matches
 from chunkwise.studies.wording import differing, quantity, shown
@@ -39,17 +40,16 @@ def tables_of(
     for figure in figures_of(experiment):
         with_figure = [row for row in rows if row.values(figure) or row.problem]
         columns = differing([row.point for row in with_figure])
+        ours = [one for one in experiment.published if one.figure == figure]
         # Values that have names of their own stand in the paper's own tables.
-        named = any(one.label for one in experiment.published if one.figure == figure)
+        named = any(one.label for one in ours)
         if not named and len(with_figure) <= MOST_ROWS and len(columns) <= _MOST_COLUMNS:
             if with_figure:
                 yield _table(experiment, figure, with_figure, statistic)
             continue
-        published = [
-            one for one in beside(experiment, rows, statistic) if one.published.figure == figure
-        ]
-        if published:
-            yield Text("\n".join(tables(published, statistic)))
+        if ours:
+            narrowed = replace(experiment, published=tuple(ours))
+            yield Text("\n".join(tables(narrowed, outcome, statistic)))
         if not named:
             yield from _extremes(experiment, figure, with_figure, statistic)
 

@@ -30,24 +30,35 @@ _OF: Final = {
     "file_nbytes": " in the file",
     "stored_nbytes": " stored",
 }
-# Settings that are said otherwise than by name and value.
+# What axes are called in a sentence, where their names do not do.
+_TITLES: Final = {
+    "chunk": "chunk shape",
+    "access": "access pattern",
+    "filter": "filter",
+    "cache": "chunk cache",
+    "nslots": "number of slots",
+    "threads": "number of threads",
+    "sieve": "sieve buffer",
+    "conversion": "conversion buffer",
+    "small-data": "small data block",
+    "alloc-time": "allocation time",
+}
+# Axes of sizes.
+_SIZES: Final = ("cache", "sieve", "conversion", "metadata-block", "small-data", "page-buffer")
+# Values that are said otherwise than by name and value.
 _SAID: Final = {
     "access": "'{}'",
     "chunk": "chunks {}",
     "driver": "{}",
     "operation": "{}s",
     "page-cache": "a {} page cache",
-    "cache": "a chunk cache of {}",
     "nslots": "{} slots",
-    "sieve": "a sieve buffer of {}",
-    "conversion": "a conversion buffer of {}",
     "threads": "{} threads",
 }
 _SAID_DEFAULT: Final = {
     "chunk": "chunks as stored",
     "filter": "filters as stored",
     "libhdf5": "h5py's libhdf5",
-    "cache": "the default chunk cache",
 }
 
 
@@ -104,13 +115,15 @@ def setting(name: str, text: str) -> str:
     """
     text = printable(text)
     if text in (DEFAULT, "stored") and name in AXES and text == AXES[name].default:
-        return _SAID_DEFAULT.get(name, f"{_spaced(name)} as it is by default")
+        return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
     if name == "filter":
         return "no filter" if text == "none" else text
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:
         text = text.partition("=")[0]
+    if name in _SIZES:
+        return f"a {axis_title(name)} of {text}"
     if name in _SAID:
         return _SAID[name].format(text)
     # A count of something, such as 16 datasets.
@@ -127,10 +140,8 @@ def setting_of(sample: Sample, name: str) -> str:
 
 
 def axis_title(name: str) -> str:
-    """Name an axis, or a label, in the plural of a sentence's subject."""
-    return {"chunk": "chunk shape", "access": "access pattern", "cache": "chunk cache"}.get(
-        name, _spaced(name)
-    )
+    """Name an axis, or a label."""
+    return _TITLES.get(name, _spaced(name))
 
 
 def _spaced(name: str) -> str:
