@@ -149,11 +149,6 @@ class Library:
     @property
     def path(self) -> str: ...
 
-class NetCdfWalkResult(WalkResult):
-    """The same by netCDF-C, and the cache in force: slots, bytes, w0; None for netCDF-3."""
-
-    chunk_cache: tuple[int, int, float] | None
-
 class NetCdfWriteResult(WriteResult):
     """The same by netCDF-C, and the cache in force: slots, bytes, w0; None without chunks."""
 
@@ -168,21 +163,14 @@ class NetCdf:
     def version(self) -> str: ...
     @property
     def path(self) -> str: ...
-    def walk(
-        self,
-        file: str,
-        variable: str,
-        cache: tuple[int, int, float] | None,
-        walk: Walk,
-        max_operations: int,
-        max_seconds: float,
-    ) -> NetCdfWalkResult:
-        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+    def open(
+        self, file: str, variable: str, cache: tuple[int, int, float] | None
+    ) -> NetCdfVariable:
+        """Open a file, and find a variable in it.
 
         `cache` is the slots, bytes and preemption policy of the variable's chunk cache
-        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Values, and so checksums, are in
-        the machine's byte order.  Raises `FileFormatError`, `DatasetNotFoundError`,
-        `UsageError`, `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
+        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
+        `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
         """
     def write_walk(
         self,
@@ -200,8 +188,9 @@ class NetCdf:
         max_seconds: float,
         *,
         fill: bool = True,
+        format: str = "netcdf4",
     ) -> NetCdfWriteResult:
-        """Create a netCDF-4 file at `path`, and write selection by selection with nc_put_vara.
+        """Create a file at `path`, and write selection by selection with nc_put_vara.
 
         Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose
         groups are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
@@ -210,12 +199,28 @@ class NetCdf:
         `chunks` None is contiguous.  `filters` are HDF5's numbers and cd_values, in the order
         in which a chunk passes them when it is written.  `cache` is the slots, bytes
         and preemption policy of the chunk cache; None leaves netCDF-C's.  Without `fill`,
-        what is never written holds anything (NC_NOFILL).
+        what is never written holds anything (NC_NOFILL).  `format` is ``netcdf4`` (HDF5), or
+        one of netCDF-3's, which have no groups, chunks, filters and cache, and are big-endian:
+        ``classic``, ``64bit-offset``, ``64bit-data``.
 
         ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync,
         ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:
         `CannotWriteError` (also for a file that exists), `UsageError` for what netCDF-C
         cannot make, `SelectionError`, `OutOfMemoryError`, `LibraryError` where it is too old.
+        """
+
+@final
+class NetCdfVariable:
+    """A variable in a file that is open; closed with it."""
+
+    @property
+    def chunk_cache(self) -> tuple[int, int, float] | None:
+        """The cache in force: slots, bytes, w0; None for netCDF-3."""
+    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+
+        Values, and so checksums, are in the machine's byte order.  Raises `UsageError`,
+        `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
         """
 
 @final

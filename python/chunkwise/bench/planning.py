@@ -174,7 +174,7 @@ def spell_out(target: Target, space: Space) -> Plan:
         )
     planned: dict[Any, Planned] = {}
     for point in points:
-        variant = variant_of(target, point["chunk"], point["filter"])
+        variant = variant_of(target, point["chunk"], point["filter"], point["format"])
         parameters = {
             axis.field: axis.value(point[name])
             for name, axis in AXES.items()

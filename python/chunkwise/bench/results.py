@@ -85,7 +85,7 @@ class Cell:
     @property
     def variant(self) -> Variant:
         """How the data is stored."""
-        return Variant(self.trial.chunks, self.trial.filters)
+        return Variant(self.trial.chunks, self.trial.filters, self.trial.format)
 
     @property
     def pattern(self) -> tuple[Operation, Access]:

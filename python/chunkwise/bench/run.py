@@ -136,6 +136,7 @@ def run(
         known = replace(
             first,
             file=original.file,
+            dataset=original.dataset,
             storage=original.storage,
             file_filters=original.file_filters,
         )

@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
     "study": "Measure again, on this machine, what the papers measured.",
+    "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }
 

@@ -46,6 +46,8 @@ class Sample:
         Attributes of every dataset.
     resolutions
         Shapes that have a name of their own.
+    any_rank
+        Whether a shape may have another number of dimensions than `shape` has.
     """
 
     name: str
@@ -62,3 +64,4 @@ class Sample:
     unlimited: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
     resolutions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    any_rank: bool = False

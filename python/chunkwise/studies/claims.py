@@ -1,40 +1,77 @@
 """Does what a paper says still hold, by today's figures?
 
-Each rule takes a claim and the rows of its experiment, and gives a verdict in a sentence,
-with the numbers: it holds, no longer holds, is reversed, or cannot be told.
+A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
+it holds, no longer holds, is reversed, cannot be told, or was not measured; with a sentence
+that has today's numbers in it.
+
+Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
+over which rows are summed up first (``mean`` or ``sum``); ``words``, what two sides are called
+in the sentence, where their settings do not say it well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any
 
-from chunkwise.studies.results import Row
-from chunkwise.studies.study import Claim, Statistic
-
-Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measured"]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a claim.
-
-    Attributes
-    ----------
-    word : Word
-    sentence : str
-        With today's numbers; begins with a capital and ends with a full stop.
-    """
-
-    word: Word
-    sentence: str
-
-
-Rule = Callable[[Claim, Sequence[Row], Statistic], Verdict]
-RULES: Final[dict[str, Rule]] = {}
+from chunkwise.studies.comparing import samples
+from chunkwise.studies.results import Row, StudyResults
+from chunkwise.studies.rules import RULES, Evidence, Verdict, Word
+from chunkwise.studies.study import Claim, Experiment, Statistic, Study, matches
 
 
 def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
-    """Apply a claim's rule."""
-    return RULES[claim.rule](claim, rows, statistic)
+    """Apply a claim's rule to the rows of its experiment."""
+    settings = claim.settings
+    wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
+    found = samples(
+        wanted, claim.figure, statistic, settings.get("over"), settings.get("total", "mean")
+    )
+    usable = [sample for sample in found if min(sample.values) >= 0]
+    return RULES[claim.rule].judge(Evidence(claim, wanted, usable))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what became of it.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    claim : Claim
+    verdict : Verdict
+    """
+
+    experiment: Experiment
+    claim: Claim
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a program wants to know, as JSON values."""
+        return {
+            "experiment": self.experiment.id,
+            "claim": self.claim.id,
+            "says": self.claim.says,
+            "verdict": self.verdict.word,
+            "sentence": self.verdict.sentence,
+            "published": self.claim.published,
+            "advice": self.claim.advice,
+        }
+
+
+def judge_all(study: Study, results: StudyResults) -> list[Judged]:
+    """Judge all claims of the experiments that were measured, in the study's order."""
+    found = []
+    for experiment in study.experiments:
+        outcome = results.outcomes.get(experiment.id)
+        if outcome is not None:
+            rows = outcome.rows()
+            found += [
+                Judged(experiment, claim, judge(claim, rows, study.statistic))
+                for claim in experiment.claims
+            ]
+    return found
+
+
+__all__ = ["RULES", "Judged", "Verdict", "Word", "judge", "judge_all"]

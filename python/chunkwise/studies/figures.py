@@ -24,7 +24,7 @@ class Figure:
     title : str
         For an axis of a plot or the head of a table.
     unit : str
-        ``s``, ``MB/s``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
+        ``s``, ``MB/s``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
     better : str
         ``lower``, ``higher``, or ``neither``.
     of : callable
@@ -83,6 +83,10 @@ _ALL: Final = (
         "synced_s", "seconds until it was on storage", "s", "lower",
         lambda r: _total(r, "create_s", "written_s", "put_off_s", "sync_s"),
     ),
+    Figure(
+        "calls_synced_s", "seconds of the calls, until it was on storage", "s", "lower",
+        lambda r: _total(r, "written_s", "flush_s", "sync_s"),
+    ),
     Figure("rate", "MB/s of the calls alone", "MB/s", "higher", _rate("elapsed_s")),
     Figure(
         "rate_closed", "MB/s with the close", "MB/s", "higher",
@@ -100,6 +104,7 @@ _ALL: Final = (
     Figure("open_s", "seconds to open", "s", "lower", _of("open_s")),
     Figure("select_s", "seconds to select", "s", "lower", _of("select_s")),
     Figure("read_s", "seconds to read", "s", "lower", _of("elapsed_s")),
+    Figure("share", "share of the time", "%", "neither", _of("share")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

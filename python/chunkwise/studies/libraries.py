@@ -20,11 +20,14 @@ from chunkwise.bench.libraries import check_zlib
 from chunkwise.bench.libraries import find as find_one
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.studies.study import LIBRARIES
 
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 DEFAULT: Final = "default"
+# As the value of a label: what build each library is.
+BUILD: Final = "@build"
 # Where distributions put them, by the build.
 _PLACES: Final = {
     "serial": ("libhdf5_serial.so.*", "hdf5/serial/libhdf5.so", "libhdf5.so.*"),
@@ -96,6 +99,19 @@ def _installed() -> dict[str, str]:
         for path in beside.glob("libhdf5-*.so*"):
             places[str(path)] = "netCDF4's wheel"
     return places
+
+
+def build_of(value: str) -> str:
+    """Say whose library a value of the axis is, by its path alone.
+
+    >>> build_of("default"), build_of("/usr/lib/libhdf5_openmpi.so.103"), build_of("/opt/l.so")
+    ("h5py's", 'Open MPI', '/opt/l.so')
+    """
+    if value == DEFAULT:
+        return "h5py's"
+    marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
+    marks["netcdf4.libs"] = "netCDF4's wheel"
+    return next((build for mark, build in marks.items() if mark in value), value)
 
 
 def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
@@ -170,7 +186,7 @@ def expand(
     """
     reasons: list[str] = []
     axes = dict(space.axes)
-    for axis in ("libhdf5", "zlib"):
+    for axis in LIBRARIES:
         asked = axes.get(axis, ())
         if not {ALL, OTHERS} & set(asked):
             continue
@@ -187,3 +203,12 @@ def expand(
             return None, reasons
         axes[axis] = tuple(values)
     return replace(space, axes=axes), reasons
+
+
+def labels_of(
+    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
+) -> dict[str, str]:
+    """Put the build of a row's library where its labels say ``@build``."""
+    found = libraries.get(point["libhdf5"])
+    build = "named" if found is None else found.build
+    return {name: build if text == BUILD else text for name, text in labels.items()}

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from chunkwise.bench.axes import AXES
 from chunkwise.bench.space import Space
 
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.
+# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axes
+# of libraries, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
+OTHERS: Final = "@others"
+LIBRARIES: Final = ("libhdf5", "zlib")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class Data:
         Its path in the file; None for the sample's first.
     labels : mapping
         What rows measured on it have besides their values on axes.
+    nonzero : str
+        An access pattern, where only elements that are not 0 are kept: in one dimension, in
+        the order in which the pattern comes to them; empty for all, as they are.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Data:
     options: Mapping[Scale, Mapping[str, Any]]
     dataset: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    nonzero: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,22 @@ class Run:
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
-        What its rows have besides their values on axes.
+        What its rows have besides their values on axes; ``@build`` stands for the build of
+        the library, such as ``serial``.
     probe : str or None
         A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench
         what no access pattern can say; None for bench.
     settings : mapping of Scale to mapping
         What a probe is told.
+    repeat : int or None
+        How often, where it differs from the study: counts need no second time.
+    own : bool
+        Whether it is also made of a dataset of the user's.
+    scales : tuple of Scale
+        At which it is measured.
+    datasets : mapping of Scale to tuple of str
+        Paths in each file of `data`; every one is measured, and its rows have it as the
+        label ``dataset``.  Empty for the dataset that the data names.
     """
 
     data: tuple[str, ...]
@@ -74,6 +92,15 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    repeat: int | None = None
+    own: bool = True
+    scales: tuple[Scale, ...] = SCALES
+    datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+
+    def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
+        """Return the labels of its rows, once for each of `datasets`."""
+        named = [{"dataset": path} for path in self.datasets.get(scale, ())]
+        return tuple({**self.labels, **one} for one in named or [{}])
 
 
 @dataclass(frozen=True)
@@ -83,7 +110,7 @@ class Published:
     Attributes
     ----------
     where : Where
-        The rows that measure the same today; may match none.
+        The rows that measure the same today; some, unless `elsewhere`.
     figure : str
         A name of `chunkwise.studies.figures.FIGURES`.
     value : float
@@ -92,6 +119,10 @@ class Published:
         Table or figure, and section.
     note : str
         What must be known to read it; empty for nothing.
+    label : str
+        What it is of, in a few words, beside others of the same source; empty for `where`.
+    elsewhere : bool
+        Whether it stands alone: of the paper's other machine, or of what is gone.
     """
 
     where: Where
@@ -99,6 +130,8 @@ class Published:
     value: float
     source: str
     note: str = ""
+    label: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,6 +242,24 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Own:
+    """How a study is put to a dataset of the user's.
+
+    Attributes
+    ----------
+    data : str
+        The name in `Study.data` in whose place it is measured; runs on other data are left
+        out.
+    values : mapping of str to mapping of str to str
+        By axis: what stands in the place of the study's values there: text, or a name of
+        `chunkwise.studies.own.PLACEHOLDERS`.
+    """
+
+    data: str
+    values: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Study:
     """One paper's measurements.
 
@@ -230,6 +281,8 @@ class Study:
         About how much room it needs.
     data : mapping of str to Data
     experiments : tuple of Experiment
+    own : Own or None
+        None where it makes sense on its own data only.
     """
 
     name: str
@@ -242,3 +295,18 @@ class Study:
     disk_nbytes: Mapping[Scale, int]
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
+    own: Own | None = None
+
+
+def matches(row: Mapping[str, str], where: Where) -> bool:
+    """Whether a row has these values; what it does not have, it does not match."""
+    return all(
+        name in row and _is(name, row[name], value if isinstance(value, tuple) else (value,))
+        for name, value in where.items()
+    )
+
+
+def _is(name: str, text: str, wanted: tuple[str, ...]) -> bool:
+    if text in wanted:
+        return True
+    return name in LIBRARIES and OTHERS in wanted and text != AXES[name].default

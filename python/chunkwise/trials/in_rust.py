@@ -85,18 +85,16 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     library = _native.NetCdf(netcdf_library())
     cache = netcdf_cache(trial)
     below = _native.Library.from_path(library.path)
-    in_force: Cache = (None, None, None)
+    variable = library.open(trial.file, trial.dataset, cache)
 
     def walk(selections: _native.Walk) -> WalkResult:
-        nonlocal in_force
-        operations, seconds = selections.operations, trial.max_seconds
-        result = library.walk(trial.file, trial.dataset, cache, selections, operations, seconds)
-        # It is netCDF-C's own, and None for netCDF-3.
-        in_force = result["chunk_cache"] or in_force
-        return result
+        return variable.walk(selections, selections.operations, trial.max_seconds)
 
-    versions = {"netcdf": library.version}
-    yield Opened(walk, lambda: in_force, below, versions=versions)
+    def in_force() -> Cache:
+        # None for netCDF-3.
+        return variable.chunk_cache or (None, None, None)
+
+    yield Opened(walk, in_force, below, versions={"netcdf": library.version})
 
 
 def write_netcdf4(
@@ -111,13 +109,11 @@ def write_netcdf4(
         them so.
     """
     _check_numbers(trial)
-    dtype = np.dtype(trial.dtype)
     pipeline = Pipeline.parse(trial.filters)
     result = _native.NetCdf(netcdf_library()).write_walk(
         path,
         trial.dataset,
-        dtype.str[1:],
-        dtype.byteorder == ">" if dtype.itemsize > 1 else sys.byteorder == "big",
+        *netcdf_type(trial.dtype),
         trial.shape,
         trial.chunks,
         [(one.filter_id, one.cd_values) for one in pipeline.filters],
@@ -126,8 +122,16 @@ def write_netcdf4(
         walk,
         walk.operations,
         trial.max_seconds,
+        format=trial.format,
     )
     return result, result["chunk_cache"] or (None, None, None)
+
+
+def netcdf_type(dtype: str) -> tuple[str, bool]:
+    """Return a type as `_native.NetCdf` takes it: without byte order, and if it is big-endian."""
+    found = np.dtype(dtype)
+    big = found.byteorder == ">" if found.itemsize > 1 else sys.byteorder == "big"
+    return found.str[1:], big
 
 
 def _check_numbers(trial: Trial) -> None:
@@ -169,6 +173,11 @@ def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
     if trial.data is None:
         raise UsageError(f"{trial.dataset}: there is nothing to be written")
     if native and not trial.native_order:
-        stored = np.memmap(trial.data, np.dtype(trial.dtype), "r")
-        return stored.astype(stored.dtype.newbyteorder("=")).view(np.uint8)
+        return as_numbers(trial.data, trial.dtype)
     return np.memmap(trial.data, np.uint8, "r")
+
+
+def as_numbers(data: str, dtype: str) -> npt.NDArray[np.uint8]:
+    """Return the bytes of all elements of a file, in this machine's byte order."""
+    stored = np.memmap(data, np.dtype(dtype), "r")
+    return stored.astype(stored.dtype.newbyteorder("="), copy=False).view(np.uint8)

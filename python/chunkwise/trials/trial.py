@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
 from chunkwise.trials.breakdown import Breakdown
+from chunkwise.trials.formats import NETCDF4
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.pattern import Access, Hyperslab, Union
 
@@ -88,6 +89,8 @@ class Trial:
         How the data is chunked; None for data that is not.
     filters : str
         Its pipeline.
+    format : str
+        The file format: a name of `chunkwise.trials.formats.FORMATS`.
     operation : str
         ``read`` or ``write``.
     threads : int or None
@@ -156,6 +159,7 @@ class Trial:
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None
     filters: str = "none"
+    format: str = NETCDF4
     operation: Operation = "read"
     threads: int | None = None
     libhdf5: str | None = None

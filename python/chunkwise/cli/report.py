@@ -1,0 +1,63 @@
+"""Write a report of saved results, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from chunkwise.report.build import report
+from chunkwise.report.write import save, save_stills
+
+EXAMPLES = """\b
+Examples:
+  chunkwise report studies/cris-quick
+  chunkwise report studies/* -o report.html
+  chunkwise report before.json after.json -o times.html
+  chunkwise report studies/cris-quick -o cris.md --stills pictures
+  chunkwise report studies/occam-paper --stills slides --stills-format svg
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A page (.html) or Markdown (.md).  [default: report.html, unless --stills]",
+)
+@click.option(
+    "--stills",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write each plot as a still picture, for papers and slides.",
+)
+@click.option(
+    "--stills-format",
+    "formats",
+    default="png",
+    show_default=True,
+    metavar="png,svg",
+    help="As which kinds of picture.",
+)
+def command(
+    results: tuple[Path, ...], output: Path | None, stills: Path | None, formats: str
+) -> int:
+    """Show saved RESULTS as one page: plots, tables, verdicts.
+
+    RESULTS are what `chunkwise study` wrote (a file or its folder) and what
+    `chunkwise bench` wrote (--json or --save). Nothing is measured.
+    """
+    made = report(results)
+    pictures: dict[str, Path] = {}
+    if stills is not None:
+        kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
+        pictures = save_stills(made, stills, kinds)
+        click.echo(f"{stills}: {len(list(made.charts))} plots as {' and '.join(kinds)}")
+    if output is not None or stills is None:
+        path = output or Path("report.html")
+        save(made, path, pictures)
+        click.echo(str(path))
+    return 0

@@ -1,0 +1,50 @@
+"""What is the report of these results?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chunkwise.report import benches, studies
+from chunkwise.report.model import Report, Section
+from chunkwise.report.sources import Source, read
+from chunkwise.studies.load import load
+from chunkwise.studies.results import StudyResults
+
+
+def report(paths: Sequence[str | Path]) -> Report:
+    """Make the report of saved results; studies come first.
+
+    Raises
+    ------
+    UsageError
+        A file cannot be read, or is something else.
+    """
+    sources = read(paths)
+    made = [_section(source, f"r{n}") for n, source in enumerate(sources, 1)]
+    sections = sorted(_told_apart(made), key=lambda section: not section.of_study)
+    title = "What each access pattern takes"
+    if any(section.of_study for section in sections):
+        title = "Does the papers' advice still stand?"
+    return Report(title, tuple(sections))
+
+
+def _section(source: Source, id_: str) -> Section:
+    if isinstance(source, StudyResults):
+        return studies.section(source, load(source.source or source.study), id_)
+    return benches.section(*source, id_)
+
+
+def _told_apart(sections: Sequence[Section]) -> list[Section]:
+    """Number runs of the same study, or of the same file."""
+    often = Counter(section.title for section in sections)
+    seen: Counter[str] = Counter()
+    found = []
+    for section in sections:
+        seen[section.title] += 1
+        if often[section.title] > 1:
+            section = replace(section, title=f"{section.title}, run {seen[section.title]}")
+        found.append(section)
+    return found

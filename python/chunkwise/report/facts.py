@@ -1,0 +1,78 @@
+"""On what machine, with what, and when was this measured; and what went wrong?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from chunkwise.report.labels import Libraries, count, phrase
+from chunkwise.studies.results import Row
+from chunkwise.studies.wording import differing, joined
+
+_VERSIONS: Final = (
+    ("hdf5", "HDF5"),
+    ("h5py", "h5py"),
+    ("netcdf", "netCDF-C"),
+    ("zlib", "zlib"),
+    ("numpy", "NumPy"),
+    ("python", "Python"),
+    ("chunkwise", "chunkwise"),
+)
+# More sentences of one kind are counted.
+_MOST: Final = 6
+
+
+def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Name the machine and the versions.
+
+    Parameters
+    ----------
+    values : mapping
+        Of each fact of `chunkwise.trials.environment`, what it was found to be.
+    """
+    cpus = [
+        f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
+    ]
+    parts = [*values.get("cpu", ()), *cpus, *values.get("machine", ()), *values.get("system", ())]
+    versions = [f"{title} {joined(values[name])}" for name, title in _VERSIONS if values.get(name)]
+    found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
+    return tuple((title, text) for title, text in found if text)
+
+
+def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Collect from records what they say of machine and versions."""
+    names = ("cpu", "cpu_count", "machine", "system", *(name for name, _ in _VERSIONS))
+    found: dict[str, dict[str, None]] = {name: {} for name in names}
+    for record in records:
+        for name in names:
+            if record.get(name) is not None:
+                found[name][str(record[name])] = None
+    return {name: list(texts) for name, texts in found.items()}
+
+
+def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
+    """Say which rows have no figures, or not from all repeats, and why."""
+    names = differing([row.point for row in rows])
+    late, found = [], []
+    for row in rows:
+        failed = [record for record in row.records if record["status"] != "ok"]
+        if not failed:
+            continue
+        what = phrase(row.point, names, libraries) or "all of it"
+        if row.problem is not None and failed[0]["status"] == "timeout":
+            late.append(what)
+            continue
+        if row.problem is None:
+            what += f" ({len(failed)} of {count(len(row.records), 'repeat')})"
+        why = str(failed[0].get("error") or failed[0]["status"])
+        found.append(f"Failed: {what}: {why}")
+    if late:
+        found.insert(0, f"Out of time, and without figures: {'; '.join(shortened(late))}.")
+    return shortened(found)
+
+
+def shortened(sentences: Iterable[str]) -> list[str]:
+    """Give the first sentences, each once, and count the others."""
+    several = list(dict.fromkeys(sentences))
+    more = len(several) - _MOST
+    return several if more <= 1 else [*several[:_MOST], f"... and {more} more of this kind"]

@@ -1,0 +1,265 @@
+"""What does a report say, before anyone has decided how it looks?
+
+Plain data: texts, charts as points at places, tables as texts.  What makes it is in
+`chunkwise.report.studies` and `chunkwise.report.benches`; what writes it knows nothing of
+studies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from chunkwise.studies.claims import Word
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value, at its place.
+
+    Attributes
+    ----------
+    at : float
+        Its place along the chart's `along`.
+    value : float
+        In the unit of the chart's `figure`.
+    low, high : float
+        The ends of its error bar; both equal to `value` where there is none.
+    details : tuple of str
+        All that is known of it, a line each.
+    estimated : bool
+        Whether it was extrapolated.
+    """
+
+    at: float
+    value: float
+    low: float
+    high: float
+    details: tuple[str, ...]
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values that belong together.
+
+    Attributes
+    ----------
+    name : str
+    style : int or None
+        Which colour, mark and dash; a published series has that of the measured one that it
+        stands beside, None if there is none.
+    published : bool
+        Whether a paper's, not measured here.
+    runs : tuple of tuple of Point
+        Points of one run are joined by a line.
+    """
+
+    name: str
+    style: int | None
+    published: bool
+    runs: tuple[tuple[Point, ...], ...]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All of its points."""
+        return tuple(point for run in self.runs for point in run)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A text at a place of an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis.
+
+    Attributes
+    ----------
+    title : str
+    log : bool
+        Whether the writer draws it logarithmically.  Where there are ticks it does not:
+        their places are logarithms already.
+    ticks : tuple of Tick
+        Empty where the writer chooses.
+    breaks : tuple of float
+        Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand
+        apart from numbers.
+    """
+
+    title: str
+    log: bool = False
+    ticks: tuple[Tick, ...] = ()
+    breaks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Texts in rows.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of str
+    numbers : tuple of bool
+        Which columns hold figures.
+    rows : tuple of tuple of str
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    numbers: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot.
+
+    Attributes
+    ----------
+    id : str
+        Unique in the report; letters, digits and hyphens.
+    title : str
+    kind : str
+        ``lines`` along an axis of numbers; ``dots``, a row for each word, values to the right.
+    along, figure : Axis
+        What is varied, and what was measured.
+    series : tuple of Series
+    alt : str
+        For who cannot see it.
+    notes : tuple of str
+        What must be known to read it.
+    """
+
+    id: str
+    title: str
+    kind: Literal["lines", "dots"]
+    along: Axis
+    figure: Axis
+    series: tuple[Series, ...]
+    alt: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a claim.
+
+    Attributes
+    ----------
+    word : Word
+    says : str
+        The claim.
+    sentence : str
+        The verdict, with today's numbers.
+    published : str
+        The paper's figures; may be empty.
+    advice : str
+        What follows for a user; may be empty.
+    where : str
+        The id of the experiment.
+    """
+
+    word: Word
+    says: str
+    sentence: str
+    published: str
+    advice: str
+    where: str
+
+    @property
+    def paper(self) -> str:
+        """The paper's figures, where the sentence does not have them already."""
+        if not self.published or self.published in self.sentence:
+            return ""
+        return f"The paper: {self.published}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One experiment, or one pattern of a benchmark.
+
+    Attributes
+    ----------
+    id, title : str
+    source : str
+        Where a paper has it; may be empty.
+    texts : tuple of (str, str)
+        Heading and text: the question, what was found, what is only drawn.
+    findings : tuple of Finding
+    alerts : tuple of str
+        What is wrong or missing.
+    pictures : tuple of (Chart or None, Table)
+        Each chart with its table; a table may stand alone.
+    """
+
+    id: str
+    title: str
+    source: str = ""
+    texts: tuple[tuple[str, str], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    alerts: tuple[str, ...] = ()
+    pictures: tuple[tuple[Chart | None, Table], ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One file of results.
+
+    Attributes
+    ----------
+    id, title : str
+    of_study : bool
+        Whether a paper's study, not a benchmark.
+    source : str
+        The paper, or the file.
+    about : str
+        For a reader who knows nothing of it.
+    facts : tuple of (str, str)
+        Machine, versions, date, scale, repeats.
+    alerts : tuple of str
+        What is wrong or missing as a whole.
+    blocks : tuple of Block
+    remedy : str
+        Lines of code or of a shell that follow from it; may be empty.
+    """
+
+    id: str
+    title: str
+    of_study: bool
+    source: str
+    about: str
+    facts: tuple[tuple[str, str], ...]
+    alerts: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    remedy: str = ""
+
+    @property
+    def advice(self) -> list[Finding]:
+        """The claims from which something follows for a user."""
+        return [found for block in self.blocks for found in block.findings if found.advice]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of it."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+    @property
+    def charts(self) -> Iterator[Chart]:
+        """Return all charts, in order."""
+        for section in self.sections:
+            for block in section.blocks:
+                yield from (chart for chart, _ in block.pictures if chart is not None)
+
+    def count(self, word: Word) -> int:
+        """How many pieces of advice have this verdict."""
+        return sum(found.word == word for section in self.sections for found in section.advice)

@@ -1,0 +1,70 @@
+"""Which colours, marks and dashes tell series apart, for everyone and on any ground?
+
+Okabe and Ito's colours, of which the light ones are darkened until each has a contrast of
+3 to 1 against white as well as against the dark page.  No series is told by its colour
+alone: marks and dashes differ as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+WHITE: Final = "#ffffff"
+DARK: Final = "#16191d"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a series looks, by the names of plotly and of matplotlib."""
+
+    colour: str
+    mark: str
+    still_mark: str
+    dash: str
+    still_dash: str | tuple[int, tuple[int, ...]]
+
+
+_COLOURS: Final = ("#0077b8", "#d55e00", "#009068", "#b4649a", "#a07800", "#7a72d0")
+_MARKS: Final = (
+    ("circle", "o"),
+    ("square", "s"),
+    ("triangle-up", "^"),
+    ("diamond", "D"),
+    ("triangle-down", "v"),
+    ("pentagon", "p"),
+)
+_DASHES: Final = (
+    ("solid", "-"),
+    ("7px,3px", (0, (7, 3))),
+    ("3px,3px", (0, (3, 3))),
+    ("9px,3px,2px,3px", (0, (9, 3, 2, 3))),
+    ("12px,4px", (0, (12, 4))),
+    ("6px,2px,2px,2px,2px,2px", (0, (6, 2, 2, 2, 2, 2))),
+)
+# What a paper printed: a cross, joined by dots, in the colour of what it stands beside.
+PUBLISHED_MARK: Final = ("x", "X")
+PUBLISHED_DASH: Final = ("2px,3px", (0, (1, 2)))
+PUBLISHED_COLOUR: Final = "#7d7d7d"
+
+
+def style(index: int | None, *, published: bool = False) -> Style:
+    """Return the style of a series; beyond six, colours come again with other marks."""
+    colour = PUBLISHED_COLOUR if index is None else _COLOURS[index % 6]
+    if published or index is None:
+        return Style(colour, *PUBLISHED_MARK, *PUBLISHED_DASH)
+    turn = index // 6
+    return Style(colour, *_MARKS[(index + turn) % 6], *_DASHES[(index + turn) % 6])
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of ``#rrggbb``, as WCAG defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, 1 to 21, as WCAG defines it."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)

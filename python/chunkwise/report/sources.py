@@ -1,0 +1,84 @@
+"""Which kinds of results are these files?
+
+A study's (one JSON object, gzipped or not, or the folder that holds it), a run of bench
+(``--json``), or its trials (``--save``): each says so in its ``format``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.bench import store
+from chunkwise.bench.saved import FORMAT as BENCH
+from chunkwise.bench.saved import Saved
+from chunkwise.bench.saved import load as load_bench
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.studies.results import FORMAT as STUDY
+from chunkwise.studies.results import StudyResults
+
+_NAMES: Final = ("results.json.gz", "results.json")
+_HELP: Final = "name what chunkwise study or chunkwise bench (--json, --save) has written"
+Source = StudyResults | tuple[Saved, dict[str, Any]]
+
+
+def read(paths: Sequence[str | Path]) -> list[Source]:
+    """Read results, each of its kind.
+
+    Returns
+    -------
+    list of StudyResults or (Saved, dict)
+        In the order of the paths.  A run of bench has beside it the object that ``--json``
+        printed, empty for ``--save``.
+
+    Raises
+    ------
+    UsageError
+        One cannot be read, or is something else.
+    """
+    return [_read(Path(path)) for path in paths]
+
+
+def _read(path: Path) -> Source:
+    name = printable(str(path))
+    if path.is_dir():
+        found = next((path / n for n in _NAMES if (path / n).is_file()), None)
+        if found is None:
+            raise UsageError(f"{name}: holds no {' or '.join(_NAMES)}; {_HELP}")
+        return StudyResults.read(found)
+    head = _head(path, name)
+    kind = head.get("format")
+    if kind == STUDY:
+        return StudyResults.read(path)
+    if kind in (BENCH, store.FORMAT):
+        return load_bench(path), head if kind == BENCH else {}
+    what = (
+        f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
+    )
+    raise UsageError(f"{name}: no results that can be reported: {what}; {_HELP}")
+
+
+def _head(path: Path, name: str) -> dict[str, Any]:
+    """Read the object of a file of JSON, or the first of several lines."""
+    try:
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+        text = content.decode("utf-8")
+    except (EOFError, zlib.error, UnicodeDecodeError):
+        raise UsageError(f"{name}: no results: it is no text, or cut short; {_HELP}") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"{name}: cannot be read: {reason}; {_HELP}") from None
+    for part in (text, text.partition("\n")[0]):
+        try:
+            values = json.loads(part)
+        except ValueError:
+            continue
+        return values if isinstance(values, dict) else {}
+    raise UsageError(f"{name}: no results: it is no JSON; {_HELP}")

@@ -1,0 +1,257 @@
+"""Which values does a plot show: measured ones, summed up, and those that were published?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chunkwise.report.labels import Libraries
+from chunkwise.studies.results import Row
+from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value, before it has a place.
+
+    Attributes
+    ----------
+    point : dict of str to str
+        Its value on each axis, and its labels.
+    middle, low, high : float
+        The ends are those of its error bar.
+    repeats : int
+        0 for a published one.
+    estimated : bool
+    versions : tuple of str
+        Of the libraries that took part.
+    label, note : str
+        Of a published one.
+    sources : tuple of str
+        Where it is printed.
+    elsewhere : bool
+        Whether nothing that is measured today is of the same.
+    """
+
+    point: dict[str, str]
+    middle: float
+    low: float
+    high: float
+    repeats: int = 0
+    estimated: bool = False
+    versions: tuple[str, ...] = ()
+    label: str = ""
+    note: str = ""
+    sources: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+    @property
+    def published(self) -> bool:
+        """Whether a paper printed it."""
+        return self.repeats == 0
+
+    def scaled(self, factor: float) -> Value:
+        """Return it in another unit."""
+        return replace(
+            self, middle=self.middle * factor, low=self.low * factor, high=self.high * factor
+        )
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is the same for all plots of an experiment.
+
+    Attributes
+    ----------
+    rows : sequence of Row
+    published : sequence of Published
+    statistic : Statistic
+    libraries : mapping of str to str
+        What values of the axis ``libhdf5`` stand for.
+    ends : bool
+        Whether error bars reach from the lowest to the highest repeat; else they are
+        standard errors of the mean.
+    reduced : bool
+        Whether less data was measured than the paper did.
+    """
+
+    rows: Sequence[Row]
+    published: Sequence[Published]
+    statistic: Statistic
+    libraries: Libraries
+    ends: bool = False
+    reduced: bool = False
+
+
+def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
+    """Return what a plot shows of some rows.
+
+    Parameters
+    ----------
+    ends : bool
+        Whether error bars reach from the lowest to the highest repeat; else they are
+        standard errors of the mean.
+    """
+    found = []
+    for row in rows:
+        summary = row.summary(plot.figure, statistic) if matches(row.point, plot.where) else None
+        if summary is None or not math.isfinite(summary.middle):
+            continue
+        low, high = summary.middle - summary.error, summary.middle + summary.error
+        if ends:
+            low, high = min(summary.values), max(summary.values)
+        found.append(
+            Value(
+                row.point,
+                summary.middle,
+                low,
+                high,
+                len(summary.values),
+                summary.estimated,
+                _versions(row.records),
+            )
+        )
+    if plot.over is not None:
+        found = _summed(found, plot.over, plot.total)
+    return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Name the library that did the work, and h5py where that was asked."""
+    record = next((r for r in records if r.get("hdf5")), {})
+    names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
+    if record.get("driver") == "h5py":
+        names["h5py"] = "h5py"
+    if str(record.get("driver", "")).startswith("chunkwise"):
+        names["chunkwise"] = "chunkwise"
+    return tuple(f"{names[name]} {record[name]}" for name in names if record.get(name))
+
+
+def _summed(values: list[Value], over: str, total: str) -> list[Value]:
+    """Sum up over a label; only where every value of the label is there, as for the others."""
+    groups: dict[tuple[tuple[str, str], ...], list[Value]] = {}
+    for value in values:
+        key = tuple((k, v) for k, v in value.point.items() if k != over)
+        groups.setdefault(key, []).append(value)
+    most = max(map(len, groups.values()), default=0)
+    found = []
+    for key, group in groups.items():
+        if len(group) < most:
+            continue
+        share = 1.0 if total == "sum" else 1 / len(group)
+        middle = sum(value.middle for value in group) * share
+        # Errors of separate measurements add up in squares.
+        below = math.hypot(*(value.middle - value.low for value in group)) * share
+        above = math.hypot(*(value.high - value.middle for value in group)) * share
+        found.append(
+            Value(
+                dict(key),
+                middle,
+                middle - below,
+                middle + above,
+                min(value.repeats for value in group),
+                any(value.estimated for value in group),
+                tuple(dict.fromkeys(v for value in group for v in value.versions)),
+            )
+        )
+    return found
+
+
+def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
+    """Divide by the value of the same series that `base` chooses; leave out where none is."""
+    chosen = [value for value in values if matches(value.point, base)]
+    found = []
+    for value in values:
+        same = {name: value.point[name] for name in plot.by if name in value.point}
+        same = {k: v for k, v in same.items() if k not in base}
+        under = next((one for one in chosen if matches(one.point, same)), None)
+        if under is None or not under.middle:
+            continue
+        if value is under:
+            found.append(replace(value, middle=1.0, low=1.0, high=1.0))
+            continue
+        ratio = value.middle / under.middle
+        relative = (under.high - under.low) / 2 / under.middle
+        below = math.hypot((value.middle - value.low) / under.middle, ratio * relative)
+        above = math.hypot((value.high - value.middle) / under.middle, ratio * relative)
+        found.append(replace(value, middle=ratio, low=ratio - below, high=ratio + above))
+    return found
+
+
+def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> list[Value]:
+    """Return what a paper printed of what a plot shows.
+
+    What the entry does not say of itself, and all rows that measure the same agree on, is
+    taken from them.
+    """
+    found = []
+    for one in printed:
+        if one.figure != plot.figure or not _compatible(one.where, plot.where):
+            continue
+        same = [r.point for r in rows if matches(r.point, plot.where)]
+        same = [p for p in same if matches(p, one.where) and not one.elsewhere]
+        point = {name: value for name, value in one.where.items() if isinstance(value, str)}
+        for name in (plot.x, *plot.by):
+            values = {row.get(name) for row in same}
+            if name not in point and len(values) == 1 and None not in values:
+                point[name] = str(values.pop())
+        if plot.x in point:
+            value = one.value
+            found.append(
+                Value(
+                    point,
+                    value,
+                    value,
+                    value,
+                    label=one.label,
+                    sources=(one.source,),
+                    note=one.note,
+                    elsewhere=one.elsewhere,
+                )
+            )
+    found = _once(found)
+    return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def _once(values: Iterable[Value]) -> list[Value]:
+    """Keep one of those that a paper prints in several places."""
+    found: dict[tuple[frozenset[tuple[str, str]], float, bool], Value] = {}
+    for value in values:
+        key = frozenset(value.point.items()), value.middle, value.elsewhere
+        before = found.get(key)
+        if before is None:
+            found[key] = value
+        else:
+            sources = dict.fromkeys((*before.sources, *value.sources))
+            found[key] = replace(before, sources=tuple(sources))
+    return list(found.values())
+
+
+def _compatible(one: Where, other: Where) -> bool:
+    for name in one.keys() & other.keys():
+        mine, its = one[name], other[name]
+        mine_all = mine if isinstance(mine, tuple) else (mine,)
+        if not set(mine_all) & set(its if isinstance(its, tuple) else (its,)):
+            return False
+    return True
+
+
+def telling(values: Sequence[Value], names: Iterable[str]) -> list[str]:
+    """Return the axes of which measured values have several values."""
+    return [n for n in names if len({v.point.get(n) for v in values if not v.published}) > 1]
+
+
+def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
+    """Return the axes that tell series apart: `by`, and whatever else differs at one place."""
+    groups: dict[tuple[str | None, ...], list[Value]] = {}
+    for value in values:
+        if not value.published:
+            key = tuple(value.point.get(name) for name in (x, *by))
+            groups.setdefault(key, []).append(value)
+    others = dict.fromkeys(name for value in values for name in value.point)
+    more = [
+        n for n in others if n not in (x, *by) and any(telling(g, [n]) for g in groups.values())
+    ]
+    return telling(values, [*by, *more])

@@ -1,0 +1,207 @@
+"""What is measured today beside each value that the paper printed?
+
+Published values keep their tables: those of one source stand together, each with what every
+driver that measured the same takes today.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chunkwise.bench.axes import AXES
+from chunkwise.errors import UsageError
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.results import Outcome, Row, StudyResults, Summary
+from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
+
+_WIDTH: Final = 80
+_LABEL_WIDTH: Final = 40
+_LEAST_LABEL_WIDTH: Final = 16
+_SUMMED: Final[dict[Statistic, str]] = {
+    "mean": "mean",
+    "median": "median",
+    "trimmed-mean": "mean, without best and worst,",
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published value, and today's.
+
+    Attributes
+    ----------
+    published : Published
+    measured : mapping of str to Summary
+        By driver; without those that did not measure the same, or have no figure.
+    """
+
+    published: Published
+    measured: Mapping[str, Summary]
+
+
+def beside(experiment: Experiment, rows: Sequence[Row], statistic: Statistic) -> list[Beside]:
+    """Put today's values beside an experiment's published ones, in the file's order."""
+    return [
+        Beside(one, measured(rows, one.where, one.figure, statistic))
+        for one in experiment.published
+    ]
+
+
+def measured(
+    rows: Sequence[Row], where: Where, figure: str, statistic: Statistic
+) -> dict[str, Summary]:
+    """Return what each driver takes for the same.
+
+    Settings that do not concern a driver, such as libhdf5's cache for chunkwise, are its
+    default.  Where several rows fit, as of several libraries, none is chosen.
+    """
+    found = {}
+    for driver in dict.fromkeys(row.point.get("driver", "") for row in rows):
+        wanted = _as_asked_of(driver, where)
+        fitting = [row for row in rows if matches(row.point, wanted)]
+        summary = fitting[0].summary(figure, statistic) if len(fitting) == 1 else None
+        if summary is not None:
+            found[driver] = summary
+    return found
+
+
+def _as_asked_of(driver: str, where: Where) -> Where:
+    operation = where.get("operation", "read")
+    asked: dict[str, str | tuple[str, ...]] = {**where}
+    if "driver" in where or driver:
+        asked["driver"] = driver
+    if operation not in ("read", "write"):
+        return asked
+    given = {name: text for name, text in where.items() if isinstance(text, str)}
+    defaults = {name: axis.default for name, axis in AXES.items()}
+    point = {**defaults, **given, "driver": driver}
+    for name in given:
+        if name in AXES and name != "driver" and not AXES[name].concerns(point):
+            asked[name] = AXES[name].default
+    return asked
+
+
+def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:
+    """Write the paper's table of one source, and what must be known to read it.
+
+    Raises
+    ------
+    UsageError
+        No experiment that was measured has values of that source.
+    """
+    known: dict[str, None] = {}
+    for experiment in study.experiments:
+        outcome = results.outcomes.get(experiment.id)
+        if outcome is None:
+            continue
+        known |= dict.fromkeys(one.source for one in experiment.published)
+        found = [one for one in experiment.published if one.source == source]
+        if found:
+            narrowed = replace(experiment, published=tuple(found))
+            yield from tables(narrowed, outcome, study.statistic)
+            yield from _wrapped(experiment.note)
+            yield from _wrapped(machine(outcome))
+            return
+    raise UsageError(
+        f"no values of '{source}' were measured: choose from {', '.join(known) or 'none'}"
+    )
+
+
+def machine(outcome: Outcome) -> str:
+    """Name the processor and the libraries of the first trial that says so; empty for none."""
+    for record in outcome.records:
+        if "cpu" in record:
+            versions = (
+                f"{title} {record[name]}"
+                for name, title in (("hdf5", "HDF5"), ("zlib", "zlib"), ("chunkwise", "chunkwise"))
+                if record.get(name)
+            )
+            return f"{record['cpu']}, {record['cpu_count']} CPUs; {', '.join(versions)}."
+    return ""
+
+
+def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
+    """Write an experiment's tables, one a source, in lines of up to 80 characters."""
+    found = beside(experiment, outcome.rows(), statistic)
+    drivers = list(dict.fromkeys(driver for one in found for driver in one.measured))
+    head = None
+    for source in dict.fromkeys(one.published.source for one in found):
+        group = [one for one in found if one.published.source == source]
+        figure = FIGURES[group[0].published.figure]
+        if head is None or figure.name != head:
+            head = figure.name
+            kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
+            yield from _lines(
+                figure.title, "published ", drivers, *([kind] if len(drivers) == 2 else [])
+            )
+        else:
+            yield ""
+        yield source
+        for one in group:
+            yield from _row(one, drivers)
+        for note in dict.fromkeys(one.published.note for one in group if one.published.note):
+            yield from _wrapped(f"* {note}")
+    yield ""
+    estimated = any(value.estimated for one in found for value in one.measured.values())
+    yield from _wrapped(
+        f"Today's values are the {_SUMMED[statistic]} of all repeats"
+        + ("; ~ estimated: not every operation was done." if estimated else ".")
+    )
+
+
+def _row(one: Beside, drivers: Sequence[str]) -> Iterator[str]:
+    values = [one.measured.get(driver) for driver in drivers]
+    cells = ["-" if value is None else _mark(value) + number(value.middle) for value in values]
+    if len(values) == 2:
+        cells.append("-" if None in values else _often(one.published.figure, *values))  # type: ignore[arg-type]
+    mark = "*" if one.published.note else " "
+    label = one.published.label or ", ".join(map(_text, one.published.where.values()))
+    yield from _lines(f"  {label}", f"{one.published.value:,g}{mark}", cells)
+
+
+def _text(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else " or ".join(value)
+
+
+def _often(figure: str, first: Summary, second: Summary) -> str:
+    """Write how many times as good the second is."""
+    pair = first.middle, second.middle
+    better, worse = pair if FIGURES[figure].better == "higher" else pair[::-1]
+    mark = "~" if first.estimated or second.estimated else ""
+    return mark + times(worse / better) if better else "-"
+
+
+def _mark(value: Summary) -> str:
+    return "~" if value.estimated else ""
+
+
+def number(value: float) -> str:
+    """Write a value with two digits at least: ``345``, ``0.37``, ``0.0054``."""
+    if value >= 9.95 or value <= 0:
+        return f"{value:,.0f}"
+    return f"{value:.{max(1, 1 - math.floor(math.log10(value)))}f}"
+
+
+def times(value: float) -> str:
+    """Write a ratio with two digits: ``1,600``, ``1.7``, ``0.94``."""
+    digits = 1 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def _lines(label: str, published: str, cells: Sequence[str], *more: str) -> Iterator[str]:
+    """Write a label, folded where the columns leave it less room than it needs, and them."""
+    columns = "".join(f"{cell:>{max(10, len(cell) + 1)}}" for cell in (*cells, *more))
+    columns = f"{published:>10}{columns}"
+    room = max(_LEAST_LABEL_WIDTH, min(_LABEL_WIDTH, _WIDTH - len(columns)))
+    indent = " " * (len(label) - len(label.lstrip()))
+    *above, last = textwrap.wrap(label, room, subsequent_indent=f"{indent}  ") or [""]
+    yield from above
+    yield f"{last:<{room}}{columns}".rstrip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ")
