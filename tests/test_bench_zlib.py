@@ -66,7 +66,7 @@ def test_another_zlib_is_in_force_and_told(file: Path, other: str, operation: st
     assert [record["zlib"] for record in results.records[:4]] == [results.records[0]["zlib"]] * 4
     assert f"zlib {results.records[1]['zlib']}" in cell_label(results, results.cells[1])
     # The record also has what was asked for.
-    assert [record["asked_zlib"] for record in results.records[:2]] == [None, other]
+    assert [record["zlib_path"] for record in results.records[:2]] == [None, other]
 
 
 def test_what_is_no_zlib_is_refused(file: Path) -> None:

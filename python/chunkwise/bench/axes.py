@@ -284,8 +284,8 @@ AXES: Final[dict[str, Axis]] = {
             _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
         ),
         Axis(
-            "zlib", "zlib", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED, _BOTH,
-            "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
+            "zlib", "zlib_path", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED,
+            _BOTH, "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
         ),
     )
 }  # fmt: skip

@@ -45,7 +45,7 @@ _ASK_ZLIB: Final = (
     "from chunkwise.trials.trial import Trial\n"
     "from chunkwise.trials.zlibs import check_in_force\n"
     "trial = Trial.from_json(json.loads(sys.argv[1]))\n"
-    "print(check_in_force(trial.zlib, below(trial).path))\n"
+    "print(check_in_force(trial.zlib_path, below(trial).path))\n"
 )
 WORKER: Final = (sys.executable, "-c", _WORK)
 # The first import of h5py from a cold disk takes a while.
@@ -143,7 +143,7 @@ def check_zlib(zlib: str, driver: str, library: LibHDF5) -> str:
             f"zlib {printable(zlib)}: a path with a colon or a space cannot be preloaded; link "
             "to it from another folder"
         )
-    trial = Trial("", "", "", (), driver, libhdf5=library.asked, zlib=zlib)
+    trial = Trial("", "", "", (), driver, libhdf5=library.asked, zlib_path=zlib)
     command = [library.command[0], "-c", _ASK_ZLIB, json.dumps(trial.to_json())]
     answer = _run(command, {**library.environment, **preloading(zlib)})
     if answer.returncode == 0:

@@ -78,8 +78,8 @@ class Plan:
     @property
     def zlibs(self) -> list[tuple[str, str, str | None]]:
         """Every zlib that is asked for, with the driver and the libhdf5, each once."""
-        asked = [p.parameters for p in self.planned if "zlib" in p.parameters]
-        return list(dict.fromkeys((p["zlib"], p["driver"], p.get("libhdf5")) for p in asked))
+        asked = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
+        return list(dict.fromkeys((p["zlib_path"], p["driver"], p.get("libhdf5")) for p in asked))
 
     @property
     def wants_pages(self) -> bool:

@@ -180,7 +180,7 @@ def measure_in_worker(
         env={
             **os.environ,
             **(plugins() if environment is None else environment),
-            **preloading(trial.zlib),
+            **preloading(trial.zlib_path),
         },
     )
     try:

@@ -118,8 +118,8 @@ class Trial:
         The page buffer, for files with paged file space (H5Pset_page_buffer_size).
     native_type : bool
         Elements in memory in this machine's type, rather than as they are stored.
-    zlib : str or None
-        The path of the zlib that libhdf5 is to call; None is its own.
+    zlib_path : str or None
+        The zlib that libhdf5 is to call; None is its own.
     shape : tuple of int
         Of the dataset, in elements.
     itemsize : int
@@ -173,7 +173,7 @@ class Trial:
     fill_time: str | None = None
     page_buffer_nbytes: int | None = None
     native_type: bool = False
-    zlib: str | None = None
+    zlib_path: str | None = None
     shape: tuple[int, ...] = ()
     itemsize: int = 0
     storage: str = ""
@@ -324,8 +324,7 @@ class Measurement:
         """Return one flat row: the trial's parameters, the figures, the environment."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         trial: Trial = own.pop("trial")
-        # What was asked for, where the record says what was.
-        own["asked_page_cache"], own["asked_zlib"] = trial.page_cache, trial.zlib
+        own["asked_page_cache"] = trial.page_cache
         environment: dict[str, str | int] = own.pop("environment")
         # Flat as well; the seconds of the walk stand there already.
         told = {f"time_{k}": v for k, v in (own.pop("breakdown") or {}).items()}

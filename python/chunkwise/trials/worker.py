@@ -58,8 +58,8 @@ def measure(trial: Trial) -> dict[str, Any]:
         If the file cannot be opened, or a read or write fails.
     """
     check_driver(trial.driver)
-    if trial.zlib is not None:
-        check_in_force(trial.zlib, below(trial).path)
+    if trial.zlib_path is not None:
+        check_in_force(trial.zlib_path, below(trial).path)
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
@@ -306,7 +306,11 @@ def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
 
 def _zlib_of(trial: Trial) -> dict[str, str]:
     """Return the version of a zlib in the place of libhdf5's own; it was checked."""
-    return {} if trial.zlib is None else {"zlib": check_in_force(trial.zlib, below(trial).path)}
+    return (
+        {}
+        if trial.zlib_path is None
+        else {"zlib": check_in_force(trial.zlib_path, below(trial).path)}
+    )
 
 
 def _cache(cache: Cache) -> dict[str, Any]:
