@@ -16,6 +16,7 @@ from chunkwise.report.labels import (
     figure_text,
     phrase,
     sources_text,
+    value_phrase,
     value_text,
     where_phrase,
 )
@@ -47,7 +48,7 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
-    dims = distinguished(values, plot.x, plot.by) if values else list(plot.by)
+    dims = distinguished([*values, *printed], plot.x, plot.by)
     beside = table(plot, values, printed, dims, drawing)
     return _chart(id_, plot, values, printed, dims, drawing), beside
 
@@ -74,9 +75,13 @@ def _chart(
     def label(text: str) -> str:
         return value_text(plot.x, text, drawing.libraries)
 
-    scale = scales.words(texts, label)
-    if plot.kind == "line":
-        scale = scales.numbers(texts, "x" in plot.log, label)
+    def whole_label(text: str) -> str:
+        # Rows of a chart of dots have no title that would say of what they are values.
+        return value_phrase(plot.x, text, drawing.libraries)
+
+    scale = scales.numbers(texts, "x" in plot.log, label)
+    if scale.of_words or plot.kind == "bar":
+        scale = scales.words(texts, whole_label)
     kept = set(map(id, everything))
     mine = _groups([v for v in values if id(v) in kept], dims)
     its = _groups([v for v in printed if id(v) in kept], dims)
