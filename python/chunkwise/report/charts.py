@@ -85,23 +85,21 @@ def _chart(
     kept = set(map(id, everything))
     mine = _groups([v for v in values if id(v) in kept], dims)
     its = _groups([v for v in printed if id(v) in kept], dims)
-    styles = {key: n for n, key in enumerate(mine)}
     partners = {key: _partner(key, mine) for key in its}
+    styles = _styles(list(mine), partners)
     slots = _slots(list(mine), partners) if scale.of_words else {}
     gaps = _gaps(plot, dims, scale, drawing)
     series = []
     for is_published, groups in ((False, mine), (True, its)):
         for key, members in groups.items():
             shift = slots.get((is_published, key), 0.0)
-            beside = partners[key] if is_published else key
-            style = None if beside is None else styles[beside]
             name = _name(key, dims, drawing.libraries, published=is_published)
             points = [_point(plot, value, factor, log, drawing) for value in members]
             places = [scale.places[value.point[plot.x]] + shift for value in members]
             placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
             broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
             runs = _runs(placed, broken, joined=not scale.of_words)
-            series.append(Series(name, style, is_published, runs))
+            series.append(Series(name, styles[is_published, key], is_published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
     if scale.breaks:
@@ -154,6 +152,20 @@ def _partner(key: Key, mine: Iterable[Key]) -> Key | None:
     """Return the only measured series that a published one can be of."""
     fitting = [other for other in mine if set(key) <= set(other)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _styles(
+    mine: list[Key], partners: dict[Key, Key | None]
+) -> dict[tuple[bool, Key], int | None]:
+    """Give each series a style; of several that stand beside none, each its own."""
+    styles: dict[tuple[bool, Key], int | None] = {(False, key): n for n, key in enumerate(mine)}
+    alone = [key for key, partner in partners.items() if partner is None]
+    for n, key in enumerate(alone, len(mine)):
+        styles[True, key] = n if len(alone) > 1 else None
+    for key, partner in partners.items():
+        if partner is not None:
+            styles[True, key] = styles[False, partner]
+    return styles
 
 
 def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:
