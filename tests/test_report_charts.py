@@ -75,7 +75,7 @@ def test_no_line_leads_across_a_break_or_a_missing_value(section: Section) -> No
 def test_what_went_wrong_is_told(section: Section) -> None:
     assert block(section, "cache-size").alerts == (
         "Wrong: two trials met different bytes",
-        "Out of time, and without figures: cache 1MiB, h5py.",
+        "Failed, out of time: cache 1MiB, h5py.",
         "Not measured: no libhdf5 was found besides h5py's",
     )
 
@@ -84,7 +84,7 @@ def test_repeats_that_failed_are_counted() -> None:
     point = {"cache": "1MiB"}
     records = [*repeats(point, 1, 2), {"status": "failed", "error": "no room", "point": point}]
     (told,) = problems(Outcome(records).rows(), {})
-    assert told == "Failed: all of it (1 of 3 repeats): no room"
+    assert told == "Failed, no room: all of it (1 of 3 repeats)."
 
 
 def test_verdicts_are_computed(section: Section) -> None:
@@ -126,6 +126,19 @@ def test_an_axis_that_differs_at_one_place_tells_series_apart() -> None:
     ]  # fmt: skip
     chart, _ = drawn(records, Plot("t", "cache", "total_s"))
     assert [series.name for series in chart.series] == ["w0 0", "w0 1"]
+
+
+def test_published_values_tell_series_apart_that_failed_today() -> None:
+    printed = [
+        Published({"cache": "1MiB", "format": kind}, "total_s", value, "T")
+        for kind, value in (("classic", 1), ("netcdf4", 2))
+    ]
+    records = repeats({"cache": "1MiB", "format": "netcdf4"}, 1)
+    chart, _ = drawn(records, Plot("t", "cache", "total_s", ("format",), kind="bar"), *printed)
+    names = [series.name for series in chart.series]
+    assert names == ["netcdf4", "paper: classic", "paper: netcdf4"]
+    assert [series.style for series in chart.series] == [0, None, 0]
+    assert [tick.text for tick in chart.along.ticks] == ["cache 1MiB"]
 
 
 def test_relative_values_and_their_errors() -> None:

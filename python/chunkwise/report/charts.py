@@ -16,6 +16,7 @@ from chunkwise.report.labels import (
     figure_text,
     phrase,
     sources_text,
+    value_phrase,
     value_text,
     where_phrase,
 )
@@ -47,7 +48,7 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
-    dims = distinguished(values, plot.x, plot.by) if values else list(plot.by)
+    dims = distinguished([*values, *printed], plot.x, plot.by)
     beside = table(plot, values, printed, dims, drawing)
     return _chart(id_, plot, values, printed, dims, drawing), beside
 
@@ -74,29 +75,31 @@ def _chart(
     def label(text: str) -> str:
         return value_text(plot.x, text, drawing.libraries)
 
-    scale = scales.words(texts, label)
-    if plot.kind == "line":
-        scale = scales.numbers(texts, "x" in plot.log, label)
+    def whole_label(text: str) -> str:
+        # Rows of a chart of dots have no title that would say of what they are values.
+        return value_phrase(plot.x, text, drawing.libraries)
+
+    scale = scales.numbers(texts, "x" in plot.log, label)
+    if scale.of_words or plot.kind == "bar":
+        scale = scales.words(texts, whole_label)
     kept = set(map(id, everything))
     mine = _groups([v for v in values if id(v) in kept], dims)
     its = _groups([v for v in printed if id(v) in kept], dims)
-    styles = {key: n for n, key in enumerate(mine)}
     partners = {key: _partner(key, mine) for key in its}
+    styles = _styles(list(mine), partners)
     slots = _slots(list(mine), partners) if scale.of_words else {}
     gaps = _gaps(plot, dims, scale, drawing)
     series = []
     for is_published, groups in ((False, mine), (True, its)):
         for key, members in groups.items():
             shift = slots.get((is_published, key), 0.0)
-            beside = partners[key] if is_published else key
-            style = None if beside is None else styles[beside]
             name = _name(key, dims, drawing.libraries, published=is_published)
             points = [_point(plot, value, factor, log, drawing) for value in members]
             places = [scale.places[value.point[plot.x]] + shift for value in members]
             placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
             broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
             runs = _runs(placed, broken, joined=not scale.of_words)
-            series.append(Series(name, style, is_published, runs))
+            series.append(Series(name, styles[is_published, key], is_published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
     if scale.breaks:
@@ -149,6 +152,20 @@ def _partner(key: Key, mine: Iterable[Key]) -> Key | None:
     """Return the only measured series that a published one can be of."""
     fitting = [other for other in mine if set(key) <= set(other)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _styles(
+    mine: list[Key], partners: dict[Key, Key | None]
+) -> dict[tuple[bool, Key], int | None]:
+    """Give each series a style; of several that stand beside none, each its own."""
+    styles: dict[tuple[bool, Key], int | None] = {(False, key): n for n, key in enumerate(mine)}
+    alone = [key for key, partner in partners.items() if partner is None]
+    for n, key in enumerate(alone, len(mine)):
+        styles[True, key] = n if len(alone) > 1 else None
+    for key, partner in partners.items():
+        if partner is not None:
+            styles[True, key] = styles[False, partner]
+    return styles
 
 
 def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:

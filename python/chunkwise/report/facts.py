@@ -53,22 +53,21 @@ def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows have no figures, or not from all repeats, and why."""
     names = differing([row.point for row in rows])
-    late, found = [], []
+    told: dict[str, list[str]] = {}
     for row in rows:
         failed = [record for record in row.records if record["status"] != "ok"]
         if not failed:
             continue
         what = phrase(row.point, names, libraries) or "all of it"
-        if row.problem is not None and failed[0]["status"] == "timeout":
-            late.append(what)
-            continue
         if row.problem is None:
             what += f" ({len(failed)} of {count(len(row.records), 'repeat')})"
         why = str(failed[0].get("error") or failed[0]["status"])
-        found.append(f"Failed: {what}: {why}")
-    if late:
-        found.insert(0, f"Out of time, and without figures: {'; '.join(shortened(late))}.")
-    return shortened(found)
+        # How many seconds it was given differs from trial to trial.
+        why = "out of time" if failed[0]["status"] == "timeout" else why
+        told.setdefault(why, []).append(what)
+    return shortened(
+        f"Failed, {why}: {'; '.join(shortened(several))}." for why, several in told.items()
+    )
 
 
 def shortened(sentences: Iterable[str]) -> list[str]:

@@ -48,8 +48,8 @@ class Series:
     ----------
     name : str
     style : int or None
-        Which colour, mark and dash; a published series has that of the measured one that it
-        stands beside, None if there is none.
+        Which colour, mark and dash; a published series has the colour of the measured one that
+        it stands beside; None for the only one that stands beside none.
     published : bool
         Whether a paper's, not measured here.
     runs : tuple of tuple of Point

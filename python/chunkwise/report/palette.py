@@ -42,8 +42,8 @@ _DASHES: Final = (
     ("12px,4px", (0, (12, 4))),
     ("6px,2px,2px,2px,2px,2px", (0, (6, 2, 2, 2, 2, 2))),
 )
-# What a paper printed: a cross, joined by dots, in the colour of what it stands beside.
-PUBLISHED_MARK: Final = ("x", "X")
+# What a paper printed: crosses and stars, joined by dots, in the colour of what they stand beside.
+_PUBLISHED_MARKS: Final = (("x", "X"), ("cross", "P"), ("star", "*"))
 PUBLISHED_DASH: Final = ("2px,3px", (0, (1, 2)))
 PUBLISHED_COLOUR: Final = "#7d7d7d"
 
@@ -52,7 +52,7 @@ def style(index: int | None, *, published: bool = False) -> Style:
     """Return the style of a series; beyond six, colours come again with other marks."""
     colour = PUBLISHED_COLOUR if index is None else _COLOURS[index % 6]
     if published or index is None:
-        return Style(colour, *PUBLISHED_MARK, *PUBLISHED_DASH)
+        return Style(colour, *_PUBLISHED_MARKS[(index or 0) % 3], *PUBLISHED_DASH)
     turn = index // 6
     return Style(colour, *_MARKS[(index + turn) % 6], *_DASHES[(index + turn) % 6])
 

@@ -38,6 +38,8 @@ _SWATCHES: Final = {
     "diamond": '<path d="M17 1.5 22.5 7 17 12.5 11.5 7z"/>',
     "triangle-down": '<path d="M17 12l5-9h-10z"/>',
     "pentagon": '<path d="M17 2l5 3.7-2 6h-6l-2-6z"/>',
+    "cross": '<path d="M17 2.5v9M12.5 7h9" stroke-width="3"/>',
+    "star": '<path d="M17 1.5l1.6 3.8 4.1.3-3.1 2.7 1 4-3.6-2.2-3.6 2.2 1-4-3.1-2.7 4.1-.3z"/>',
     "x": '<path d="M13.5 3.5l7 7M20.5 3.5l-7 7" stroke-width="3"/>',
 }
 

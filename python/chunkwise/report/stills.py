@@ -152,12 +152,14 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
     if chart.figure.log:
         (axes.set_xscale if lying else axes.set_yscale)("log")
         near = decades(chart) < CLOSE_DECADES
-        figure.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if near else (1.0,)))
-        figure.set_major_formatter(lambda value, _: f"{value:,g}")
+        figure.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0), numticks=50) if near else LogLocator()
+        )
         figure.set_minor_formatter(NullFormatter())
     elif lying:
         axes.set_xlim(left=-0.02 * axes.get_xlim()[1])
     else:
         axes.set_ylim(bottom=0.0)
+    figure.set_major_formatter(lambda value, _: f"{value:,g}")
     figure.grid(True, color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)

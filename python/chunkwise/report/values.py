@@ -238,20 +238,24 @@ def _compatible(one: Where, other: Where) -> bool:
     return True
 
 
-def telling(values: Sequence[Value], names: Iterable[str]) -> list[str]:
-    """Return the axes of which measured values have several values."""
-    return [n for n in names if len({v.point.get(n) for v in values if not v.published}) > 1]
-
-
 def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
-    """Return the axes that tell series apart: `by`, and whatever else differs at one place."""
+    """Return the axes that tell series apart: `by`, and whatever else differs at one place.
+
+    Parameters
+    ----------
+    values : sequence of Value
+        Measured and published ones; what a published one does not say is no difference.
+    """
     groups: dict[tuple[str | None, ...], list[Value]] = {}
     for value in values:
         if not value.published:
             key = tuple(value.point.get(name) for name in (x, *by))
             groups.setdefault(key, []).append(value)
-    others = dict.fromkeys(name for value in values for name in value.point)
-    more = [
-        n for n in others if n not in (x, *by) and any(telling(g, [n]) for g in groups.values())
-    ]
-    return telling(values, [*by, *more])
+    others = [n for n in dict.fromkeys(n for v in values for n in v.point) if n not in (x, *by)]
+    more = [name for name in others if any(_differ(group, name) for group in groups.values())]
+    return [name for name in (*by, *more) if _differ(values, name)]
+
+
+def _differ(values: Sequence[Value], name: str) -> bool:
+    said = (value for value in values if name in value.point or not value.published)
+    return len({value.point.get(name) for value in said}) > 1
