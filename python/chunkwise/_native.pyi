@@ -22,6 +22,8 @@ class WalkResult(TypedDict):
     ``operations`` of ``total_operations`` selections were read in ``elapsed_s``
     seconds (the sum of the reads alone), giving ``selected_nbytes`` bytes.
     ``latencies_s`` holds each operation's time, in order, at most 100,000 of them.
+    Of ``elapsed_s``, ``open_s`` went into opening the dataset for each operation (None where
+    it was open) and ``select_s`` into putting unions together (None where there were none).
     ``checksums`` maps a number of operations (1, 2, 4, 8, ... and the last) to the
     CRC-32 of all bytes read up to there, so that two walks that ended at different
     points can still be compared.  Checksums are taken outside the timed region.
@@ -32,6 +34,8 @@ class WalkResult(TypedDict):
     elapsed_s: float
     selected_nbytes: int
     latencies_s: list[float]
+    open_s: float | None
+    select_s: float | None
     checksums: dict[int, int]
 
 class EngineWalkResult(WalkResult, total=False):
@@ -222,6 +226,16 @@ class Walk:
     @staticmethod
     def listed(shape: Sequence[int], selections: Sequence[Selection]) -> Walk:
         """Hyperslabs and unions, in the order given.  Raises `SelectionError`."""
+    @staticmethod
+    def cells(shape: Sequence[int], planes: int, count: int, seed: int) -> Walk:
+        """Draw `count` unions of cells between random cut planes, as in paper 003.
+
+        Each dimension of n elements is cut at `planes` different of its n + 1 boundaries (at
+        all of them where it has fewer); every choice is as likely as any other.  Of the cells
+        between neighbouring planes each is taken with probability 1/2; where none is, planes
+        and cells are drawn again.  A `seed` gives the same unions on every machine.  Raises
+        `SelectionError`.
+        """
     @property
     def operations(self) -> int:
         """How many selections there are."""

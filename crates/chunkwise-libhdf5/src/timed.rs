@@ -5,7 +5,10 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
 
-use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, WriteRecord, time_walk, time_writes};
+use chunkwise_engine::{
+    Inspect, Lap, ReadError, Stopwatch, WalkBounds, WalkRecord, WriteRecord, time_parts,
+    time_writes,
+};
 use chunkwise_select::{Selection, Walk};
 
 use crate::api::{Api, DEFAULT, hid_t};
@@ -17,7 +20,7 @@ use crate::{BindError, OpenDataset, Unsuited};
 
 /// Why a walk stopped.
 #[derive(Debug)]
-enum WalkError {
+pub(crate) enum WalkError {
     Engine(ReadError),
     Library(BindError),
     Words(String),
@@ -61,25 +64,19 @@ impl OpenDataset {
     ///
     /// # Errors
     /// What libhdf5 says, in words.
-    pub fn walk(&self, walk: &Walk, bounds: WalkBounds) -> Result<WalkRecord, String> {
+    pub fn walk(
+        &self,
+        walk: &Walk,
+        bounds: WalkBounds,
+        inspect: Inspect<'_>,
+    ) -> Result<WalkRecord, String> {
         let outcome = self.library().locked(|api| {
             // SAFETY: throughout, live handles of this library, and the lock is held.
             unsafe {
                 let access = Access::of(self, api, self.id())?;
                 let mut memory = MemorySpace::new(api);
-                time_walk(walk, access.element_size, bounds, |selection, out| {
-                    let memory = access.select(selection, &mut memory)?;
-                    let (space, list) = (access.space.id, access.list());
-                    let status = (api.H5Dread)(
-                        self.id(),
-                        self.datatype(),
-                        memory,
-                        space,
-                        list,
-                        out.as_mut_ptr().cast(),
-                    );
-                    api.checked("H5Dread", status)?;
-                    Ok(())
+                time_parts(walk, access.element_size, bounds, inspect, |selection, out| {
+                    access.read(self, api, selection, &mut memory, out)
                 })
             }
         });
@@ -213,7 +210,7 @@ impl OpenDataset {
 }
 
 /// What each read or write of a dataset needs, found out once.
-struct Access {
+pub(crate) struct Access {
     space: Handle,
     transfer: Option<Handle>,
     rank: usize,
@@ -223,7 +220,11 @@ struct Access {
 impl Access {
     /// # Safety
     /// `dataset` must be a live handle of the library; the lock must be held.
-    unsafe fn of(open: &OpenDataset, api: &Api, dataset: hid_t) -> Result<Self, WalkError> {
+    pub(crate) unsafe fn of(
+        open: &OpenDataset,
+        api: &Api,
+        dataset: hid_t,
+    ) -> Result<Self, WalkError> {
         // SAFETY: live handles, by the caller's contract and as `open` holds them.
         unsafe {
             if holds_pointers(api, open.datatype())? {
@@ -242,6 +243,39 @@ impl Access {
     /// The transfer property list.
     fn list(&self) -> hid_t {
         self.transfer.as_ref().map_or(DEFAULT, |list| list.id)
+    }
+
+    /// Read a selection with `H5Dread`.
+    ///
+    /// Selecting is told apart for unions only: a hyperslab is selected faster than the clock
+    /// is read.
+    ///
+    /// # Safety
+    /// `open` must be live handles of the library, and what this was made of; the lock held.
+    pub(crate) unsafe fn read(
+        &self,
+        open: &OpenDataset,
+        api: &Api,
+        selection: &Selection,
+        memory: &mut MemorySpace<'_>,
+        out: &mut [u8],
+    ) -> Result<Lap, WalkError> {
+        let mut watch = Stopwatch::start();
+        let memory = self.select(selection, memory)?;
+        let select = matches!(selection, Selection::Union { .. }).then(|| watch.lap());
+        // SAFETY: the caller's contract; the walk gives a buffer of the selection's size.
+        let status = unsafe {
+            (api.H5Dread)(
+                open.id(),
+                open.datatype(),
+                memory,
+                self.space.id,
+                self.list(),
+                out.as_mut_ptr().cast(),
+            )
+        };
+        api.checked("H5Dread", status)?;
+        Ok(Lap { open: None, select, read: watch.lap() })
     }
 
     /// Select in the file's space, and give a memory space of the selection's shape.
