@@ -456,13 +456,27 @@ class OpenDataset:
     @property
     def chunk_cache(self) -> tuple[int, int, float]:
         """Slots, bytes and w0 of the chunk cache in force."""
-    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+    def walk(
+        self,
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        look: Callable[[int, bytes], None] | None = None,
+    ) -> WalkResult:
         """Read selection by selection with H5Dread, in a loop without Python.
 
         Stops after `max_operations` operations, or when the timed reads reach
-        `max_seconds` (at least one operation is always done).  Raises `CorruptDataError`.
+        `max_seconds` (at least one operation is always done).  `look` is shown the number of
+        each operation and what it read, outside the timed region; what it raises ends the
+        walk.  Raises `CorruptDataError`.
         """
-    def engine_walk(self, walk: Walk, max_operations: int, max_seconds: float) -> EngineWalkResult:
+    def engine_walk(
+        self,
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        look: Callable[[int, bytes], None] | None = None,
+    ) -> EngineWalkResult:
         """The same by chunkwise's engine; loading the chunk index is in the first read.
 
         What the engine cannot read, libhdf5 reads, and ``fallback`` says why.
@@ -482,6 +496,22 @@ class OpenDataset:
         `data` are all elements as they are in memory, in C order.  When anything fails the
         file is removed.  Raises `ChunkwiseError`.
         """
+
+def walk_reopened(
+    library: Library,
+    path: str,
+    name: str,
+    properties: dict[str, Any],
+    walk: Walk,
+    max_seconds: float,
+    by_engine: bool,
+    look: Callable[[int, bytes], None] | None = None,
+) -> EngineWalkResult:
+    """Read selection by selection, the file opened for each, as a part of its time.
+
+    By H5Dread or by chunkwise's engine; as `OpenDataset.walk` and `OpenDataset.engine_walk`
+    otherwise.  Nothing else may have the file open in this library.
+    """
 
 def set_properties(library: Library, properties: dict[str, Any], lists: dict[str, int]) -> None:
     """Set properties on lists that h5py has made.

@@ -143,7 +143,7 @@ mod tests {
             prop_assert!(!cells.is_empty());
             for cell in &cells {
                 for (axis, &n) in cell.axes().iter().zip(&shape) {
-                    prop_assert!(axis.len() > 0 && axis.start() + axis.len() <= n);
+                    prop_assert!(!axis.is_empty() && axis.start() + axis.len() <= n);
                 }
             }
             // A union counts each element once: as many as the cells have together.

@@ -152,6 +152,10 @@ def _is_native(text: str) -> bool:
     return _word("memory type", "stored", "native")(text) == "native"
 
 
+def _is_each(text: str) -> bool:
+    return _word("way of opening", "once", "each")(text) == "each"
+
+
 def _size(nbytes: int) -> str:
     return format_size(nbytes).replace(".0 ", " ")
 
@@ -275,6 +279,11 @@ AXES: Final[dict[str, Axis]] = {
             "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
             _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
         ),
+        Axis(
+            "reopen", "reopen", "once", _is_each,
+            lambda each: "opened each time" if each else "opened once", _HDF5 | _NATIVE, _READ,
+            "whether the file is opened once, or for each read, as a part of it",
+        ),
     )
 }  # fmt: skip
 
@@ -290,6 +299,7 @@ PROPERTY_AXES: Final = (
     "alloc-time",
     "fill-time",
     "page-buffer",
+    "reopen",
 )
 
 

@@ -144,6 +144,7 @@ def prepared(
     scratch: str | None = None,
     progress: Callable[[str], None] | None = None,
     paged: bool = False,
+    elements: bool = False,
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
@@ -163,6 +164,9 @@ def prepared(
         Called with one line before each variant is written.
     paged : bool
         Whether files get paged file space, as a page buffer needs it.
+    elements : bool
+        Whether all elements are wanted in a file, as a plain read through libhdf5 gives
+        them; for writes they always are.
 
     Raises
     ------
@@ -174,10 +178,11 @@ def prepared(
     only_stored = set(reading) <= {stored(target)} and not writing
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
+    elements = elements or bool(writing)
     nbytes = target.nbytes if rows is None else target.nbytes // target.shape[0] * len(rows)
     with _folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
-        files = len(missing) + (2 if writing else 0)
+        files = len(missing) + elements + bool(writing)
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -196,9 +201,9 @@ def prepared(
             path = Path(folder) / f"like-{number}.h5"
             _write(target, variant, rows, path, paged, empty=True)
             likes[variant] = look(path, target.dataset)
-        if writing:
+        if elements:
             if progress:
-                progress("reading what is to be written")
+                progress("reading every element")
             data = str(Path(folder) / "elements")
             _write_elements(target, rows, data)
         yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chunkwise import _native
 from chunkwise.advise.geometry import Walk
-from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache
+from chunkwise.trials.checking import Checker
 from chunkwise.trials.drivers import (
     DRIVERS,
     Driver,
@@ -69,9 +70,10 @@ def _read(trial: Trial) -> dict[str, Any]:
     driver = DRIVERS[trial.driver]
     with driver.reader()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
+        checker = Checker(trial, walk) if trial.check else None
         watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
         before = _spent()
-        result = _timed(driver, lambda: opened.walk(walk))
+        result = _timed(driver, lambda: opened.walk(walk, checker))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
         versions = _versions(opened)
@@ -88,6 +90,8 @@ def _read(trial: Trial) -> dict[str, Any]:
     fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
     return {
         **_figures(trial, result),
+        **_parts(trial, opened, result),
+        "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
@@ -100,6 +104,16 @@ def _read(trial: Trial) -> dict[str, Any]:
         **_cache(cache),
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": versions,
+    }
+
+
+def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float | None]:
+    """Tell opening, selecting and reading apart."""
+    within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
+    return {
+        "open_s": result["open_s"] if trial.reopen else opened.open_s,
+        "select_s": result["select_s"],
+        "read_s": result["elapsed_s"] - within,
     }
 
 
@@ -271,7 +285,8 @@ def main() -> None:
     try:
         _answer(measure(trial))
     except ChunkwiseError as wrong:
-        _answer({"status": "failed", "error": str(wrong)})
+        found = isinstance(wrong, WrongValueError)
+        _answer({"status": "failed", "error": str(wrong), "wrong": found})
     except (OSError, MemoryError, KeyError, RuntimeError, ValueError, OverflowError) as wrong:
         where = f"{trial.file}, {trial.dataset}"
         _answer({"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"})
