@@ -17,6 +17,7 @@ from pathlib import Path
 from chunkwise.bench.libraries import LibHDF5
 from chunkwise.bench.libraries import find as find_library
 from chunkwise.bench.planning import Plan, spell_out
+from chunkwise.bench.planning import check as check_plan
 from chunkwise.bench.results import Results
 from chunkwise.bench.schedule import Schedule, Step
 from chunkwise.bench.space import Space
@@ -112,7 +113,7 @@ def run(
     with contextlib.ExitStack() as stack:
         # Whatever is refused is refused before anything is written.
         plan = spell_out(original, space)
-        check(original, plan)
+        check_plan(original, plan)
         if progress and plan.least_s > seconds:
             text = (
                 f"{len(plan.planned):,} combinations, each measured once, take about "
