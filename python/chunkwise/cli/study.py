@@ -12,15 +12,19 @@ from chunkwise.bench.schedule import Step
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
 from chunkwise.errors import UsageError
+from chunkwise.studies import published
 from chunkwise.studies.load import NAMES, load
+from chunkwise.studies.own import study_of
+from chunkwise.studies.results import StudyResults
 from chunkwise.studies.run import RESULTS, Options, run
-from chunkwise.studies.study import SCALES, Scale
+from chunkwise.studies.study import SCALES, Scale, Study
 
 EXAMPLES = """\b
 Examples:
   chunkwise study --list
   chunkwise study cris
   chunkwise study occam --only cache-size,chunk-size
+  chunkwise study cris --file mine.nc --dataset /t2m --out mine
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
 """
 
@@ -45,7 +49,11 @@ Examples:
     metavar="DIR",
     help="Where results go.  [default: studies/NAME-SCALE]",
 )
+@click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
+@click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
+@click.option("--show", is_flag=True, help="Measure nothing: print what is in DIR.")
+@click.option("--source", metavar="TABLE", help="With --show: this published table alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def command(
     name: str | None,
@@ -56,7 +64,11 @@ def command(
     libhdf5: str | None,
     repeat: int | None,
     out: Path | None,
+    file: str | None,
+    dataset: str | None,
     resume: bool,
+    show: bool,
+    source: str | None,
     as_json: bool,
 ) -> int:
     """Measure again what a paper has measured, on this machine.
@@ -67,8 +79,13 @@ def command(
         for known in NAMES:
             click.echo(known)
         return 0
+    if dataset is not None and file is None:
+        raise UsageError("--dataset names a dataset of --file: add that")
     study = load(name)
-    folder = out or Path("studies") / f"{name}-{scale}"
+    own = "" if file is None else f"-{Path(file).stem}"
+    folder = out or Path("studies") / f"{name}-{scale}{own}"
+    if show:
+        return _say(study, StudyResults.read(folder / RESULTS), source, as_json)
     options = Options(
         scale,
         folder,
@@ -77,19 +94,30 @@ def command(
         _listed(libhdf5),
         repeat,
         resume,
+        file,
+        dataset,
     )
-    with ending() as end, showing(Console(stderr=True)) as show:
+    with ending() as end, showing(Console(stderr=True)) as bar:
 
         def progress(step: Step) -> None:
             end.check()
-            if show is not None:
-                show(step)
+            if bar is not None:
+                bar(step)
 
         results = run(study, options, progress)
+    code = _say(study, results, None, as_json)
+    if not as_json:
+        click.echo(f"{folder / RESULTS}")
+    return code
+
+
+def _say(study: Study, results: StudyResults, source: str | None, as_json: bool) -> int:
+    """Print results; the exit code tells whether all bytes were right."""
     if as_json:
         click.echo(json.dumps(results.to_json(), indent=1))
     else:
-        click.echo(f"{folder / RESULTS}")
+        for line in published.draw(study_of(study, results), results, source):
+            click.echo(line)
     wrong = [text for outcome in results.outcomes.values() for text in outcome.mismatches]
     return 1 if wrong else 0
 

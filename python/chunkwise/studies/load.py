@@ -13,6 +13,10 @@ experiments.  ::
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
 
+    [own]                                  # only where the user's data can be measured too
+    data = "cris"                          # in the place of this
+    cache = {"1MiB" = "@small-cache"}      # by axis: values that take the place of the study's
+
     # tables.toml
     [[experiment]]
     id = "rows"
@@ -23,9 +27,27 @@ experiments.  ::
     axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
+    repeat = 1                             # where it differs from the study
+    own = false                            # not of the user's dataset
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
+
+Values of ``[own]`` are worked out from the user's dataset where they are placeholders
+(`chunkwise.studies.own`):
+
+===================  ============================================================
+``@row``             the pattern of lines along the last dimension
+``@whole-chunk``     the pattern of its chunk's shape
+``@small-chunk``     its chunk, cut along the slowest dimensions until a row's chunks
+                     fit ``@small-cache``
+``@small-cache``     half of a chunk's bytes, 1 MiB at most
+``@row-chunks``      the bytes of the chunks that one row goes through;
+                     ``@row-chunks-1``: one less
+``@large-cache``     what reading by rows needs, so that no chunk is decoded twice:
+                     two chunks at the least, 512 MiB at most
+``@filters``         as it is stored; ``deflate:6`` where it has no filter
+===================  ============================================================
 
 What is unknown or missing is an error that names the file and the entry: a published value
 that nothing is compared with must not pass unseen.
@@ -41,18 +63,20 @@ from typing import Any, Final, TypeVar
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.checks import check_experiment
+from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.study import (
     SCALES,
     Claim,
     Data,
     Experiment,
+    Own,
     Plot,
     Published,
     Run,
     Scale,
     Study,
-    Where,
+    matches,
 )
 
 if sys.version_info >= (3, 11):
@@ -78,10 +102,15 @@ def load(name: str) -> Study:
         raise UsageError(f"no study is called '{name}': choose from {', '.join(NAMES)}")
     head = _toml(name, "study.toml")
     found: list[Experiment] = []
+    places: list[str] = []
     for file in head.pop("files"):
         for entry in _toml(name, file).pop("experiment"):
-            found.append(_located(f"{name}/{file}, {entry.get('id')}", _experiment, entry))
-    return _located(f"{name}/study.toml", _study, head, tuple(found))
+            places.append(f"{name}/{file}, {entry.get('id')}")
+            found.append(_located(places[-1], _experiment, entry))
+    study = _located(f"{name}/study.toml", _study, head, tuple(found))
+    for place, experiment in zip(places, found, strict=True):
+        _located(place, check_experiment, experiment, study.data)
+    return study
 
 
 def _toml(study: str, file: str) -> dict[str, Any]:
@@ -99,7 +128,20 @@ def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     data = {name: _data(name, values) for name, values in head.pop("data").items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
-    return Study(**head, disk_nbytes=disk, data=data, experiments=experiments)
+    own = _own(head.pop("own"), data) if "own" in head else None
+    return Study(**head, disk_nbytes=disk, data=data, experiments=experiments, own=own)
+
+
+def _own(entry: dict[str, Any], data: Mapping[str, Data]) -> Own:
+    name = entry.pop("data")
+    if name not in data:
+        raise UsageError(f"own: there is no data '{name}'")
+    for axis, values in entry.items():
+        for text in values.values():
+            if text.startswith("@") and text not in PLACEHOLDERS:
+                known = ", ".join(PLACEHOLDERS)
+                raise UsageError(f"own, {axis}: '{text}' is no placeholder: there are {known}")
+    return Own(name, entry)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:
@@ -144,25 +186,17 @@ def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
 
 
 def _plot(entry: dict[str, Any]) -> Plot:
-    _check_figure(entry["figure"])
     return Plot(**_tuples(entry))
 
 
 def _published(entry: dict[str, Any]) -> Published:
-    _check_figure(entry["figure"])
     return Published(**_tuples(entry))
 
 
 def _claim(entry: dict[str, Any]) -> Claim:
-    _check_figure(entry["figure"])
     own = {name: entry.pop(name) for name in ("id", "says", "rule", "figure")}
     words = {name: entry.pop(name, "") for name in ("published", "advice")}
     return Claim(**own, **words, settings=_tuples(entry))
-
-
-def _check_figure(name: str) -> None:
-    if name not in FIGURES:
-        raise UsageError(f"no figure is called '{name}': there are {', '.join(FIGURES)}")
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,14 +208,6 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return _tuples(value) if isinstance(value, dict) else value
-
-
-def matches(row: Mapping[str, str], where: Where) -> bool:
-    """Whether a row has these values; what it does not have, it does not match."""
-    return all(
-        row.get(name) in (value if isinstance(value, tuple) else (value,))
-        for name, value in where.items()
-    )
 
 
 __all__ = ["NAMES", "Scale", "load", "matches"]

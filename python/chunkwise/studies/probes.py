@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.bench.schedule import Step
+from chunkwise.studies import chunk_slots, open_datasets, repacking
 from chunkwise.studies.libraries import Found
 
 
@@ -45,4 +46,8 @@ class Context:
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
-PROBES: Final[dict[str, Probe]] = {}
+PROBES: Final[dict[str, Probe]] = {
+    "chunk-slots": chunk_slots.predict,
+    "open-datasets": open_datasets.measure,
+    "repack": repacking.measure,
+}

@@ -21,8 +21,7 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.load import matches
-from chunkwise.studies.study import Scale, Statistic, Where
+from chunkwise.studies.study import Scale, Statistic, Where, matches
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 1
@@ -149,6 +148,12 @@ class StudyResults:
         By the experiment's id, in the study's order.
     complete : bool
         Whether all that was asked for was measured.
+    target : dict or None
+        The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
+        ``dtype`` and ``filters``; None where the study's own data was.
+    values : dict
+        By axis: which values the user's dataset was measured with in the place of the study's
+        (`chunkwise.studies.own.adapted` gives the study that these results are of).
     """
 
     study: str
@@ -159,6 +164,8 @@ class StudyResults:
     libraries: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     complete: bool = False
+    target: dict[str, Any] | None = None
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""

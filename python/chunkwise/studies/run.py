@@ -20,9 +20,11 @@ from chunkwise import bench, sample
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
+from chunkwise.bench.target import Target
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
+from chunkwise.studies import own
 from chunkwise.studies.libraries import Found, expand
 from chunkwise.studies.libraries import find as find_libraries
 from chunkwise.studies.probes import PROBES, Context
@@ -33,6 +35,8 @@ RESULTS: Final = "results.json.gz"
 # Generated files have this time of change, so that trials on them can be found again after
 # they were generated anew: the same options make the same bytes.
 _MTIME_S: Final = 1_000_000_000
+# Of the user's dataset, what results say.
+_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
 
 
@@ -56,7 +60,7 @@ class Options:
     resume : bool
         Whether trials of an earlier run in the same folder are used.
     file, dataset : str or None
-        Measured in the place of the study's own data, where it has one dataset only.
+        Measured in the place of the study's own data (`chunkwise.studies.own`).
     """
 
     scale: Scale
@@ -84,14 +88,27 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     ChunkwiseError
         As from `chunkwise.bench.run`.
     """
-    return _Running(study, options, progress or (lambda _: None)).run()
+    target: Target | None = None
+    values: own.Values = {}
+    if options.file is not None:
+        target, values = own.values_for(study, options.file, options.dataset)
+        study = own.adapted(study, values)
+    return _Running(study, options, progress or (lambda _: None), target, values).run()
 
 
 class _Running:
     """One run of a study."""
 
-    def __init__(self, study: Study, options: Options, progress: Progress) -> None:
+    def __init__(
+        self,
+        study: Study,
+        options: Options,
+        progress: Progress,
+        target: Target | None,
+        values: own.Values,
+    ) -> None:
         self.study, self.options, self.progress = study, options, progress
+        self.target, self.values = target, values
         self.experiments = _chosen(study, options.only)
         self.repeat = options.repeat or study.repeat[options.scale]
         self.files, self.trials = options.out / "files", options.out / "trials"
@@ -102,6 +119,9 @@ class _Running:
         self._claim_folder()
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
+        if self.target is not None:
+            results.target = {name: getattr(self.target, name) for name in _TOLD}
+            results.values = {axis: dict(texts) for axis, texts in self.values.items()}
         try:
             self.libraries = find_libraries(self.options.libhdf5)
             results.libraries = {name: str(one) for name, one in self.libraries.items()}
@@ -131,6 +151,8 @@ class _Running:
                 f"{printable(str(out))}: cannot be written to: {error.strerror}; name another "
                 "folder (--out)"
             ) from None
+        if self.target is not None:
+            return  # bench looks for itself how much it needs
         needed = self.study.disk_nbytes[self.options.scale]
         free = shutil.disk_usage(out).free
         if free < needed:
@@ -160,7 +182,7 @@ class _Running:
             context = Context(
                 {name: self._file(name, say) for name in one.data},
                 one.settings[self.options.scale],
-                self.repeat,
+                one.repeat or self.repeat,
                 self.libraries,
                 self.files,
                 self.options.drivers,
@@ -178,7 +200,7 @@ class _Running:
                     path,
                     dataset,
                     space,
-                    repeat=self.repeat,
+                    repeat=one.repeat or self.repeat,
                     seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                     progress=say,
                     save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
@@ -207,8 +229,8 @@ class _Running:
     def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
         """Return a dataset's file, generated if it is not there, its path and its labels."""
         data = self.study.data[name]
-        if self.options.file is not None:
-            return self.options.file, self.options.dataset or "", dict(data.labels)
+        if self.target is not None:
+            return self.target.file, self.target.dataset, dict(data.labels)
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))

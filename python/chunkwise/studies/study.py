@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from chunkwise.bench.axes import AXES
 from chunkwise.bench.space import Space
 
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.
+# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axis
+# ``libhdf5``, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
+OTHERS: Final = "@others"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,10 @@ class Run:
         what no access pattern can say; None for bench.
     settings : mapping of Scale to mapping
         What a probe is told.
+    repeat : int or None
+        How often, where it differs from the study: counts need no second time.
+    own : bool
+        Whether it is also made of a dataset of the user's.
     """
 
     data: tuple[str, ...]
@@ -74,6 +81,8 @@ class Run:
     labels: Mapping[str, str] = field(default_factory=dict)
     probe: str | None = None
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    repeat: int | None = None
+    own: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class Published:
     Attributes
     ----------
     where : Where
-        The rows that measure the same today; may match none.
+        The rows that measure the same today; some, unless `elsewhere`.
     figure : str
         A name of `chunkwise.studies.figures.FIGURES`.
     value : float
@@ -92,6 +101,10 @@ class Published:
         Table or figure, and section.
     note : str
         What must be known to read it; empty for nothing.
+    label : str
+        What it is of, in a few words, beside others of the same source; empty for `where`.
+    elsewhere : bool
+        Whether it stands alone: of the paper's other machine, or of what is gone.
     """
 
     where: Where
@@ -99,6 +112,8 @@ class Published:
     value: float
     source: str
     note: str = ""
+    label: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,6 +224,24 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Own:
+    """How a study is put to a dataset of the user's.
+
+    Attributes
+    ----------
+    data : str
+        The name in `Study.data` in whose place it is measured; runs on other data are left
+        out.
+    values : mapping of str to mapping of str to str
+        By axis: what stands in the place of the study's values there: text, or a name of
+        `chunkwise.studies.own.PLACEHOLDERS`.
+    """
+
+    data: str
+    values: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Study:
     """One paper's measurements.
 
@@ -230,6 +263,8 @@ class Study:
         About how much room it needs.
     data : mapping of str to Data
     experiments : tuple of Experiment
+    own : Own or None
+        None where it makes sense on its own data only.
     """
 
     name: str
@@ -242,3 +277,18 @@ class Study:
     disk_nbytes: Mapping[Scale, int]
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
+    own: Own | None = None
+
+
+def matches(row: Mapping[str, str], where: Where) -> bool:
+    """Whether a row has these values; what it does not have, it does not match."""
+    return all(
+        name in row and _is(name, row[name], value if isinstance(value, tuple) else (value,))
+        for name, value in where.items()
+    )
+
+
+def _is(name: str, text: str, wanted: tuple[str, ...]) -> bool:
+    if text in wanted:
+        return True
+    return name == "libhdf5" and OTHERS in wanted and text != AXES[name].default

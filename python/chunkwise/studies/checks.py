@@ -1,0 +1,230 @@
+"""Does a study's file name rows that there will be, and settings that are known?
+
+A published value that nothing is compared with, or a claim about rows that nobody measures,
+would pass unseen; so all that an experiment says is checked against the points of its runs,
+at both scales, before anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Final
+
+from chunkwise.bench.axes import DEFAULT
+from chunkwise.bench.space import Space
+from chunkwise.errors import UsageError
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.rules import RULES
+from chunkwise.studies.study import (
+    OTHERS,
+    SCALES,
+    Claim,
+    Data,
+    Experiment,
+    Plot,
+    Published,
+    Run,
+    Where,
+    matches,
+)
+
+# What every rule takes.
+_COMMON: Final = ("where", "over", "total")
+# What a space's values for libraries stand for, where none has been looked for.
+_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,)}
+
+
+@dataclass(frozen=True)
+class Points:
+    """What the rows of an experiment can be told by.
+
+    Attributes
+    ----------
+    all : tuple of mapping
+        Labels and values of every row, at either scale.
+    names : tuple of str
+        Axes and labels that some have.
+    open : bool
+        Whether there are rows of which nothing is known before they are measured: of
+        probes, or of a dataset's own access patterns.
+    """
+
+    all: tuple[Mapping[str, str], ...]
+    names: tuple[str, ...]
+    open: bool
+
+    def check(self, what: str, where: Where) -> None:
+        """Raise UsageError where no row can match."""
+        if any(matches(point, where) for point in self.all):
+            return
+        for name, wanted in where.items():
+            self.check_name(what, name)
+            values = tuple(dict.fromkeys(point[name] for point in self.all if name in point))
+            for text in wanted if isinstance(wanted, tuple) else (wanted,):
+                if not isinstance(text, str):
+                    raise UsageError(f"{what}: {name} is {text!r}: write it as text, in quotes")
+                if self.open or any(matches(point, {name: text}) for point in self.all):
+                    continue
+                raise UsageError(
+                    f'{what}: no run has {name} = "{text}"{_nearest(text, values)}: there are '
+                    f"{', '.join(values)}"
+                )
+        if not self.open:
+            said = ", ".join(f"{name} = {wanted!r}" for name, wanted in where.items())
+            raise UsageError(f"{what}: no run has all of {said} in one row")
+
+    def check_name(self, what: str, name: str) -> None:
+        """Raise UsageError where no row has such an axis or label."""
+        if name not in self.names and not self.open:
+            raise UsageError(
+                f"{what}: no run has an axis or label '{name}'{_nearest(name, self.names)}: there "
+                f"are {', '.join(self.names)}"
+            )
+
+
+def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
+    """Check one experiment against its own runs.
+
+    Raises
+    ------
+    UsageError
+        Data, figures, axes, labels, values, rules or settings that there are not; two claims
+        of one id.
+    """
+    points = points_of(experiment.runs, data)
+    ids = [claim.id for claim in experiment.claims]
+    for repeated in {name for name in ids if ids.count(name) > 1}:
+        raise UsageError(f"two claims are called '{repeated}'")
+    for plot in experiment.plots:
+        _check_plot(plot, points)
+    for published in experiment.published:
+        _check_published(published, points)
+    for claim in experiment.claims:
+        _check_claim(claim, points)
+
+
+def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
+    """Spell out the rows that runs give at either scale."""
+    found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    unknown = False
+    for run in runs:
+        for name in run.data:
+            if name not in data:
+                raise UsageError(f"there is no data '{name}': there are {', '.join(data)}")
+        if run.probe is not None:
+            unknown = True
+            continue
+        labels = [data[name].labels for name in run.data]
+        if not labels:
+            raise UsageError('a run names no data: give data = ["NAME"]')
+        for scale in SCALES:
+            space = _with_libraries(run.spaces[scale])
+            unknown = unknown or not _named(space)
+            for point in space.points((DEFAULT,)):
+                for own in labels:
+                    row = {**run.labels, **own, **point}
+                    found[tuple(row.items())] = row
+    names = dict.fromkeys(name for row in found.values() for name in row)
+    return Points(tuple(found.values()), tuple(names), unknown)
+
+
+def _named(space: Space) -> bool:
+    """Whether a space names its access patterns; else the dataset decides."""
+    return "access" in space.axes or all("access" in trial for trial in space.trials or ({},))
+
+
+def _with_libraries(space: Space) -> Space:
+    texts = space.axes.get("libhdf5", ())
+    found = tuple(one for text in texts for one in _LIBRARIES.get(text, (text,)))
+    return replace(space, axes={**space.axes, "libhdf5": found}) if texts else space
+
+
+def _check_figure(what: str, name: str) -> None:
+    if name not in FIGURES:
+        raise UsageError(
+            f"{what}: no figure is called '{name}'{_nearest(name, FIGURES)}: there are "
+            f"{', '.join(FIGURES)}"
+        )
+
+
+def _check_plot(plot: Plot, points: Points) -> None:
+    what = f"plot '{plot.title}'"
+    _check_figure(what, plot.figure)
+    for name in (plot.x, *plot.by, *((plot.over,) if plot.over else ())):
+        points.check_name(what, name)
+    points.check(what, plot.where)
+    if plot.relative is not None:
+        points.check(f"{what}, relative", {**plot.where, **plot.relative})
+
+
+def _check_published(published: Published, points: Points) -> None:
+    what = f"published {published.value:g} ({published.source})"
+    _check_figure(what, published.figure)
+    if published.elsewhere:
+        return
+    try:
+        points.check(what, published.where)
+    except UsageError as wrong:
+        raise UsageError(
+            f"{wrong}; of what is not measured here at all, say elsewhere = true"
+        ) from None
+
+
+def _check_claim(claim: Claim, points: Points) -> None:
+    what = f"claim '{claim.id}'"
+    _check_figure(what, claim.figure)
+    if claim.rule not in RULES:
+        raise UsageError(f"{what}: no rule is called '{claim.rule}': there are {', '.join(RULES)}")
+    rule, settings = RULES[claim.rule], claim.settings
+    needed = (*rule.sides, *(("axis",) if rule.axis else ()), *rule.others)
+    known = (*needed, *rule.numbers, *(("words",) if rule.sides else ()), *_COMMON)
+    for name in settings:
+        if name not in known:
+            raise UsageError(
+                f"{what}: the rule {claim.rule} has no setting '{name}'{_nearest(name, known)}: "
+                f"it has {', '.join(known)}"
+            )
+    for name in needed:
+        if name not in settings:
+            raise UsageError(f"{what}: the rule {claim.rule} needs {name}")
+    common: Where = settings.get("where", {})
+    points.check(f"{what}, where", common)
+    for name in rule.sides:
+        points.check(f"{what}, {name}", {**common, **settings[name]})
+    for name in rule.numbers:
+        _check_number(what, name, settings)
+    if rule.axis:
+        points.check_name(what, settings["axis"])
+    if "value" in settings:
+        points.check(f"{what}, value", {**common, settings["axis"]: settings["value"]})
+        if FIGURES[claim.figure].better == "neither":
+            raise UsageError(f"{what}: of the figure {claim.figure} nothing is the best")
+    if "rises" in settings and not isinstance(settings["rises"], bool):
+        raise UsageError(f"{what}: rises is true or false")
+    if "over" in settings:
+        points.check_name(what, settings["over"])
+    if settings.get("total", "mean") not in ("mean", "sum"):
+        raise UsageError(f"{what}: total is mean or sum")
+    _check_words(what, settings)
+
+
+def _check_number(what: str, name: str, settings: Mapping[str, Any]) -> None:
+    value = settings.get(name, 2.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 1:
+        raise UsageError(f"{what}: {name} is a ratio: give a number above 1")
+
+
+def _check_words(what: str, settings: Mapping[str, Any]) -> None:
+    words = settings.get("words", ("", ""))
+    if not isinstance(words, tuple) or len(words) != 2:
+        raise UsageError(f"{what}: words are two, what each side is called")
+
+
+def _nearest(text: str, known: Iterable[str]) -> str:
+    near = get_close_matches(text, list(known), 1)
+    return f" (did you mean '{near[0]}'?)" if near else ""
+
+
+__all__ = ["Points", "check_experiment", "points_of"]

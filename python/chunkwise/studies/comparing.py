@@ -1,0 +1,229 @@
+"""By what factor do two sets of measurements differ, and how sure is that?
+
+A ratio has an interval, as `chunkwise.bench.verdict` gives it, in which the machine's noise
+may put it; of figures without noise (sizes, counts) the interval is the ratio itself.  Where
+several pairs of rows say the same thing, their geometric mean is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final, Literal
+
+from chunkwise.bench.verdict import FACTOR_OF_FEW, FEWEST, MOST_REPEATS, THRESHOLD, verdict
+from chunkwise.studies.figures import FIGURES, Figure
+from chunkwise.studies.results import Row, middle, standard_error
+from chunkwise.studies.study import Statistic, Where, matches
+
+# Of repeats too few to tell their spread: 3 times is what it then takes to be called slower.
+_HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
+_TIMED: Final = ("s", "MB/s")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The figure of one row, or of several that are summed up.
+
+    Attributes
+    ----------
+    point : mapping of str to str
+        Labels and values on axes; without the one that is summed over.
+    values : tuple of float
+        One a repeat.
+    middle, error : float
+        As the study sums up repeats; the standard error of their mean.
+    estimated : bool
+        Whether some of it is extrapolated.
+    noisy : bool
+        Whether another run would give other values.
+    versions : tuple of str
+        The libraries that were measured, such as ``HDF5 2.0.0``.
+    """
+
+    point: Mapping[str, str]
+    values: tuple[float, ...]
+    middle: float
+    error: float = 0.0
+    estimated: bool = False
+    noisy: bool = True
+    versions: tuple[str, ...] = ()
+
+
+def samples(
+    rows: Iterable[Row],
+    figure: str,
+    statistic: Statistic,
+    over: str | None = None,
+    total: Literal["mean", "sum"] = "mean",
+) -> list[Sample]:
+    """Sum up rows, each alone or all that differ in one axis only.
+
+    Rows without the figure are left out, and so is what they would be a part of: a sum that
+    lacks a part is none.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    for row in rows:
+        key = tuple((name, text) for name, text in row.point.items() if name != over)
+        groups.setdefault(key, []).append(row)
+    found = []
+    for key, group in groups.items():
+        parts = [row.values(figure) for row in group]
+        if all(parts):
+            # Of rows that were measured less often, as many repeats as all have.
+            repeats = zip(*parts, strict=False)
+            added = map(statistics.fmean if total == "mean" else math.fsum, repeats)
+            found.append(_sample(dict(key), tuple(added), group, FIGURES[figure], statistic))
+    return found
+
+
+def _sample(
+    point: Mapping[str, str],
+    values: tuple[float, ...],
+    rows: Sequence[Row],
+    figure: Figure,
+    statistic: Statistic,
+) -> Sample:
+    records = [record for row in rows for record in row.records if record["status"] == "ok"]
+    return Sample(
+        point,
+        values,
+        middle(values, statistic),
+        standard_error(values),
+        any(record.get("extrapolated") for record in records),
+        figure.unit in _TIMED or len(set(values)) > 1,
+        tuple(dict.fromkeys(text for record in records if (text := _version(record)))),
+    )
+
+
+def _version(record: Mapping[str, Any]) -> str:
+    hdf5 = f"HDF5 {record['hdf5']}" if record.get("hdf5") else ""
+    return f"netCDF-C {record['netcdf']} on {hdf5}" if record.get("netcdf") and hdf5 else hdf5
+
+
+Pair = tuple[Sample, Sample]
+
+
+def pairs(found: Sequence[Sample], first: Where, second: Where) -> list[Pair]:
+    """Put samples beside each other that agree in all that neither side names."""
+    named = {*first, *second}
+
+    def rest(sample: Sample) -> frozenset[tuple[str, str]]:
+        return frozenset((k, v) for k, v in sample.point.items() if k not in named)
+
+    sides = [[one for one in found if matches(one.point, where)] for where in (first, second)]
+    return [(a, b) for a, b in product(*sides) if a is not b and rest(a) == rest(b)]
+
+
+def series(found: Sequence[Sample], axis: str) -> list[dict[str, Sample]]:
+    """Return samples by their value on an axis, for each set that differs in it alone.
+
+    Only the sets that have most values: where one axis at a time is varied, all others are
+    single trials.
+    """
+    groups: dict[frozenset[tuple[str, str]], dict[str, Sample]] = {}
+    for sample in found:
+        if axis in sample.point:
+            key = frozenset((k, v) for k, v in sample.point.items() if k != axis)
+            groups.setdefault(key, {})[sample.point[axis]] = sample
+    most = max(map(len, groups.values()), default=0)
+    return [group for group in groups.values() if len(group) == most > 1]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times one side is the other.
+
+    Attributes
+    ----------
+    pairs : tuple of Pair
+        Of which it is the geometric mean.
+    value : float
+        By the middles; infinite where the second is 0 and the first is not.
+    low, high : float
+        Where the noise may put it.
+    repeats : int
+        The fewest that a sample has.
+    """
+
+    pairs: tuple[Pair, ...]
+    value: float
+    low: float
+    high: float
+    repeats: int
+
+    @property
+    def each(self) -> list[float]:
+        """The ratio of every pair."""
+        return [_ratio(first.middle, second.middle) for first, second in self.pairs]
+
+    @property
+    def estimated(self) -> bool:
+        """Whether a side is extrapolated."""
+        return any(first.estimated or second.estimated for first, second in self.pairs)
+
+    def reaches(self, border: float) -> bool | None:
+        """Whether it is at least so much; None where the noise allows either."""
+        if self.low >= border:
+            return True
+        return False if self.high < border else None
+
+    def deciding(self, border: float) -> int | None:
+        """Return how many repeats would likely tell it from a border; None for too many.
+
+        The interval shrinks as the root of the repeats.
+        """
+        if self.repeats < FEWEST:
+            return FEWEST
+        room = abs(math.log(self.value / border))
+        half = math.log(self.high / self.low) / 2
+        if room <= half / math.sqrt(MOST_REPEATS / self.repeats):
+            return None
+        return max(self.repeats + 1, math.ceil(self.repeats * (half / room) ** 2))
+
+
+def ratio(found: Sequence[Pair]) -> Ratio:
+    """Compare the sides of one or several pairs; no value may be below 0."""
+    by_middle = _mean([_ratio(first.middle, second.middle) for first, second in found])
+    repeats = min(len(side.values) for pair in found for side in pair)
+    if by_middle in (0.0, math.inf):
+        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats)
+    centres, halves = zip(*(_interval(first, second) for first, second in found), strict=True)
+    centre = statistics.fmean(centres)
+    half = math.sqrt(math.fsum(half**2 for half in halves)) / len(found)
+    if not half:
+        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats)
+    # The interval is one of medians; it reaches to where the study's own statistic is.
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    return Ratio(tuple(found), by_middle, min(low, by_middle), max(high, by_middle), repeats)
+
+
+def _interval(first: Sample, second: Sample) -> tuple[float, float]:
+    """Return centre and half width of the interval for the logarithm of a ratio."""
+    if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
+        return math.log(_ratio(first.middle, second.middle)), 0.0
+    told = verdict(second.values, first.values)
+    if told.high is None:
+        return math.log(told.ratio), _HALF_OF_FEW
+    return math.log(told.ratio), math.log(told.high / told.ratio)
+
+
+def _ratio(first: float, second: float) -> float:
+    if first == second:
+        return 1.0
+    return first / second if second else math.inf
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    """Return the geometric mean, also of ratios that are 0 or infinite."""
+    if math.inf in ratios:
+        return math.inf
+    if 0 in ratios:
+        return 0.0
+    return statistics.geometric_mean(ratios)
+
+
+__all__ = ["Pair", "Ratio", "Sample", "pairs", "ratio", "samples", "series"]

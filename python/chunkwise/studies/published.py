@@ -1,0 +1,180 @@
+"""What is measured today beside each value that the paper printed?
+
+Published values keep their tables: those of one source stand together, each with what every
+driver that measured the same takes today.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chunkwise.bench.axes import AXES
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.results import Outcome, Row, StudyResults, Summary
+from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
+
+_WIDTH: Final = 80
+_LABEL_WIDTH: Final = 40
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A published value, and today's.
+
+    Attributes
+    ----------
+    published : Published
+    measured : mapping of str to Summary
+        By driver; without those that did not measure the same, or have no figure.
+    """
+
+    published: Published
+    measured: Mapping[str, Summary]
+
+
+def beside(experiment: Experiment, rows: Sequence[Row], statistic: Statistic) -> list[Beside]:
+    """Put today's values beside an experiment's published ones, in the file's order."""
+    return [
+        Beside(one, measured(rows, one.where, one.figure, statistic))
+        for one in experiment.published
+    ]
+
+
+def measured(
+    rows: Sequence[Row], where: Where, figure: str, statistic: Statistic
+) -> dict[str, Summary]:
+    """Return what each driver takes for the same.
+
+    Settings that do not concern a driver, such as libhdf5's cache for chunkwise, are its
+    default.  Where several rows fit, as of several libraries, none is chosen.
+    """
+    found = {}
+    for driver in dict.fromkeys(row.point.get("driver", "") for row in rows):
+        wanted = _as_asked_of(driver, where)
+        fitting = [row for row in rows if matches(row.point, wanted)]
+        summary = fitting[0].summary(figure, statistic) if len(fitting) == 1 else None
+        if summary is not None:
+            found[driver] = summary
+    return found
+
+
+def _as_asked_of(driver: str, where: Where) -> Where:
+    operation = where.get("operation", "read")
+    asked: dict[str, str | tuple[str, ...]] = {**where}
+    if "driver" in where or driver:
+        asked["driver"] = driver
+    if operation not in ("read", "write"):
+        return asked
+    for name, text in where.items():
+        if name in AXES and isinstance(text, str) and name != "driver":
+            axis = AXES[name]
+            if not axis.concerns(driver, str(operation), text):
+                asked[name] = axis.default
+    return asked
+
+
+def draw(study: Study, results: StudyResults, source: str | None = None) -> Iterator[str]:
+    """Write the tables of a study, or the one of a source, in lines of up to 80 characters."""
+    for experiment in study.experiments:
+        outcome = results.outcomes.get(experiment.id)
+        if outcome is None:
+            continue
+        found = beside(experiment, outcome.rows(), study.statistic)
+        wanted = [one for one in found if source in (None, one.published.source)]
+        if wanted:
+            yield from _tables(wanted, study.statistic)
+            if experiment.note:
+                yield from _wrapped(experiment.note)
+            yield from _wrapped(machine(outcome))
+
+
+def machine(outcome: Outcome) -> str:
+    """Name the processor and the libraries of the first trial that says so; empty for none."""
+    for record in outcome.records:
+        if "cpu" in record:
+            versions = (
+                f"{title} {record[name]}"
+                for name, title in (("hdf5", "HDF5"), ("zlib", "zlib"), ("chunkwise", "chunkwise"))
+                if record.get(name)
+            )
+            return f"{record['cpu']}, {record['cpu_count']} CPUs; {', '.join(versions)}."
+    return ""
+
+
+def _tables(found: Sequence[Beside], statistic: Statistic) -> Iterator[str]:
+    drivers = list(dict.fromkeys(driver for one in found for driver in one.measured))
+    head = figure = None
+    for source in dict.fromkeys(one.published.source for one in found):
+        group = [one for one in found if one.published.source == source]
+        if (figure := group[0].published.figure) != head:
+            head = figure
+            kind = "faster by" if FIGURES[figure].unit in ("s", "MB/s") else "better by"
+            often = [kind] if len(drivers) == 2 else []
+            yield _line(FIGURES[figure].title, "published ", drivers, *often)
+        else:
+            yield ""
+        yield source
+        for one in group:
+            yield from _row(one, drivers)
+        notes = dict.fromkeys(one.published.note for one in group if one.published.note)
+        for note in notes:
+            yield from _wrapped(f"* {note}")
+    several = {"mean": "mean", "median": "median", "trimmed-mean": "mean without best and worst"}
+    yield ""
+    estimated = any(value.estimated for one in found for value in one.measured.values())
+    yield from _wrapped(
+        f"Today's values are the {several[statistic]} of all repeats"
+        + ("; ~ estimated: not every operation was done." if estimated else ".")
+    )
+
+
+def _row(one: Beside, drivers: Sequence[str]) -> Iterator[str]:
+    values = [one.measured.get(driver) for driver in drivers]
+    cells = ["-" if value is None else _mark(value) + number(value.middle) for value in values]
+    if len(values) == 2:
+        cells.append("-" if None in values else _often(one.published.figure, *values))  # type: ignore[arg-type]
+    mark = "*" if one.published.note else " "
+    label = one.published.label or ", ".join(map(_text, one.published.where.values()))
+    yield _line(f"  {label}", f"{one.published.value:,g}{mark}", cells)
+
+
+def _text(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else " or ".join(value)
+
+
+def _often(figure: str, first: Summary, second: Summary) -> str:
+    """Write how many times as good the second is."""
+    pair = first.middle, second.middle
+    better, worse = pair if FIGURES[figure].better == "higher" else pair[::-1]
+    mark = "~" if first.estimated or second.estimated else ""
+    return mark + times(worse / better) if better else "-"
+
+
+def _mark(value: Summary) -> str:
+    return "~" if value.estimated else ""
+
+
+def number(value: float) -> str:
+    """Write a value with two digits at least: ``345``, ``0.37``, ``0.0054``."""
+    if value >= 9.95 or value <= 0:
+        return f"{value:,.0f}"
+    return f"{value:.{max(1, 1 - math.floor(math.log10(value)))}f}"
+
+
+def times(value: float) -> str:
+    """Write a ratio with two digits: ``1,600``, ``1.7``, ``0.94``."""
+    digits = 1 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def _line(label: str, published: str, cells: Sequence[str], *more: str) -> str:
+    columns = "".join(f"{cell:>10}" for cell in (*cells, *more))
+    return f"{label:<{_LABEL_WIDTH}}{published:>10}{columns}".rstrip()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ")

@@ -1,0 +1,367 @@
+"""By which rules is a paper's claim judged?
+
+``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
+``flat``: an axis makes little difference.  ``trend``: along an axis, figures rise or fall.
+``best``: a named value of an axis is the best, or about.  What a rule measures a claim by is
+a `chunkwise.studies.comparing.Ratio`, whose interval decides: where the noise allows either
+answer, none is given.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from chunkwise.bench.verdict import THRESHOLD
+from chunkwise.errors import UsageError
+from chunkwise.grammar import parse_size
+from chunkwise.studies.comparing import Ratio, Sample, pairs, ratio, series
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.results import Row
+from chunkwise.studies.study import Claim, Where, matches
+from chunkwise.studies.wording import (
+    axis_title,
+    differing,
+    factor,
+    joined,
+    plain,
+    setting,
+    shown,
+    side,
+    times,
+    versions,
+)
+
+Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measured"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes
+    ----------
+    word : Word
+    sentence : str
+        With today's numbers; ends with a full stop.
+    """
+
+    word: Word
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a claim is judged by.
+
+    Attributes
+    ----------
+    claim : Claim
+    rows : sequence of Row
+        Of its experiment, those without figures as well.
+    samples : sequence of Sample
+        Their figures, summed up as the claim says.
+    """
+
+    claim: Claim
+    rows: Sequence[Row]
+    samples: Sequence[Sample]
+
+    def get(self, name: str, default: float) -> float:
+        """Return a number of the claim's settings."""
+        return float(self.claim.settings.get(name, default))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way of judging.
+
+    Attributes
+    ----------
+    judge : callable
+    sides : tuple of str
+        Settings that are a Where each, and must be there.
+    axis : bool
+        Whether it needs an axis.
+    numbers : tuple of str
+        Settings that are numbers above 1.
+    others : tuple of str
+        Further settings.
+    """
+
+    judge: Callable[[Evidence], Verdict]
+    sides: tuple[str, ...] = ()
+    axis: bool = False
+    numbers: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def _ratio(evidence: Evidence) -> Verdict:
+    return _sided(evidence, "slow", "fast", lambda found: _reaching(evidence, found, 2.0))
+
+
+def _same(evidence: Evidence) -> Verdict:
+    return _sided(evidence, "one", "other", lambda found: _staying(evidence, found))
+
+
+def _sided(
+    evidence: Evidence, first: str, second: str, decide: Callable[[Ratio], tuple[Word, str]]
+) -> Verdict:
+    """Compare two sides, in pairs of rows that differ in nothing else."""
+    settings = evidence.claim.settings
+    one, other = settings[first], settings[second]
+    sides = [[s for s in evidence.samples if matches(s.point, where)] for where in (one, other)]
+    words = settings.get("words") or (
+        side(one, other, sides[0]),
+        side(other, one, sides[1]),
+    )
+    for where, side_of, name in zip((one, other), sides, words, strict=True):
+        if not side_of:
+            return _missing(evidence, where, f"with {name}")
+    paired = pairs(evidence.samples, one, other)
+    if not paired:
+        return _missing(evidence, None, f"with {words[0]} and otherwise as with {words[1]}")
+    found = ratio(paired)
+    word, doubt = decide(found)
+    text = _compared(evidence.claim, found, *words)
+    return _verdict(evidence, word, text, doubt, found)
+
+
+def _flat(evidence: Evidence) -> Verdict:
+    groups = series(evidence.samples, evidence.claim.settings["axis"])
+    if not groups:
+        return _unvaried(evidence)
+    levels = _levels(groups)
+    *_, largest = sorted(levels, key=levels.__getitem__)
+    smallest = min(levels, key=levels.__getitem__)
+    found = ratio([(group[largest], group[smallest]) for group in groups])
+    word, doubt = _staying(evidence, found)
+    note = f", the extremes of {len(levels)} values"
+    return _verdict(evidence, word, _along(evidence, found, largest, smallest, note), doubt, found)
+
+
+def _trend(evidence: Evidence) -> Verdict:
+    settings = evidence.claim.settings
+    groups = series(evidence.samples, settings["axis"])
+    if not groups:
+        return _unvaried(evidence)
+    levels = _levels(groups)
+    values = _in_order(levels)
+    high, low = (values[-1], values[0]) if settings["rises"] else (values[0], values[-1])
+    found = ratio([(group[high], group[low]) for group in groups])
+    word, doubt = _reaching(evidence, found, 1.1)
+    text = _along(evidence, found, high, low, f", the ends of {len(values)} values")
+    return _verdict(evidence, word, text + _bend(evidence, groups, levels, values), doubt, found)
+
+
+def _bend(
+    evidence: Evidence,
+    groups: Sequence[Mapping[str, Sample]],
+    levels: Mapping[str, float],
+    values: Sequence[str],
+) -> str:
+    """Say where figures in between lie beyond both ends."""
+    ends = (levels[values[0]], levels[values[-1]])
+    for pick, beyond in ((max, max(ends)), (min, min(ends))):
+        value = pick(levels, key=levels.__getitem__)
+        if not 1 / THRESHOLD < levels[value] / beyond < THRESHOLD:
+            what = setting(evidence.claim.settings["axis"], value)
+            if len(groups) == 1:
+                return (
+                    f"; in between, {shown(groups[0][value], evidence.claim.figure)} with {what}"
+                )
+            return f"; in between lies the {'highest' if pick is max else 'lowest'}, with {what}"
+    return ""
+
+
+def _best(evidence: Evidence) -> Verdict:
+    settings, figure = evidence.claim.settings, FIGURES[evidence.claim.figure]
+    groups = series(evidence.samples, settings["axis"])
+    if not groups:
+        return _unvaried(evidence)
+    levels = _levels(groups)
+    # As costs: the lowest is the best.
+    costs = {v: 1 / c if figure.better == "higher" else c for v, c in levels.items()}
+    wanted = settings["value"] if isinstance(settings["value"], tuple) else (settings["value"],)
+    named = min((v for v in wanted if v in costs), key=costs.__getitem__, default=None)
+    if named is None:
+        name = settings["axis"]
+        return _missing(evidence, {name: wanted}, f"with {setting(name, wanted[0])}")
+    rival = min((v for v in costs if v not in wanted), key=costs.__getitem__, default=None)
+    if rival is None:
+        return _unvaried(evidence)
+    first, second = (rival, named) if figure.better == "higher" else (named, rival)
+    found = ratio([(group[first], group[second]) for group in groups])
+    within = evidence.get("within", 1.1)
+    doubt = ""
+    word: Word
+    if found.reaches(within):
+        worst = max(costs, key=costs.__getitem__) == named
+        word = "reversed" if worst else "no longer holds"
+    elif found.value <= within and found.high < max(within, THRESHOLD):
+        word = "holds"
+    else:
+        word, doubt = "cannot tell", _doubt(found, within)
+    best = named if found.value <= 1 else rival
+    still = " still" if best == named else ""
+    text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
+    return _verdict(
+        evidence, word, text + _along(evidence, found, first, second, ""), doubt, found
+    )
+
+
+def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
+    """Decide whether a ratio is as large as a claim says."""
+    least = evidence.get("least", least)
+    reached = found.reaches(least)
+    if reached is None:
+        return "cannot tell", _doubt(found, least)
+    if reached:
+        return "holds", ""
+    back = 1 / evidence.get("least_reversed", THRESHOLD)
+    return ("reversed" if found.high <= back else "no longer holds"), ""
+
+
+def _staying(evidence: Evidence, found: Ratio) -> tuple[Word, str]:
+    """Decide whether a ratio is as near to 1 as a claim says."""
+    most = evidence.get("most", THRESHOLD)
+    over, under = found.reaches(most), found.reaches(1 / most)
+    if over is False and under is True:
+        return "holds", ""
+    if over is True or under is False:
+        return "no longer holds", ""
+    return "cannot tell", _doubt(found, most if over is None else 1 / most)
+
+
+def _doubt(found: Ratio, border: float) -> str:
+    """Say what the noise leaves open, and what would settle it."""
+    told = found if found.value >= 1 else _turned(found)
+    border = border if found.value >= 1 else 1 / border
+    many = "1 repeat" if told.repeats == 1 else f"{told.repeats} repeats"
+    needed = found.deciding(border if found.value >= 1 else 1 / border)
+    remedy = (
+        "more repeats would hardly tell"
+        if needed is None
+        else f"about {needed} repeats would tell"
+    )
+    return (
+        f" By {many} it lies between {factor(told.low).removesuffix(' times')} and "
+        f"{factor(told.high)}, where {plain(border)} decides: {remedy}."
+    )
+
+
+def _turned(found: Ratio) -> Ratio:
+    turned = tuple((second, first) for first, second in found.pairs)
+    value = 1 / found.value if found.value else float("inf")
+    low, high = 1 / found.high, 1 / found.low if found.low else float("inf")
+    return Ratio(turned, value, low, high, found.repeats)
+
+
+def _along(evidence: Evidence, found: Ratio, first: str, second: str, note: str) -> str:
+    """Compare two values of an axis."""
+    axis = evidence.claim.settings["axis"]
+    names = [
+        joined(versions(pair[place] for pair in found.pairs)) if axis == "libhdf5" else ""
+        for place in (0, 1)
+    ]
+    words = [
+        name or setting(axis, text) for name, text in zip(names, (first, second), strict=True)
+    ]
+    return _compared(evidence.claim, found, words[0], words[1], note)
+
+
+def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "") -> str:
+    """Write two sides with their figures, the larger first, and by how much it is larger."""
+    if found.value < 1:
+        found, first, second = _turned(found), second, first
+    figure = claim.figure
+    often = times(found.value, figure, found.estimated)
+    if len(found.pairs) == 1:
+        one, other = found.pairs[0]
+        if one.middle == other.middle:
+            return f"{shown(one, figure)} with {first} and with {second} alike{note}"
+        return (
+            f"{shown(one, figure)} with {first} against {shown(other, figure)} with {second}"
+            f"{note}: {often}"
+        )
+    ordered = sorted(found.pairs, key=lambda pair: _quotient(*pair))
+    names = differing([one.point for one, _ in ordered]) or differing(
+        [b.point for _, b in ordered]
+    )
+    ends = [
+        f"{factor(_quotient(one, other))} ({shown(one, figure)} against {shown(other, figure)}"
+        + "".join(f", {setting(n, p[n])}" for n in names for p in (one.point,) if n in p)
+        + ")"
+        for one, other in (ordered[0], ordered[-1])
+    ]
+    return (
+        f"{often} with {first} as with {second}{note}, on average over {len(found.pairs)} pairs: "
+        f"from {ends[0]} to {ends[1]}"
+    )
+
+
+def _quotient(one: Sample, other: Sample) -> float:
+    return one.middle / other.middle if other.middle else float("inf")
+
+
+def _verdict(evidence: Evidence, word: Word, text: str, doubt: str, found: Ratio) -> Verdict:
+    """Finish a sentence: versions, doubt, and the paper's figures."""
+    used = versions(sample for pair in found.pairs for sample in pair)
+    text += f" ({joined(used)})" if used and not all(name in text for name in used) else ""
+    text = f"{text[0].upper()}{text[1:]}.{doubt}"
+    if evidence.claim.published:
+        text = f"{text[:-1]} [paper: {evidence.claim.published.rstrip('.')}]."
+    return Verdict(word, text)
+
+
+def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:
+    rows = (
+        evidence.rows if where is None else [r for r in evidence.rows if matches(r.point, where)]
+    )
+    problem = next((row.problem for row in rows if row.problem), None)
+    reason = f": {problem.rstrip('.')}" if problem else ""
+    return Verdict("not measured", f"There are no figures {what}{reason}.")
+
+
+def _unvaried(evidence: Evidence) -> Verdict:
+    name = evidence.claim.settings["axis"]
+    return _missing(evidence, None, f"for two values of the {axis_title(name)} at least")
+
+
+def _levels(groups: Sequence[Mapping[str, Sample]]) -> dict[str, float]:
+    """Return the mean level at each value of an axis, over sets that may differ in size."""
+    values = [v for v in groups[0] if all(v in group for group in groups)]
+    levels = {}
+    for value in values:
+        relative = [
+            group[value].middle / (statistics.fmean(s.middle for s in group.values()) or 1.0)
+            for group in groups
+        ]
+        levels[value] = statistics.geometric_mean(relative) if all(relative) else 0.0
+    return levels
+
+
+def _in_order(values: Mapping[str, Any]) -> list[str]:
+    """Put numbers and sizes in their order; leave others in the one in which they came."""
+    try:
+        return sorted(values, key=lambda text: _number(text))
+    except (UsageError, ValueError):
+        return list(values)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float(parse_size(text))
+
+
+RULES: Final[dict[str, Rule]] = {
+    "ratio": Rule(_ratio, sides=("slow", "fast"), numbers=("least", "least_reversed")),
+    "same": Rule(_same, sides=("one", "other"), numbers=("most",)),
+    "flat": Rule(_flat, axis=True, numbers=("most",)),
+    "trend": Rule(_trend, axis=True, numbers=("least", "least_reversed"), others=("rises",)),
+    "best": Rule(_best, axis=True, numbers=("within",), others=("value",)),
+}
