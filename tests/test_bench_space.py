@@ -118,20 +118,39 @@ def test_what_makes_no_difference_is_measured_once() -> None:
         threads=["1", "2"], page_cache=["warm", "cold"], operation=["read", "write"],
     )  # fmt: skip
     found = space.points(())
-    # libhdf5: 2 caches, warm and cold, and 2 caches written; chunkwise: threads, warm and cold.
-    assert len(found) == 4 + 2 + 4
+    # libhdf5: 2 caches, warm and cold, and 2 caches written; chunkwise: threads, warm and
+    # cold, and threads that write.
+    assert len(found) == 4 + 2 + 4 + 2
     assert {p["threads"] for p in found if p["driver"] == "libhdf5"} == {"default"}
+
+
+def test_what_only_chunkwise_makes_fast_is_deflate_1_to_the_others() -> None:
+    space = Space.of(
+        access=["all"], driver=["libhdf5", "chunkwise", "chunkwise-py"],
+        filter=["deflate:1", "deflate:fast"], operation=["write"],
+    )  # fmt: skip
+    assert [(p["filter"], p["driver"]) for p in space.points(())] == [
+        ("deflate:1", "libhdf5"), ("deflate:1", "chunkwise"), ("deflate:1", "chunkwise-py"),
+        ("deflate:fast", "chunkwise"), ("deflate:fast", "chunkwise-py"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ({"driver": ["chunkwise"], "cache": ["1MiB"]}, "--cache concerns libhdf5 and h5py"),
-        ({"driver": ["h5py"], "threads": ["4"]}, "threads 4 concerns read by chunkwise"),
-        ({"driver": ["h5py"], "alloc_time": ["early"]}, "concerns write by h5py and libhdf5"),
+        ({"driver": ["h5py"], "threads": ["4"]}, "threads 4 concerns read and write by chunkwise"),
+        (
+            {"driver": ["h5py"], "alloc_time": ["early"]},
+            "concerns write by chunkwise and chunkwise-py and h5py and libhdf5",
+        ),
         ({"driver": ["h5py"], "conversion": ["1MiB"]}, "conversion 1MiB concerns"),
         ({"driver": ["h5py"], "libhdf5": ["/a/libhdf5.so"]}, "by chunkwise and libhdf5"),
-        ({"driver": ["chunkwise"], "operation": ["write"]}, "chunkwise does not write"),
+        (
+            {"driver": ["libhdf5"], "operation": ["write"], "filter": ["shuffle+deflate:fast"]},
+            "concerns writes by chunkwise.* or write shuffle\\+deflate:1",
+        ),
+        ({"driver": ["chunkwise"], "filter": ["deflate:fast"]}, "concerns writes by chunkwise"),
         ({"operation": ["write"], "page_cache": ["cold"]}, "page-cache cold concerns read"),
     ],
 )

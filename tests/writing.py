@@ -50,6 +50,8 @@ def writing(
         like = made.writing[variant]
         access = parse(pattern, like.shape, like.itemsize, like.where)
         files = {"data": made.data, "scratch": made.folder, "operation": "write"}
+        if filters.endswith("fast"):
+            files["filters"] = variant.filters
         bounds = {"max_seconds": 60.0, "timeout_s": 60.0}
         yield trial_of(like, access, driver, **{**bounds, **files, **parameters})
 

@@ -43,7 +43,15 @@ class EngineWalkResult(WalkResult, total=False):
 
     fallback: str
 
-class WriteResult(WalkResult):
+class WritePhases(TypedDict):
+    """Seconds of a timed write besides the writes themselves, as in `WriteResult`."""
+
+    create_s: float
+    flush_s: float
+    close_s: float
+    sync_s: float
+
+class WriteResult(WalkResult, WritePhases):
     """What a timed walk measured that wrote an array into a new file.
 
     Selections were written, and checksums are those of the bytes given to be written,
@@ -52,14 +60,23 @@ class WriteResult(WalkResult):
     ``close_s`` to close dataset and file, ``sync_s`` until the system has it on storage.
     """
 
-    create_s: float
-    flush_s: float
-    close_s: float
-    sync_s: float
-
 class HDF5WriteResult(WriteResult):
     """The same by libhdf5, and the slots, bytes and w0 of the cache in force."""
 
+    chunk_cache: tuple[int, int, float]
+
+class EngineWriteResult(WriteResult, total=False):
+    """The same by the engine.
+
+    Chunks that were encoded and handed over, those among them whose stored bytes had to be
+    read back, and which encoder of deflate was chosen.  Where libhdf5 wrote in its place
+    ``fallback`` says why, and ``chunk_cache`` its cache; the other three are then not there.
+    """
+
+    encoded_chunks: int
+    read_back_chunks: int
+    encoder: str | None
+    fallback: str
     chunk_cache: tuple[int, int, float]
 
 class ChunkCensus(TypedDict):
@@ -495,6 +512,23 @@ class OpenDataset:
         It gets this one's type, shape and creation properties, in a new file at `path`.
         `data` are all elements as they are in memory, in C order.  When anything fails the
         file is removed.  Raises `ChunkwiseError`.
+        """
+    def engine_write_walk(
+        self,
+        path: str,
+        name: str,
+        data: npt.NDArray[Any],
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        *,
+        effort: str = "as-stated",
+    ) -> EngineWriteResult:
+        """Write selection by selection with the engine, to the same new dataset.
+
+        What the engine does not write, libhdf5 does, and ``fallback`` says why.  `effort` is
+        as for `Writer`.  Nobody may change `data` meanwhile.  ``create_s`` includes asking
+        whether the engine can, ``flush_s`` committing what waits.  Raises `ChunkwiseError`.
         """
 
 def walk_reopened(

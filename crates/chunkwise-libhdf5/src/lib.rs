@@ -29,6 +29,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod timed;
+mod timed_writes;
 mod tree;
 mod writing;
 
@@ -50,5 +51,6 @@ pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use reopened::{Reopened, read_by_engine};
 pub use table::{ChunkTable, chunk_table};
 pub use tally::{Calls, FilterTally};
+pub use timed_writes::{EngineWrites, WriteRequest, WrittenBy};
 pub use tree::{Progress, TreeCopy, TreeError};
 pub use writing::{describe_for_writing, encoding_of};

@@ -1,20 +1,12 @@
-//! How long does libhdf5 itself take to read, or to write, an array selection by selection?
-
-use std::ffi::c_int;
-use std::fs::File;
-use std::path::Path;
-use std::time::Instant;
+//! How long does libhdf5 itself take to read an array selection by selection?
 
 use chunkwise_engine::{
-    Inspect, Lap, ReadError, Stopwatch, WalkBounds, WalkRecord, WriteRecord, time_parts,
-    time_writes,
+    Inspect, Lap, ReadError, Stopwatch, WalkBounds, WalkRecord, WriteError, time_parts,
 };
 use chunkwise_select::{Selection, Walk};
 
 use crate::api::{Api, DEFAULT, hid_t};
-use crate::dataset::{Handle, holds_pointers, shape_of};
-use crate::file::text;
-use crate::properties::{ChunkCacheInForce, chunk_cache_of, list};
+use crate::dataset::{Handle, holds_pointers};
 use crate::selecting::MemorySpace;
 use crate::{BindError, OpenDataset, Unsuited};
 
@@ -22,6 +14,7 @@ use crate::{BindError, OpenDataset, Unsuited};
 #[derive(Debug)]
 pub(crate) enum WalkError {
     Engine(ReadError),
+    Writer(WriteError),
     Library(BindError),
     Words(String),
 }
@@ -29,6 +22,12 @@ pub(crate) enum WalkError {
 impl From<ReadError> for WalkError {
     fn from(error: ReadError) -> Self {
         Self::Engine(error)
+    }
+}
+
+impl From<WriteError> for WalkError {
+    fn from(error: WriteError) -> Self {
+        Self::Writer(error)
     }
 }
 
@@ -48,6 +47,7 @@ impl std::fmt::Display for WalkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Engine(error) => error.fmt(f),
+            Self::Writer(error) => error.fmt(f),
             Self::Library(error) => error.fmt(f),
             Self::Words(error) => f.write_str(error),
         }
@@ -82,139 +82,14 @@ impl OpenDataset {
         });
         outcome.map_err(|error: WalkError| error.to_string())
     }
-
-    /// Write the selections of `walk` with `H5Dwrite`, as [`time_writes`] says, to a dataset
-    /// like this one (its type, shape and creation properties) in the new file at `path`.
-    ///
-    /// `data` are all elements in memory in C order.  The file must not be there; it is
-    /// removed when anything fails.
-    ///
-    /// # Errors
-    /// What libhdf5 or the system says, in words.
-    pub fn write_walk(
-        &self,
-        path: &str,
-        name: &str,
-        data: &[u8],
-        walk: &Walk,
-        bounds: WalkBounds,
-    ) -> Result<(WriteRecord, ChunkCacheInForce), String> {
-        if Path::new(path).exists() {
-            return Err(format!("{path} is there already"));
-        }
-        let outcome = self.library().locked(|api| {
-            // SAFETY: live handles of this library, and the lock is held.
-            unsafe { self.write_locked(api, path, name, data, walk, bounds) }
-        });
-        outcome.map_err(|error| {
-            // Half a file is of no use to anyone; that it was never made is no error.
-            let _ = std::fs::remove_file(path);
-            error.to_string()
-        })
-    }
-
-    /// # Safety
-    /// The lock must be held.
-    unsafe fn write_locked(
-        &self,
-        api: &Api,
-        path: &str,
-        name: &str,
-        data: &[u8],
-        walk: &Walk,
-        bounds: WalkBounds,
-    ) -> Result<(WriteRecord, ChunkCacheInForce), WalkError> {
-        const EXCLUSIVE: u32 = 4; // H5F_ACC_EXCL
-        const GLOBAL: c_int = 1; // H5F_SCOPE_GLOBAL
-        let (c_path, name) = (text("H5Fcreate", path)?, text("H5Dcreate2", name)?);
-        let properties = self.properties();
-        // SAFETY: throughout, live handles of this library, valid strings, and the lock is
-        // held; each handle is checked and closed once.
-        unsafe {
-            let like = self.id();
-            let (shape, _) = shape_of(api, like)?;
-            let space = Handle::new(api, "H5Dget_space", (api.H5Dget_space)(like), api.H5Sclose)?;
-            let stored = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(like), api.H5Tclose)?;
-            // A copy is not bound to its file, as a committed type is.
-            let stored = Handle::new(api, "H5Tcopy", (api.H5Tcopy)(stored.id), api.H5Tclose)?;
-            let dcpl = (api.H5Dget_create_plist)(like);
-            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            properties.set_dataset_creation(api, dcpl.id)?;
-            let fcpl = list(api, api.H5P_CLS_FILE_CREATE_ID_g)?;
-            properties.set_file_creation(api, fcpl.id)?;
-            let fapl = list(api, api.H5P_CLS_FILE_ACCESS_ID_g)?;
-            properties.set_file_access(api, self.library().version(), fapl.id)?;
-            let dapl = list(api, api.H5P_CLS_DATASET_ACCESS_ID_g)?;
-            properties.set_dataset_access(api, dapl.id)?;
-            let lcpl = list(api, api.H5P_CLS_LINK_CREATE_ID_g)?;
-            let status = (api.H5Pset_create_intermediate_group)(lcpl.id, 1);
-            api.checked("H5Pset_create_intermediate_group", status)?;
-
-            let begun = Instant::now();
-            let file = (api.H5Fcreate)(c_path.as_ptr(), EXCLUSIVE, fcpl.id, fapl.id);
-            let file = Handle::new(api, "H5Fcreate", file, api.H5Fclose)?;
-            let made = (api.H5Dcreate2)(
-                file.id,
-                name.as_ptr(),
-                stored.id,
-                space.id,
-                lcpl.id,
-                dcpl.id,
-                dapl.id,
-            );
-            let made = Handle::new(api, "H5Dcreate2", made, api.H5Dclose)?;
-            let create_s = begun.elapsed().as_secs_f64();
-
-            let cache = chunk_cache_of(api, made.id)?;
-            let access = Access::of(self, api, made.id)?;
-            let mut memory = MemorySpace::new(api);
-            let record = time_writes(
-                walk,
-                access.element_size,
-                &shape,
-                data,
-                bounds,
-                |selection, elements| -> Result<(), WalkError> {
-                    let memory = access.select(selection, &mut memory)?;
-                    let (space, list) = (access.space.id, access.list());
-                    let status = (api.H5Dwrite)(
-                        made.id,
-                        self.datatype(),
-                        memory,
-                        space,
-                        list,
-                        elements.as_ptr().cast(),
-                    );
-                    api.checked("H5Dwrite", status)?;
-                    Ok(())
-                },
-            )?;
-
-            let begun = Instant::now();
-            api.checked("H5Fflush", (api.H5Fflush)(file.id, GLOBAL))?;
-            let flush_s = begun.elapsed().as_secs_f64();
-            // Handles that stay open would keep the file open.
-            drop(access);
-            let begun = Instant::now();
-            made.close("H5Dclose", api)?;
-            file.close("H5Fclose", api)?;
-            let close_s = begun.elapsed().as_secs_f64();
-            let begun = Instant::now();
-            File::open(path)
-                .and_then(|file| file.sync_all())
-                .map_err(|error| WalkError::Words(format!("{path}: {error}")))?;
-            let sync_s = begun.elapsed().as_secs_f64();
-            Ok((WriteRecord { walk: record, create_s, flush_s, close_s, sync_s }, cache))
-        }
-    }
 }
 
 /// What each read or write of a dataset needs, found out once.
 pub(crate) struct Access {
-    space: Handle,
+    pub(crate) space: Handle,
     transfer: Option<Handle>,
     rank: usize,
-    element_size: usize,
+    pub(crate) element_size: usize,
 }
 
 impl Access {
@@ -241,7 +116,7 @@ impl Access {
     }
 
     /// The transfer property list.
-    fn list(&self) -> hid_t {
+    pub(crate) fn list(&self) -> hid_t {
         self.transfer.as_ref().map_or(DEFAULT, |list| list.id)
     }
 
@@ -279,7 +154,7 @@ impl Access {
     }
 
     /// Select in the file's space, and give a memory space of the selection's shape.
-    fn select(
+    pub(crate) fn select(
         &self,
         selection: &Selection,
         memory: &mut MemorySpace<'_>,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chunkwise_engine::{Inspect, time_parts};
-use chunkwise_libhdf5::{FormatBound, OpenDataset, Properties, Reopened, read_by_engine};
+use chunkwise_libhdf5::{
+    FormatBound, OpenDataset, Properties, Reopened, WriteRequest, WrittenBy, read_by_engine,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,6 +14,7 @@ use crate::arrays;
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
 use crate::walk::{Inspector, PyWalk, bounds, record_to_dict, write_record_to_dict};
+use crate::writer::effort_of;
 
 /// `Properties` as Python gives them (see `_native.pyi`): what is not there is None.
 fn properties_of(given: &Bound<'_, PyDict>) -> PyResult<Properties> {
@@ -187,15 +190,58 @@ impl PyOpenDataset {
         max_seconds: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let bounds = bounds(max_operations, max_seconds);
-        let outcome = arrays::with_bytes(data, |bytes| {
-            self.open.write_walk(path, name, bytes, &walk.walk, bounds)
+        let outcome = arrays::with_bytes(data, |data| {
+            let walk = &walk.walk;
+            self.open.write_walk(WriteRequest { path, name, data, walk, bounds })
         })?;
-        let (record, cache) =
-            outcome.map_err(|message| raise(py, "ChunkwiseError", format!("{path}: {message}")))?;
+        let (record, cache) = outcome.map_err(|message| cannot_write(py, path, &message))?;
         let dict = write_record_to_dict(py, &record)?;
         dict.set_item("chunk_cache", (cache.nslots, cache.nbytes, cache.w0))?;
         Ok(dict)
     }
+
+    /// The same by the engine; what it does not write, libhdf5 does, and `fallback` says why.
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (path, name, data, walk, max_operations, max_seconds, *, effort = "as-stated"))]
+    fn engine_write_walk<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        name: &str,
+        data: &Bound<'py, numpy::PyUntypedArray>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+        effort: &str,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (effort, walk) = (effort_of(py, effort)?, &walk.walk);
+        let bounds = bounds(max_operations, max_seconds);
+        // SAFETY: the caller does not change the array meanwhile (see `_native.pyi`).
+        let data = unsafe { arrays::bytes(data)? };
+        let outcome = py.detach(|| {
+            self.open.engine_write_walk(WriteRequest { path, name, data, walk, bounds }, effort)
+        });
+        let written = outcome.map_err(|message| cannot_write(py, path, &message))?;
+        let dict = write_record_to_dict(py, &written.record)?;
+        match written.by {
+            WrittenBy::Library(cache) => {
+                dict.set_item("chunk_cache", (cache.nslots, cache.nbytes, cache.w0))?;
+            }
+            WrittenBy::Engine { stats, tuning } => {
+                dict.set_item("encoded_chunks", stats.committed)?;
+                dict.set_item("read_back_chunks", stats.read_back)?;
+                dict.set_item("encoder", tuning)?;
+            }
+        }
+        if let Some(reason) = written.fallback {
+            dict.set_item("fallback", reason)?;
+        }
+        Ok(dict)
+    }
+}
+
+fn cannot_write(py: Python<'_>, path: &str, message: &str) -> PyErr {
+    raise(py, "ChunkwiseError", format!("{path}: {message}"))
 }
 
 fn failed(py: Python<'_>, label: &str, message: &str) -> PyErr {

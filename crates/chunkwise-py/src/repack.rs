@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use chunkwise_codec::Effort;
 use chunkwise_engine::{LostChunk, thread_count};
 use chunkwise_repack::{
     Checksums, CopyError, CopyResult, Journal, PlanError, Progress, RechunkPlan, Rechunking,
@@ -14,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
+use crate::writer::effort_of;
 
 /// In which blocks a dataset is rechunked (see `_native.pyi`).
 #[pyclass(name = "RechunkPlan", module = "chunkwise._native", frozen)]
@@ -164,14 +164,7 @@ pub fn copy_data(
     journal: Option<&PyJournal>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
-    let effort = match effort {
-        "as-stated" => Effort::AsStated,
-        "fast" => Effort::Fast,
-        other => {
-            let message = format!("'{other}' is no effort; give 'as-stated' or 'fast'");
-            return Err(raise(py, "UsageError", message));
-        }
-    };
+    let effort = effort_of(py, effort)?;
     let journal = journal.map(|journal| &journal.journal);
     let result = watched(py, progress, |progress| {
         let request =

@@ -38,11 +38,7 @@ impl PyWriter {
         budget_nbytes: Option<usize>,
     ) -> PyResult<Self> {
         let py = dtype.py();
-        let effort = match effort {
-            "as-stated" => Effort::AsStated,
-            "fast" => Effort::Fast,
-            _ => return Err(PyValueError::new_err("an effort is as-stated or fast")),
-        };
+        let effort = effort_of(py, effort)?;
         let made = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
@@ -172,6 +168,18 @@ impl PyWriter {
         match outcome.unwrap_or(Err(WriteError::Cancelled)) {
             Ok(()) => Ok(()),
             Err(error) => Err(write_error(py, &self.label, &error)),
+        }
+    }
+}
+
+/// How deflate's encoder is chosen.
+pub fn effort_of(py: Python<'_>, word: &str) -> PyResult<Effort> {
+    match word {
+        "as-stated" => Ok(Effort::AsStated),
+        "fast" => Ok(Effort::Fast),
+        other => {
+            let message = format!("'{other}' is no effort; give 'as-stated' or 'fast'");
+            Err(raise(py, "UsageError", message))
         }
     }
 }

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
-from chunkwise.trials.drivers import DRIVERS, is_shared_library
+from chunkwise.trials.drivers import DRIVERS, NATIVE, is_shared_library
 from chunkwise.trials.pagecache import PAGE_CACHES
 
 DEFAULT: Final = "default"
@@ -180,8 +180,9 @@ def _show_bounds(pair: tuple[str, str]) -> str:
 
 _ALL = frozenset(DRIVERS)
 _CACHED = frozenset(d.name for d in DRIVERS.values() if d.has_library_cache)
-_NATIVE = frozenset({"chunkwise", "chunkwise-py"})
 _HDF5 = frozenset({"libhdf5", "h5py"})
+# Those that make files and datasets through libhdf5, with properties of ours.
+_MAKING = _HDF5 | NATIVE
 _BOTH = ("read", "write")
 _READ, _WRITE = ("read",), ("write",)
 
@@ -220,7 +221,7 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis(
             "threads", "threads", DEFAULT, _whole("number of threads", 1), _named("threads"),
-            _NATIVE, _READ, "threads that chunkwise may use",
+            NATIVE, _BOTH, "threads that chunkwise may use",
         ),
         Axis(
             "cache", "cache_nbytes", DEFAULT, _cache_nbytes, _size, _CACHED, _BOTH,
@@ -250,30 +251,30 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis(
             "metadata-block", "metadata_block_nbytes", DEFAULT, parse_size,
-            _sized("metadata block"), _HDF5, _WRITE,
+            _sized("metadata block"), _MAKING, _WRITE,
             "what metadata is allocated in (H5Pset_meta_block_size)",
         ),
         Axis(
             "small-data", "small_data_block_nbytes", DEFAULT, parse_size,
-            _sized("small data"), _HDF5, _WRITE,
+            _sized("small data"), _MAKING, _WRITE,
             "what small data is allocated in (H5Pset_small_data_block_size)",
         ),
         Axis(
-            "alignment", "alignment", DEFAULT, _alignment, _show_alignment, _HDF5, _WRITE,
+            "alignment", "alignment", DEFAULT, _alignment, _show_alignment, _MAKING, _WRITE,
             "where objects begin: SIZE or THRESHOLD:SIZE (H5Pset_alignment)",
         ),
         Axis(
-            "bounds", "bounds", DEFAULT, _bounds, _show_bounds, _HDF5, _WRITE,
+            "bounds", "bounds", DEFAULT, _bounds, _show_bounds, _MAKING, _WRITE,
             "the file format: LOW:HIGH (H5Pset_libver_bounds)",
         ),
         Axis(
             "alloc-time", "alloc_time", DEFAULT,
-            _word("allocation time", "early", "late", "incremental"), _named("alloc"), _HDF5,
-            _WRITE, "when space is allocated (H5Pset_alloc_time)",
+            _word("allocation time", "early", "late", "incremental"), _named("alloc"),
+            _MAKING, _WRITE, "when space is allocated (H5Pset_alloc_time)",
         ),
         Axis(
             "fill-time", "fill_time", DEFAULT, _word("fill time", "alloc", "never", "ifset"),
-            _named("fill"), _HDF5, _WRITE, "when it is filled (H5Pset_fill_time)",
+            _named("fill"), _MAKING, _WRITE, "when it is filled (H5Pset_fill_time)",
         ),
         Axis(
             "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
@@ -281,7 +282,7 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis(
             "reopen", "reopen", "once", _is_each,
-            lambda each: "opened each time" if each else "opened once", _HDF5 | _NATIVE, _READ,
+            lambda each: "opened each time" if each else "opened once", _HDF5 | NATIVE, _READ,
             "whether the file is opened once, or for each read, as a part of it",
         ),
     )

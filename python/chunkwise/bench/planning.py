@@ -120,6 +120,9 @@ class Plan:
             parameters = {**one.parameters, **bounds, **parameters}
             # Chunks are cut to a sample's shape; what was asked for is what is compared.
             target = replace(target, chunks=target.chunks and one.variant.chunks)
+            if Pipeline.parse(one.variant.filters).effort != "as-stated":
+                # The writer has to know what the file does not say.
+                target = replace(target, filters=one.variant.filters)
             found.append((one, trial_of(target, one.access, **parameters)))
         return found
 

@@ -164,10 +164,7 @@ def _with_drivers(space: Space) -> Space:
     """Complete a space that names no drivers."""
     if "driver" in space.axes or space.design == "list":
         return space
-    drivers = DEFAULT_DRIVERS
-    if "write" in space.axes.get("operation", ()):
-        drivers = ("libhdf5", "h5py")
-    return replace(space, axes={**space.axes, "driver": drivers})
+    return replace(space, axes={**space.axes, "driver": DEFAULT_DRIVERS})
 
 
 def _libraries(

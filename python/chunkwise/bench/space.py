@@ -13,7 +13,8 @@ from typing import Final
 
 from chunkwise.bench.axes import AXES, check_axis
 from chunkwise.errors import UsageError
-from chunkwise.trials.drivers import DRIVERS, check_driver
+from chunkwise.grammar import Pipeline
+from chunkwise.trials.drivers import DRIVERS, NATIVE, check_driver
 
 DESIGNS: Final = ("product", "each", "list")
 # One value of each axis, as text.
@@ -92,8 +93,7 @@ class Space:
         }
         if "access" not in self.axes:
             values["access"] = tuple(accesses)
-        wanted = list(self._combined(values))
-        kept = [_collapsed(point) for point in wanted if _possible(point)]
+        kept = map(_collapsed, self._combined(values))
         points = [dict(pairs) for pairs in dict.fromkeys(tuple(p.items()) for p in kept)]
         self._check_all_used(points)
         return points
@@ -109,35 +109,37 @@ class Space:
 
     def _check_all_used(self, points: Sequence[Point]) -> None:
         """Raise UsageError for what was asked for and would silently not be measured."""
-        # That a driver does not write explains all else that is then not measured.
-        deciding = ("driver", "operation")
-        for name, texts in sorted(self._values(), key=lambda given: given[0] not in deciding):
+        for name, texts in self._values():
             for text in texts:
                 if text != AXES[name].default and all(p[name] != text for p in points):
                     raise UsageError(_unused(name, text))
 
 
-def _possible(point: Point) -> bool:
-    """Whether a driver can do what is asked at all."""
-    return point["operation"] == "read" or DRIVERS[point["driver"]].writes
-
-
 def _collapsed(point: Point) -> Point:
     """Give what makes no difference its default."""
     driver, operation = point["driver"], point["operation"]
-    return {
+    kept = {
         name: text if AXES[name].concerns(driver, operation, text) else AXES[name].default
         for name, text in point.items()
     }
+    if operation == "read" or driver not in NATIVE:
+        kept["filter"] = _as_stored(kept["filter"])
+    return kept
+
+
+def _as_stored(text: str) -> str:
+    """Write filters as files have them: that deflate is to be fast, only a writer knows."""
+    pipeline = Pipeline() if text == AXES["filter"].default else Pipeline.parse(text)
+    return text if pipeline.effort == "as-stated" else str(pipeline.as_stated)
 
 
 def _unused(name: str, text: str) -> str:
     axis = AXES[name]
-    if name == "driver":
-        return f"{text} does not write yet: leave it out, or add the operation read"
-    if name == "operation":
-        writers = ", ".join(d.name for d in DRIVERS.values() if d.writes)
-        return f"none of the drivers asked for can {text}: add one of {writers}"
+    if name == "filter":
+        return (
+            f"filter {text} concerns writes by chunkwise, which chooses the encoder, and no such "
+            f"trial is asked for; add one, or write {_as_stored(text)}"
+        )
     if name == "cache":
         return (
             "--cache concerns libhdf5 and h5py, which --driver leaves out: chunkwise has a "

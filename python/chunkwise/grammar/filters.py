@@ -236,6 +236,11 @@ class Pipeline:
         """``fast`` where a filter is to be; no file keeps it."""
         return "fast" if any(one.effort == "fast" for one in self.filters) else "as-stated"
 
+    @property
+    def as_stated(self) -> Pipeline:
+        """The same as a file keeps it: ``deflate:1`` for ``deflate:fast``."""
+        return Pipeline(tuple(Filter(one.name, one.options) for one in self.filters))
+
     def apply(self, dcpl: h5py.h5p.PropDCID) -> None:
         """Append the filters to a property list from which a dataset will be made.
 

@@ -1,10 +1,10 @@
 """Who does the reading and the writing, and what does each of them know?
 
 A driver walks selections over a dataset and times each read or write, and nothing else.
-``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust around H5Dread, netCDF-C's
-nc_get_vara and this project's engine: compare these with each other.  ``h5py`` and
-``chunkwise-py`` loop in Python around ``d[...]``, as a user's program does:
-compare these two with each other.
+``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust around H5Dread and H5Dwrite,
+netCDF-C's nc_get_vara and nc_put_vara, and this project's engine: compare these with each
+other.  ``h5py`` and ``chunkwise-py`` loop in Python around ``d[...]``, as a user's program
+does: compare these two with each other.
 """
 
 from __future__ import annotations
@@ -84,8 +84,6 @@ class Driver:
         Whether its loop is compiled, with no Python inside the timed region.
     has_library_cache : bool
         Whether libhdf5's chunk cache concerns it.
-    writes : bool
-        Whether it writes.
     any_libhdf5 : bool
         Whether it can be told which libhdf5 to load by the library's path.
     """
@@ -94,7 +92,6 @@ class Driver:
     module: str
     compiled: bool
     has_library_cache: bool
-    writes: bool
     any_libhdf5: bool
 
     def reader(self) -> Reader:
@@ -118,15 +115,17 @@ class Driver:
 DRIVERS: dict[str, Driver] = {
     driver.name: driver
     for driver in (
-        Driver("libhdf5", "in_rust", True, True, True, True),
-        Driver("netcdf4", "in_rust", True, True, True, False),
-        Driver("chunkwise", "in_rust", True, False, False, True),
-        Driver("h5py", "in_python", False, True, True, False),
-        Driver("chunkwise-py", "in_python", False, False, False, False),
+        Driver("libhdf5", "in_rust", True, True, True),
+        Driver("netcdf4", "in_rust", True, True, False),
+        Driver("chunkwise", "in_rust", True, False, True),
+        Driver("h5py", "in_python", False, True, False),
+        Driver("chunkwise-py", "in_python", False, False, False),
     )
 }
 # The drivers that libhdf5's chunk cache concerns.
 WITH_LIBRARY_CACHE = frozenset(d.name for d in DRIVERS.values() if d.has_library_cache)
+# The drivers that read and write by the engine.
+NATIVE = frozenset({"chunkwise", "chunkwise-py"})
 # The drivers whose loop is compiled.
 COMPILED = frozenset(d.name for d in DRIVERS.values() if d.compiled)
 

@@ -7,9 +7,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -18,16 +19,27 @@ from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
+from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.opening import missing_filter
 from chunkwise.trials.drivers import Cache, Look, Opened, library_of
 from chunkwise.trials.in_rust import elements
 from chunkwise.trials.laps import Clock, Laps
 from chunkwise.trials.trial import Trial
-from chunkwise.trials.unions import Index, index_of, read_by_chunkwise, read_by_h5py, write_by_h5py
+from chunkwise.trials.unions import (
+    Index,
+    gathered,
+    index_of,
+    read_by_chunkwise,
+    read_by_h5py,
+    write_by_chunkwise,
+    write_by_h5py,
+)
 
 if TYPE_CHECKING:
-    from chunkwise._native import EngineWalkResult, WalkResult
+    from chunkwise._native import EngineWalkResult, EngineWriteResult, WalkResult, WriteResult
+
+Write = Callable[[Index, npt.NDArray[Any]], None]
 
 Read = Callable[[Index, Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
@@ -105,14 +117,83 @@ def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read], *, watched: 
     )
 
 
-def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.WriteResult, Cache]:
+def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cache]:
     """Time ``d[slices] = array`` of h5py, called in a loop in Python."""
+    with _made(trial, path) as made:
+        dataset = made.dataset
+        cache = dataset.id.get_access_plist().get_chunk_cache()
+        result = _written(trial, walk, dataset.dtype, partial(write_by_h5py, dataset))
+        made.flush()
+    return {**result, **made.phases()}, cache
+
+
+def write_chunkwise_py(
+    trial: Trial, walk: _native.Walk, path: str
+) -> tuple[EngineWriteResult, Cache]:
+    """Time ``d[slices] = array`` of chunkwise, called in a loop in Python."""
+    with _made(trial, path) as made:
+        wrapped = chunkwise.wrap(made.dataset)
+        wrapped._set_effort(Pipeline.parse(trial.filters).effort)
+        dtype, write = made.dataset.dtype, partial(write_by_chunkwise, wrapped)
+        result = _written(trial, walk, dtype, write)
+        made.flush()
+        plan = wrapped.explain_write()
+        cache = made.dataset.id.get_access_plist().get_chunk_cache()
+    written: WriteResult = {**result, **made.phases()}
+    if plan["reason"] is not None:
+        return cast("EngineWriteResult", {**written, "fallback": plan["reason"]}), cache
+    told = {
+        "encoded_chunks": plan["committed_chunks"],
+        "read_back_chunks": plan["read_chunks"],
+        "encoder": plan["encoder"],
+    }
+    return cast("EngineWriteResult", {**written, **told}), (None, None, None)
+
+
+@dataclass
+class _Made:
+    """A dataset like a trial's in a new file, and what its phases took.
+
+    Attributes
+    ----------
+    file, dataset
+        Open until the block of `_made` ends.
+    create_s, flush_s, close_s, sync_s : float
+        Seconds, of what has been done so far.
+    """
+
+    file: h5py.File
+    dataset: h5py.Dataset
+    create_s: float
+    flush_s: float = 0.0
+    close_s: float = 0.0
+    sync_s: float = 0.0
+
+    def flush(self) -> None:
+        """Flush the file; chunkwise commits what waits before h5py does."""
+        begun = time.perf_counter()
+        self.file.flush()
+        self.flush_s = time.perf_counter() - begun
+
+    def phases(self) -> _native.WritePhases:
+        """Return the seconds by name."""
+        return {
+            "create_s": self.create_s,
+            "flush_s": self.flush_s,
+            "close_s": self.close_s,
+            "sync_s": self.sync_s,
+        }
+
+
+@contextmanager
+def _made(trial: Trial, path: str) -> Iterator[_Made]:
+    """Make a dataset like the trial's in a new file; closed and synced with the block.
+
+    When anything fails the file is removed.
+    """
     with _dataset(trial) as (library, like, _):
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()
-        dtype = like.dtype
-    # Of elements that are arrays, NumPy makes further dimensions.
-    array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
     fcpl, fapl, dapl = (
         h5p.create(kind) for kind in (h5p.FILE_CREATE, h5p.FILE_ACCESS, h5p.DATASET_ACCESS)
     )
@@ -130,37 +211,36 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[_native.Wri
     try:
         with contextlib.closing(h5py.File(file_id)) as file:
             name = encode_name("/" + trial.dataset.strip("/"))
-            made = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
-            create_s = time.perf_counter() - begun
-            dataset = h5py.Dataset(made)
-            cache = made.get_access_plist().get_chunk_cache()
-
-            def write(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
-                prepared = write_by_h5py(dataset, array, index)
-                return lambda _: prepared()
-
-            result = _walk(write, walk, trial.max_seconds)
+            dataset_id = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
+            made = _Made(file, h5py.Dataset(dataset_id), time.perf_counter() - begun)
+            yield made
             begun = time.perf_counter()
-            file.flush()
-            flush_s = time.perf_counter() - begun
-            begun = time.perf_counter()
-            dataset.id.close()
-        close_s = time.perf_counter() - begun
+            dataset_id.close()
+        made.close_s = time.perf_counter() - begun
         begun = time.perf_counter()
         _sync(path)
-        sync_s = time.perf_counter() - begun
+        made.sync_s = time.perf_counter() - begun
     except BaseException:
         with contextlib.suppress(OSError):
             Path(path).unlink()
         raise
-    written: _native.WriteResult = {
-        **result,
-        "create_s": create_s,
-        "flush_s": flush_s,
-        "close_s": close_s,
-        "sync_s": sync_s,
-    }
-    return written, cache
+
+
+def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Write) -> WalkResult:
+    """Time the writes of a walk alone; `dtype` is the dataset's."""
+    # Of elements that are arrays, NumPy makes further dimensions.
+    array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
+
+    def prepare(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
+        block = gathered(array, index)
+
+        def timed(_: Laps) -> npt.NDArray[Any]:
+            write(index, block)
+            return block
+
+        return timed
+
+    return _walk(prepare, walk, trial.max_seconds)
 
 
 def _sync(path: str) -> None:

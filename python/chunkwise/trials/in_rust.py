@@ -91,6 +91,21 @@ def open_chunkwise(trial: Trial) -> Iterator[Opened]:
     yield Opened(walk, library=library, dataset_id=dataset.id, watched=False, open_s=open_s)
 
 
+def write_chunkwise(
+    trial: Trial, walk: _native.Walk, path: str
+) -> tuple[_native.EngineWriteResult, Cache]:
+    """Time chunkwise's engine, called in a loop in Rust, to a dataset like the trial's."""
+    library = library_of(trial)
+    like = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    operations, seconds = walk.operations, trial.max_seconds
+    effort = Pipeline.parse(trial.filters).effort
+    result = like.engine_write_walk(
+        path, trial.dataset, elements(trial), walk, operations, seconds, effort=effort
+    )
+    # Where libhdf5 wrote in its place.
+    return result, result.get("chunk_cache", (None, None, None))
+
+
 @contextmanager
 def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here.

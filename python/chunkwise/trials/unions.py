@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
@@ -57,13 +57,24 @@ def read_by_chunkwise(dataset: Dataset, index: Index, laps: Laps) -> npt.NDArray
     return array
 
 
-def write_by_h5py(
-    dataset: h5py.Dataset, array: npt.NDArray[Any], index: Index
-) -> Callable[[], npt.NDArray[Any]]:
-    """Return what writes the elements of an array that a selection names, and gives them.
+def write_by_h5py(dataset: h5py.Dataset, index: Index, elements: npt.NDArray[Any]) -> None:
+    """Write as ``d[slices] = array``; a union by the low-level interface."""
+    if isinstance(index, Union):
+        lowlevel.write(dataset, index, elements)
+    else:
+        dataset[index] = elements
 
-    They are gathered now; the selecting and the writing is left to the function.
-    """
+
+def write_by_chunkwise(dataset: Dataset, index: Index, elements: npt.NDArray[Any]) -> None:
+    """Write as ``d[slices] = array``, and a union by `Dataset.write`."""
+    if isinstance(index, Union):
+        dataset.write(index, elements)
+    else:
+        dataset[index] = elements
+
+
+def gathered(array: npt.NDArray[Any], index: Index) -> npt.NDArray[Any]:
+    """Return the elements of an array that a selection names, as a program has them to write."""
     if isinstance(index, Union):
         chosen = np.zeros(array.shape, bool)
         for one in index.hyperslabs:
@@ -71,22 +82,9 @@ def write_by_h5py(
                 starts = [s + i * t for s, i, t in zip(one.start, number, one.stride, strict=True)]
                 chosen[tuple(map(_piece, starts, one.block))] = True
         elements: npt.NDArray[Any] = array[chosen]
-
-        chosen_by = index
-
-        def write_union() -> npt.NDArray[Any]:
-            lowlevel.write(dataset, chosen_by, elements)
-            return elements
-
-        return write_union
-    place = index
+        return elements
     block: npt.NDArray[Any] = np.ascontiguousarray(array[index])
-
-    def write() -> npt.NDArray[Any]:
-        dataset[place] = block
-        return block
-
-    return write
+    return block
 
 
 def _piece(start: int, length: int) -> slice:

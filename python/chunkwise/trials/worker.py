@@ -26,6 +26,8 @@ from chunkwise.trials import breakdown, environment, pagecache
 from chunkwise.trials.checking import Checker
 from chunkwise.trials.drivers import (
     DRIVERS,
+    NATIVE,
+    Cache,
     Driver,
     Opened,
     check_driver,
@@ -94,7 +96,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
-        "decoded_chunks": int(decoded) if trial.driver.startswith("chunkwise") else None,
+        "decoded_chunks": int(decoded) if trial.driver in NATIVE else None,
         "fallback": result.get("fallback"),
         # What fell back was not watched where it was read.
         "breakdown": None if "fallback" in result else spent,
@@ -164,7 +166,7 @@ def _write(trial: Trial) -> dict[str, Any]:
         result["operations"],
         result["total_operations"],
         result["selected_nbytes"],
-        cache[1],
+        _held_nbytes(trial, result, cache),
         math.prod(trial.chunks or (0,)) * trial.itemsize,
     )
     put_off_s = scale * (result["flush_s"] + result["close_s"])
@@ -177,10 +179,18 @@ def _write(trial: Trial) -> dict[str, Any]:
         "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
         "cpu_s": cpu_s,
+        "fallback": result.get("fallback"),
         **_cache(cache),
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
     }
+
+
+def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
+    """Return the bytes of chunks that the writer may have put off; None where unknown."""
+    if trial.driver in NATIVE and "fallback" not in written:
+        return _native.cache_stats()["budget_nbytes"]
+    return cache[1]
 
 
 def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
@@ -259,7 +269,7 @@ def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     return {**environment.describe(_version_of(below)), "netcdf": netcdf.version}
 
 
-def _cache(cache: tuple[int | None, int | None, float | None]) -> dict[str, Any]:
+def _cache(cache: Cache) -> dict[str, Any]:
     names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
     return dict(zip(names, cache, strict=True))
 
