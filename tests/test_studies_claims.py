@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chunkwise.studies.claims import judge
 from chunkwise.studies.results import Row

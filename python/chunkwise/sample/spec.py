@@ -44,6 +44,8 @@ class Sample:
         Whether all dimensions are unlimited.
     attributes
         Attributes of every dataset.
+    any_rank
+        Whether its values make sense in any number of dimensions.
     resolutions
         Shapes that have a name of their own.
     """
@@ -62,3 +64,4 @@ class Sample:
     unlimited: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
     resolutions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    any_rank: bool = False

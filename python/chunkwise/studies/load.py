@@ -29,6 +29,7 @@ experiments.  ::
     seconds = {quick = 20}
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
+    check = true                           # compare every element that is read
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]

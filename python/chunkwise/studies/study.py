@@ -73,6 +73,8 @@ class Run:
         How often, where it differs from the study: counts need no second time.
     own : bool
         Whether it is also made of a dataset of the user's.
+    check : bool
+        Whether each element that is read is compared with what it is known to be.
     """
 
     data: tuple[str, ...]
@@ -83,6 +85,7 @@ class Run:
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     repeat: int | None = None
     own: bool = True
+    check: bool = False
 
 
 @dataclass(frozen=True)
