@@ -19,6 +19,7 @@ from chunkwise.errors import UsageError
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
+OLDER: Final = "@older"
 DEFAULT: Final = "default"
 # Where distributions put them, by the build.
 _PLACES: Final = {
@@ -94,7 +95,7 @@ def _installed() -> dict[str, str]:
 
 
 def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, list[str]]:
-    """Put the libraries that were found where a space says ``@all`` or ``@others``.
+    """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
 
     Returns
     -------
@@ -104,11 +105,32 @@ def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, 
         What cannot be measured, and what would help.
     """
     asked = space.axes.get("libhdf5", ())
-    if not {ALL, OTHERS} & set(asked):
+    standing = {
+        ALL: list(libraries),
+        OTHERS: [value for value in libraries if value != DEFAULT],
+        OLDER: _older(libraries),
+    }
+    if not standing.keys() & set(asked):
         return space, []
-    values = [value for value in libraries if value != DEFAULT or ALL in asked]
+    values = dict.fromkeys(value for text in asked for value in standing.get(text, [text]))
     missing = "no libhdf5 was found besides h5py's: name one with --libhdf5"
-    reasons = [] if len(libraries) > 1 else [missing]
+    if OLDER in asked:
+        missing = "no libhdf5 older than h5py's was found: name one with --libhdf5"
+    reasons = [] if set(values) - {DEFAULT} else [missing]
     if not values:
         return None, reasons
     return replace(space, axes={**space.axes, "libhdf5": tuple(values)}), reasons
+
+
+def _older(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the libraries older than h5py's, one of each version."""
+
+    def number(one: Found) -> tuple[int, ...]:
+        return tuple(int(part) for part in one.version.split(".") if part.isdigit())
+
+    own = number(libraries[DEFAULT])
+    by_version: dict[str, str] = {}
+    for value, one in libraries.items():
+        if number(one) < own:
+            by_version.setdefault(one.version, value)
+    return list(by_version.values())

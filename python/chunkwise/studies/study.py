@@ -59,7 +59,7 @@ class Run:
         Names of `Study.data`; a probe may need none.
     spaces : mapping of Scale to Space
         What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
-        found, ``@others`` for all but h5py's own.
+        found, ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
