@@ -24,7 +24,7 @@ class Figure:
     title : str
         For an axis of a plot or the head of a table.
     unit : str
-        ``s``, ``MB/s``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
+        ``s``, ``MB/s``, ``MB``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
     better : str
         ``lower``, ``higher``, or ``neither``.
     of : callable
@@ -86,6 +86,11 @@ def _opened(record: Record) -> float | None:
     return _total(record, *(("total_s",) if record.get("reopen") else ("total_s", "open_s")))
 
 
+def _selected_mb(record: Record) -> float | None:
+    nbytes = _whole("selected_nbytes")(record)
+    return None if nbytes is None else nbytes / 1e6
+
+
 def _ratio(record: Record) -> float | None:
     """Raw bytes by the file's; of reads, by the stored ones."""
     stored = record.get("file_nbytes") or record.get("stored_nbytes")
@@ -121,7 +126,7 @@ _ALL: Final = (
     Figure("select_s", "seconds to select", "s", "lower", _whole("select_s")),
     Figure("read_s", "seconds to read", "s", "lower", _whole("read_s")),
     Figure("opened_s", "seconds to open, select and read", "s", "lower", _opened),
-    Figure("selected_nbytes", "bytes selected", "bytes", "neither", _whole("selected_nbytes")),
+    Figure("selected_mb", "MB selected", "MB", "neither", _selected_mb),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 
