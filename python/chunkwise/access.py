@@ -85,9 +85,8 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         raise UsageError(f"access pattern '{text}' has no name: write NAME=SHAPE, or SHAPE alone")
     if spec.startswith(("[", "list:")):
         return _listed(name or spec, spec, text, shape, where)
-    cells = _CELLS.fullmatch(spec)
-    if cells is not None:
-        return _cells(name or spec, cells, shape)
+    if spec.startswith("cells:"):
+        return _cells(name or spec, spec, shape)
     what, at, order = spec.partition("@")
     access = _blocks(name, what, text, shape, itemsize, where)
     return _ordered(access, order, text, len(shape)) if at else access
@@ -174,7 +173,13 @@ def _blocks(
     return Access(name or what, block)
 
 
-def _cells(name: str, found: re.Match[str], shape: tuple[int, ...]) -> Access:
+def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:
+    found = _CELLS.fullmatch(spec)
+    if found is None:
+        raise UsageError(
+            f"access pattern '{printable(spec)}': write cells:K, cells:K:COUNT or "
+            "cells:K:COUNT:SEED, COUNT unions of cells between K planes a dimension"
+        )
     planes, count, seed = (None if part is None else int(part) for part in found.groups())
     count = UNIONS_OF_CELLS if count is None else count
     if not 0 < count <= MOST_LISTED:

@@ -61,9 +61,10 @@ class Access:
     @property
     def elements(self) -> int:
         """How many elements the first read asks for."""
-        first = self.slabs[0] if self.slabs else None
         if self.cells is not None:
-            first = self.walk(self.block)[0]
+            # They do not overlap.
+            return sum(math.prod(block) for _, _, _, block in self.walk(self.block)[0])
+        first = self.slabs[0] if self.slabs else None
         if first is not None and is_union(first):
             return _native.union_len(len(self.block), first)
         return math.prod(self.block)
