@@ -149,6 +149,10 @@ def _is_native(text: str) -> bool:
     return _word("memory type", "stored", "native")(text) == "native"
 
 
+def _is_each(text: str) -> bool:
+    return _word("way of opening", "once", "each")(text) == "each"
+
+
 def _size(nbytes: int) -> str:
     return format_size(nbytes).replace(".0 ", " ")
 
@@ -287,6 +291,11 @@ AXES: Final[dict[str, Axis]] = {
             "zlib", "zlib_path", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED,
             _BOTH, "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
         ),
+        Axis(
+            "reopen", "reopen", "once", _is_each,
+            lambda each: "opened each time" if each else "opened once", _HDF5 | NATIVE, _READ,
+            "whether the file is opened once, or for each read, as a part of it",
+        ),
     )
 }  # fmt: skip
 
@@ -303,6 +312,7 @@ PROPERTY_AXES: Final = (
     "fill-time",
     "page-buffer",
     "zlib",
+    "reopen",
 )
 
 

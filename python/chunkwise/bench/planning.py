@@ -91,7 +91,9 @@ class Plan:
         """Seconds that measuring each combination once takes, about, at the least."""
         return len(self.planned) * (OVERHEAD_S + _LEAST_S)
 
-    def cells(self, made: Prepared, repeat: int, seconds: float) -> list[tuple[Planned, Trial]]:
+    def cells(
+        self, made: Prepared, repeat: int, seconds: float, known: str | None = None
+    ) -> list[tuple[Planned, Trial]]:
         """Make the trials.
 
         Parameters
@@ -102,6 +104,9 @@ class Plan:
             How often each is to be made.
         seconds : float
             The budget for all of them.
+        known : str, optional
+            A file with all elements, with which each that is read is compared; None for no
+            comparison.
         """
         share = share_s(seconds, len(self.planned) * repeat)
         bounds = {"max_seconds": share}
@@ -116,6 +121,8 @@ class Plan:
             else:
                 target = made.reading[one.variant]
                 parameters = {"warm_first": drops and "page_cache" not in one.parameters}
+                if known is not None:
+                    parameters |= {"check": True, "data": known}
             parameters = {**one.parameters, **bounds, **parameters}
             # Chunks are cut to a sample's shape; what was asked for is what is compared.
             target = replace(target, chunks=target.chunks and one.variant.chunks)

@@ -220,6 +220,12 @@ class Results:
         return [bad for group in self.patterns() for bad in compare(group)]
 
     @property
+    def wrong(self) -> list[str]:
+        """The first wrong element of each trial that read one, in words."""
+        found = [m for cell in self.cells for m in cell.measurements if m.wrong]
+        return [str(measurement.error) for measurement in found]
+
+    @property
     def compared(self) -> int:
         """How many trials had their bytes compared with another's."""
         groups = ([m for c in g for m in c.succeeded if m.checksums] for g in self.patterns())

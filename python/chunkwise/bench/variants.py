@@ -159,6 +159,7 @@ def prepared(
     scratch: str | None = None,
     progress: Callable[[str], None] | None = None,
     paged: bool = False,
+    elements: bool = False,
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
@@ -178,6 +179,9 @@ def prepared(
         Called with one line before each variant is written.
     paged : bool
         Whether files get paged file space, as a page buffer needs it.
+    elements : bool
+        Whether all elements are wanted in a file, as a plain read through libhdf5 gives
+        them; for writes they always are.
 
     Raises
     ------
@@ -194,8 +198,8 @@ def prepared(
     nbytes = sampled.nbytes
     with _folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
-        needs_data = bool(writing) or any(is_netcdf3(v.format) for v in missing)
-        files = len(missing) + needs_data + bool(writing)
+        elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
+        files = len(missing) + elements + bool(writing)
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -204,9 +208,9 @@ def prepared(
                 "--sample"
             )
         targets, likes, data = {v: target for v in reading if v not in missing}, {}, None
-        if needs_data:
+        if elements:
             if progress:
-                progress("reading what is to be written")
+                progress("reading every element")
             data = str(Path(folder) / "elements")
             _write_elements(target, rows, data)
         for number, variant in enumerate(missing):

@@ -3,7 +3,8 @@
 Every element says where it stands, so that a wrong read shows at once.  Shape,
 chunk and filter are those of the paper's "small dataset, many chunks"; give
 ``--shape 100000x3000 --chunk 500x500`` for its "normal dataset".  Of other ranks it
-is paper 001's array variables: ``--shape 56x56x56x56 --chunk contiguous``.
+is what paper 003's test tool reads, and paper 001's array variables:
+``--shape 56x56x56x56 --chunk contiguous``.
 """
 
 from __future__ import annotations

@@ -126,7 +126,8 @@ def _make_chunk(
     """The chunk's shape, or None for contiguous storage."""
     if chunk == "contiguous":
         return None
-    if chunk == "auto":
+    same_rank = len(shape) == len(sample.shape)
+    if chunk == "auto" or (chunk in (None, "stored") and not same_rank):
         return default_chunk(shape, np.dtype(sample.dtype).itemsize)
     if chunk is None or chunk == "stored":
         if len(shape) != len(sample.shape):

@@ -41,7 +41,7 @@ from chunkwise.studies.study import (
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
 # What a space's values for libraries stand for, where none has been looked for.
-_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,)}
+_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OTHERS,)}
 
 
 @dataclass(frozen=True)

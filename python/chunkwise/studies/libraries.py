@@ -25,6 +25,7 @@ from chunkwise.studies.study import LIBRARIES
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
+OLDER: Final = "@older"
 DEFAULT: Final = "default"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
@@ -166,7 +167,7 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Put the libraries that were found where a space says ``@all`` or ``@others``.
+    """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
 
     Parameters
     ----------
@@ -188,21 +189,38 @@ def expand(
     axes = dict(space.axes)
     for axis in LIBRARIES:
         asked = axes.get(axis, ())
-        if not {ALL, OTHERS} & set(asked):
+        if not {ALL, OTHERS, OLDER} & set(asked):
             continue
         if axis == "libhdf5":
-            known = list(libraries)
-            missing = "no libhdf5 was found besides h5py's: name one with --libhdf5"
+            known, older = list(libraries), _older(libraries)
+            age = "older than" if OLDER in asked else "besides"
+            missing = f"no libhdf5 was found {age} h5py's: name one with --libhdf5"
         else:
-            known = list(find_zlibs() if zlibs is None else zlibs)
+            known, older = list(find_zlibs() if zlibs is None else zlibs), []
             missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
-        values = [value for value in known if value != DEFAULT or ALL in asked]
-        if len(known) < 2:
+        others = [value for value in known if value != DEFAULT]
+        standing = {ALL: known, OTHERS: others, OLDER: older}
+        values = dict.fromkeys(value for text in asked for value in standing.get(text, [text]))
+        if not set(values) - {DEFAULT}:
             reasons.append(missing)
         if not values:
             return None, reasons
         axes[axis] = tuple(values)
     return replace(space, axes=axes), reasons
+
+
+def _older(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the libraries older than h5py's, one of each version."""
+
+    def number(one: Found) -> tuple[int, ...]:
+        return tuple(int(part) for part in one.version.split(".") if part.isdigit())
+
+    own = number(libraries[DEFAULT])
+    by_version: dict[str, str] = {}
+    for value, one in libraries.items():
+        if number(one) < own:
+            by_version.setdefault(one.version, value)
+    return list(by_version.values())
 
 
 def labels_of(

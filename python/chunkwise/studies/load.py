@@ -33,6 +33,7 @@ of its experiments.  ::
     own = false                            # not of the user's dataset
     scales = ["paper"]                     # where it is not measured at both
     datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
+    check = true                           # compare every element that is read
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]

@@ -64,7 +64,7 @@ class Run:
         Names of `Study.data`; a probe may need none.
     spaces : mapping of Scale to Space
         What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
-        found, ``@others`` for all but h5py's own.
+        found, ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
@@ -84,6 +84,8 @@ class Run:
     datasets : mapping of Scale to tuple of str
         Paths in each file of `data`; every one is measured, and its rows have it as the
         label ``dataset``.  Empty for the dataset that the data names.
+    check : bool
+        Whether each element that is read is compared with what it is known to be.
     """
 
     data: tuple[str, ...]
@@ -96,6 +98,7 @@ class Run:
     own: bool = True
     scales: tuple[Scale, ...] = SCALES
     datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+    check: bool = False
 
     def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
         """Return the labels of its rows, once for each of `datasets`."""

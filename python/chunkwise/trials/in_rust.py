@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,23 +15,54 @@ from chunkwise import _native
 from chunkwise.advise.readers import NETCDF_C
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.trials.drivers import Cache, Opened, library_of, netcdf_library
+from chunkwise.trials.drivers import Cache, Look, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
-    from chunkwise._native import WalkResult
+    from chunkwise._native import EngineWalkResult, WalkResult
 
 
 @contextmanager
 def open_libhdf5(trial: Trial) -> Iterator[Opened]:
     """Time H5Dread alone, called in a loop in Rust."""
     library = library_of(trial)
+    if trial.reopen:
+        yield _reopened(trial, library, by_engine=False)
+        return
+    dataset, open_s = _opened(trial, library)
+
+    def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+        return dataset.walk(selections, selections.operations, trial.max_seconds, look)
+
+    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id, open_s=open_s)
+
+
+def _opened(trial: Trial, library: _native.Library) -> tuple[_native.OpenDataset, float]:
+    """Open a trial's dataset, and say how many seconds that took."""
+    begun = time.perf_counter()
     dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    return dataset, time.perf_counter() - begun
 
-    def walk(selections: _native.Walk) -> WalkResult:
-        return dataset.walk(selections, selections.operations, trial.max_seconds)
 
-    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id)
+def _reopened(trial: Trial, library: _native.Library, *, by_engine: bool) -> Opened:
+    """Open the file for each read, in a loop in Rust."""
+
+    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+        return _native.walk_reopened(
+            library,
+            trial.file,
+            trial.dataset,
+            trial.properties,
+            selections,
+            trial.max_seconds,
+            by_engine,
+            look,
+        )
+
+    def cache() -> Cache:
+        return (None, None, None) if by_engine else _opened(trial, library)[0].chunk_cache
+
+    return Opened(walk, cache, library, watched=not by_engine)
 
 
 def write_libhdf5(
@@ -48,12 +80,15 @@ def write_libhdf5(
 def open_chunkwise(trial: Trial) -> Iterator[Opened]:
     """Time chunkwise's engine, called in a loop in Rust."""
     library = library_of(trial)
-    dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    if trial.reopen:
+        yield _reopened(trial, library, by_engine=True)
+        return
+    dataset, open_s = _opened(trial, library)
 
-    def walk(selections: _native.Walk) -> WalkResult:
-        return dataset.engine_walk(selections, selections.operations, trial.max_seconds)
+    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+        return dataset.engine_walk(selections, selections.operations, trial.max_seconds, look)
 
-    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False)
+    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False, open_s=open_s)
 
 
 def write_chunkwise(
@@ -87,7 +122,12 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     below = _native.Library.from_path(library.path)
     variable = library.open(trial.file, trial.dataset, cache)
 
-    def walk(selections: _native.Walk) -> WalkResult:
+    def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+        if look is not None:
+            raise UsageError(
+                "the netcdf4 driver's reads are compared by their checksums, not element by "
+                "element; leave it out"
+            )
         return variable.walk(selections, selections.operations, trial.max_seconds)
 
     def in_force() -> Cache:
@@ -161,7 +201,7 @@ def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
 
 
 def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
-    """Return the bytes of all elements that a trial writes, in C order.
+    """Return the bytes of all elements that a trial writes, or is checked against, in C order.
 
     As they are stored, or in this machine's byte order.
 
@@ -171,7 +211,7 @@ def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
         The trial has none.
     """
     if trial.data is None:
-        raise UsageError(f"{trial.dataset}: there is nothing to be written")
+        raise UsageError(f"{trial.dataset}: its elements are not known")
     if native and not trial.native_order:
         return as_numbers(trial.data, trial.dtype)
     return np.memmap(trial.data, np.uint8, "r")

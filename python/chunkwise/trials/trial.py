@@ -78,7 +78,7 @@ class Trial:
         Stop after the operation that brings the timed reads to this.
     timeout_s : float
         Wall-clock seconds after which the worker is ended.
-    order, seed, limit, slabs
+    order, seed, limit, slabs, cells
         As in `chunkwise.trials.pattern.Access`.
     page_cache : str
         ``warm``, or ``cold``: the worker drops the file from memory first.
@@ -116,6 +116,10 @@ class Trial:
         (``alloc``, ``never``, ``ifset``).
     page_buffer_nbytes : int or None
         The page buffer, for files with paged file space (H5Pset_page_buffer_size).
+    reopen : bool
+        Whether the file is opened anew for each operation, as a part of it.
+    check : bool
+        Whether each element that is read is compared with `data`.
     native_type : bool
         Elements in memory in this machine's type, rather than as they are stored.
     zlib_path : str or None
@@ -135,7 +139,7 @@ class Trial:
     filter_ids : tuple of int
         HDF5's numbers of the filters.
     data : str or None
-        For writes: a file with all elements, in C order.
+        A file with all elements, in C order: for writes, and for reads that are checked.
     scratch : str or None
         For writes: the folder to write to.
     """
@@ -174,6 +178,9 @@ class Trial:
     page_buffer_nbytes: int | None = None
     native_type: bool = False
     zlib_path: str | None = None
+    cells: int | None = None
+    reopen: bool = False
+    check: bool = False
     shape: tuple[int, ...] = ()
     itemsize: int = 0
     storage: str = ""
@@ -187,7 +194,9 @@ class Trial:
     @property
     def pattern(self) -> Access:
         """What is read, in which order."""
-        return Access(self.access, self.block, self.order, self.seed, self.limit, self.slabs)
+        return Access(
+            self.access, self.block, self.order, self.seed, self.limit, self.slabs, self.cells
+        )
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -233,8 +242,21 @@ class Measurement:
     operations, total_operations : int or None
         Reads or writes done, and those that the whole pattern has.
     elapsed_s : float or None
-        Seconds spent in those alone: opening, checksums and the loop
-        around them are outside; the chunk index, read on first use, is inside.
+        Seconds spent in those alone: opening (but with `Trial.reopen`), checksums and the
+        loop around them are outside; the chunk index, read on first use, is inside.
+    open_s : float or None
+        Of reads: seconds to open file and dataset, once, before `elapsed_s`; with
+        `Trial.reopen` those of all operations done, which are a part of it.  None where
+        nobody took the time.
+    select_s : float or None
+        Of reads: the part of `elapsed_s` in which unions were put together
+        (H5Sselect_hyperslab, chunkwise's own algebra); None without unions.
+    read_s : float or None
+        Of reads: the rest of `elapsed_s`.
+    checked_elements : int or None
+        Elements that were compared with what they are known to be; None where none were.
+    wrong : bool
+        Whether the trial failed because one of them was another.
     create_s, flush_s, close_s, sync_s : float or None
         Of writes: seconds to create the file and the dataset; to flush; to close both; and
         until the system had the file on storage.
@@ -244,7 +266,8 @@ class Measurement:
     extrapolated : bool
         True if not all operations were done, so that `total_s` is an estimate.
     total_s : float or None
-        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to; of writes
+        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to (so, with
+        `Trial.reopen`, openings are in it, and otherwise the one opening is not); of writes
         with `create_s`, in which space may be allocated and filled, and `put_off_s`.
     selected_nbytes : int or None
         Bytes asked for by the operations done.
@@ -286,6 +309,11 @@ class Measurement:
     operations: int | None = None
     total_operations: int | None = None
     elapsed_s: float | None = None
+    open_s: float | None = None
+    select_s: float | None = None
+    read_s: float | None = None
+    checked_elements: int | None = None
+    wrong: bool = False
     create_s: float | None = None
     flush_s: float | None = None
     close_s: float | None = None

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chunkwise import _native
 from chunkwise.advise.geometry import Walk
-from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
+from chunkwise.trials.checking import Checker
 from chunkwise.trials.drivers import (
     DRIVERS,
     NATIVE,
@@ -75,12 +76,13 @@ def _read(trial: Trial) -> dict[str, Any]:
     driver = DRIVERS[trial.driver]
     with driver.reader()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
+        checker = Checker(trial, walk) if trial.check else None
         watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
         if trial.page_cache == "cold":
             # Once more: with what is opened, systems read megabytes ahead.
             _each_file(trial, pagecache.drop)
         before = _spent()
-        result = _timed(driver, lambda: opened.walk(walk))
+        result = _timed(driver, lambda: opened.walk(walk, checker))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
         versions = _versions(trial, opened)
@@ -97,6 +99,8 @@ def _read(trial: Trial) -> dict[str, Any]:
     fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
     return {
         **_figures(trial, result),
+        **_parts(trial, opened, result),
+        "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.driver in NATIVE else None,
@@ -116,6 +120,16 @@ def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
     """Do something with the file, and with the one that an external link may have led to."""
     for path in dict.fromkeys((trial.file, trial.storage or trial.file)):
         work(path)
+
+
+def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float | None]:
+    """Tell opening, selecting and reading apart."""
+    within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
+    return {
+        "open_s": result["open_s"] if trial.reopen else opened.open_s,
+        "select_s": result["select_s"],
+        "read_s": result["elapsed_s"] - within,
+    }
 
 
 def _timed(driver: Driver, loop: Callable[[], T]) -> T:
@@ -339,7 +353,8 @@ def main() -> None:
     try:
         _answer(measure(trial))
     except ChunkwiseError as wrong:
-        _answer({"status": "failed", "error": str(wrong)})
+        found = isinstance(wrong, WrongValueError)
+        _answer({"status": "failed", "error": str(wrong), "wrong": found})
     except (OSError, MemoryError, KeyError, RuntimeError, ValueError, OverflowError) as wrong:
         where = f"{trial.file}, {trial.dataset}"
         _answer({"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"})
