@@ -132,6 +132,15 @@ def test_an_experiment_from_end_to_end(study: Study, tmp_path: Path) -> None:
     assert not outcome.mismatches
 
 
+def test_the_largest_model_is_for_the_papers_scale_alone(study: Study, tmp_path: Path) -> None:
+    (experiment,) = (one for one in study.experiments if one.id == "resolution")
+    largest = replace(experiment, runs=experiment.runs[1:])
+    assert [one.scales for one in largest.runs] == [("paper",)]
+    options = Options("quick", tmp_path / "out", repeat=1)
+    results = run(small(replace(study, experiments=(largest,))), options)
+    assert (results.outcomes["resolution"].records, results.complete) == ([], True)
+
+
 def test_the_profile_adds_up(study: Study, tmp_path: Path) -> None:
     options = Options("quick", tmp_path / "out", only=("profile",), repeat=1)
     (profile,) = (one for one in study.experiments if one.id == "profile")

@@ -75,8 +75,6 @@ def _trials(run: Run, scale: Scale, repeat: int) -> int:
     if scale not in run.scales:
         return 0
     repeat = run.repeat or repeat
-    if scale not in run.scales:
-        return 0
     if run.probe is not None:
         return _OF_A_PROBE * repeat
     datasets = len(run.data) * len(run.labels_at(scale))

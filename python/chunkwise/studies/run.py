@@ -210,10 +210,11 @@ class _Running:
 
         try:
             for number, one in enumerate(experiment.runs):
+                if self.options.scale not in one.scales:
+                    continue
                 run_begun = time.monotonic()
                 try:
-                    if self.options.scale in one.scales:
-                        self._measure_run(experiment, number, one, outcome, saying(one))
+                    self._measure_run(experiment, number, one, outcome, saying(one))
                 except (CannotWriteError, MemoryError):
                     raise
                 except ChunkwiseError as wrong:
