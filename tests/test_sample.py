@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.sample import SAMPLES, write, writing
 from chunkwise.sample.layout import Layout
@@ -275,3 +276,13 @@ def test_slabs_of_an_enormous_array_cost_nothing() -> None:
     start, count = next(layout.slabs())
     assert start == (0, 0)
     assert np.prod(count) <= 2**19
+
+
+def test_the_integers_have_any_rank(tmp_path: Path) -> None:
+    write("counting", tmp_path / "a.h5", shape=(3, 2, 4), chunk="contiguous")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert np.array_equal(file["counting"][...].ravel(), np.arange(24))
+    with pytest.raises(UsageError, match="name a chunk of as many dimensions"):
+        write("counting", tmp_path / "b.h5", shape=(3, 2, 4))
+    with pytest.raises(UsageError, match="dimensions"):
+        write("radar", tmp_path / "b.h5", shape=(3, 2, 4), chunk="contiguous")
