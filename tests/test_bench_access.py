@@ -172,7 +172,7 @@ def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_trial_survives_its_way_to_the_worker() -> None:
-    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "[0] | [1:, 2]", "all"):
+    for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "[0] | [1:, 2]", "cells:3:5", "all"):
         pattern = access.parse(text, (3, 4, 5), 4, "d in f")
         trial = Trial(
             "f",
@@ -184,6 +184,7 @@ def test_a_trial_survives_its_way_to_the_worker() -> None:
             seed=pattern.seed,
             limit=pattern.limit,
             slabs=pattern.slabs,
+            cells=pattern.cells,
         )
         again = Trial.from_json(json.loads(json.dumps(trial.to_json())))
         assert again == trial

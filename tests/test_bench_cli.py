@@ -142,7 +142,6 @@ def test_contiguous_can_be_asked_for(file: Path) -> None:
         (["scalar"], "is a scalar"),
         (["tt"], "no dataset"),
         (["t", "--access", "1x1"], "has 2 dimensions"),
-        (["t", "--cache", "0"], "cache of 0 bytes"),
         (["t", "--cache", "lots"], "not understood"),
         (["t", "--driver", "netcdf"], "unknown driver"),
         (["t", "--driver", "chunkwise", "--cache", "8MiB"], "concerns libhdf5 and h5py"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chunkwise._native import Walk
 from chunkwise.trials import in_python
+from chunkwise.trials.laps import Laps
 
 MS = 1_000_000
 
@@ -34,17 +35,19 @@ class Array:
         self.data, self.clock, self.costs_ms = data, clock, costs_ms
         self.reads = 0
 
-    def __getitem__(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
+    def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
         cost = self.costs_ms[min(self.reads, len(self.costs_ms) - 1)]
         self.reads += 1
         self.clock.now_ns += int(cost * MS)
-        return self.data[selection]
+        found: npt.NDArray[Any] = self.data[selection]
+        return found
 
 
 def walk(costs_ms: list[float], max_seconds: float, n: int = 100) -> Any:
     clock = Clock()
     array = Array(np.arange(n, dtype=">i4"), clock, costs_ms)
-    return in_python.walk_in_python(array.__getitem__, Walk((n,), (1,)), max_seconds, clock)
+    walk = Walk((n,), (1,))
+    return in_python.walk_in_python(lambda index, _: array[index], walk, max_seconds, clock)
 
 
 def test_a_walk_within_its_time_is_whole() -> None:
@@ -84,9 +87,10 @@ def test_checksums_are_those_of_the_bytes_read(
     data.reshape(-1).view("u1")[:] = np.arange(data.nbytes) % 2
     read = []
 
-    def reader(selection: tuple[slice, ...]) -> npt.NDArray[Any]:
-        read.append(data[selection].tobytes())
-        return data[selection]
+    def reader(selection: Any, _: Laps) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = data[selection]
+        read.append(found.tobytes())
+        return found
 
     result = in_python.walk_in_python(reader, Walk(shape, block), 60.0)
     expected = {

@@ -20,6 +20,7 @@ from chunkwise.trials.drivers import DRIVERS
 
 VALUES: dict[str, tuple[str, ...]] = {
     "operation": ("read", "write"),
+    "format": ("netcdf4", "classic"),
     "chunk": ("stored", "contiguous", "auto"),
     "page-cache": ("warm", "cold"),
     "driver": tuple(DRIVERS),
@@ -59,7 +60,7 @@ def test_every_point_is_whole_and_unique(
     for point in found or ():
         assert list(point) == list(AXES)
         for name, text in point.items():
-            concerned = AXES[name].concerns(point["driver"], point["operation"], text)
+            concerned = AXES[name].concerns(point)
             assert concerned or text == AXES[name].default
     assert found is None or len({tuple(p.items()) for p in found}) == len(found)
 
@@ -82,9 +83,9 @@ def test_each_differs_from_the_standard_in_one_axis(
     for point in found[1:]:
         standard = found[0]
         differ = [name for name in AXES if point[name] != standard[name]]
-        # A driver or an operation takes along what makes no difference to it.
-        told = [n for n in differ if AXES[n].concerns(point["driver"], point["operation"], "1")]
-        apart = {"driver", "operation"} & set(differ)
+        # A driver, an operation or a format takes along what makes no difference to it.
+        told = [n for n in differ if AXES[n].concerns({**point, n: "1"})]
+        apart = {"driver", "operation", "format"} & set(differ)
         assert len(differ) == 1 or (apart and set(told) <= set(differ))
 
 

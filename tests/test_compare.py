@@ -82,10 +82,10 @@ def shown(comparison: Comparison) -> str:
 
 def test_every_parameter_counts_but_for_those_that_measure_nothing(write: Write) -> None:
     assert {field.name for field in fields(Trial)} - {field.name for field in PARAMETERS} == {
-        # Where files lie, what is told of the data, and how a trial is bounded.
+        # Where files lie, what is told of the data, how a trial is bounded and looked at.
         "file", "storage", "data", "scratch", "shape", "itemsize", "dtype", "stored_nbytes",
         "native_order", "filter_ids", "comparable", "access", "max_seconds", "timeout_s",
-        "warm_first",
+        "warm_first", "check",
     }  # fmt: skip
     elsewhere = replace(
         TRIAL, file="/tmp/x.h5", access="line", max_seconds=3.0, timeout_s=4.0, warm_first=True

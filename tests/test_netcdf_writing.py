@@ -174,9 +174,8 @@ def test_the_file_holds_what_was_given(library: str, case: Case) -> None:
             values = np.asarray(file[case.variable][...])
             assert values.astype(case.dtype).tobytes() == expected.tobytes()
         # Read as it was written, it gives the same bytes in the same order.
-        read = NetCdf(library).walk(
-            str(path), case.variable, None, case.walk(), result["operations"], np.inf
-        )
+        variable = NetCdf(library).open(str(path), case.variable, None)
+        read = variable.walk(case.walk(), result["operations"], np.inf)
         assert read["checksums"] == result["checksums"]
 
 

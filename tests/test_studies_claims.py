@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.studies.claims import judge
+from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Row
 from chunkwise.studies.rules import Verdict
+from chunkwise.studies.wording import quantity, times
 from tests.studies import claim, row
 
 SLOW, FAST = {"cache": "1MiB"}, {"cache": "3MiB"}
@@ -252,6 +254,13 @@ def test_libraries_are_named_by_version_and_found_whatever_their_path() -> None:
         told.sentence
         == "3.00 s with HDF5 1.10.8 against 1.00 s with HDF5 2.0.0: 3.00 times as long."
     )
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_can_be_said(figure: str) -> None:
+    unit = FIGURES[figure].unit
+    assert times(2.0, figure).startswith("2.00 times as ")
+    assert quantity(3.0, unit)
 
 
 def test_words_replace_what_settings_say() -> None:

@@ -12,6 +12,7 @@ import pytest
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.load import NAMES
 from chunkwise.studies.own import PLACEHOLDERS
+from chunkwise.studies.probes import PROBES
 from chunkwise.studies.results import Outcome, StudyResults
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import Claim, Data, Experiment, Plot, Published, Run, Study
@@ -30,7 +31,9 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize(
-    "names", [NAMES, FIGURES, RULES, PLACEHOLDERS], ids=["studies", "figures", "rules", "values"]
+    "names",
+    [NAMES, FIGURES, RULES, PLACEHOLDERS, PROBES],
+    ids=["studies", "figures", "rules", "placeholders", "probes"],
 )
 def test_every_name_is_explained(names: tuple[str, ...]) -> None:
     assert [name for name in names if f"`{name}`" not in TEXT] == []

@@ -153,6 +153,20 @@ def test_no_line_is_wider_than_80_columns(study: Study) -> None:
     assert len(lines) > 50
 
 
+def test_the_papers_own_tables_fold_labels_that_leave_no_room(study: Study) -> None:
+    first = study.experiments[0]
+    labelled = tuple(
+        replace(one, label="a label of many words, as many as a line holds")
+        for one in first.published
+    )
+    study = replace(study, experiments=(replace(first, published=labelled),))
+    drivers = ("libhdf5", "netcdf4", "chunkwise")
+    rows = [row(1.0, cache="1KiB", driver=driver, access="row=1x1x1x7") for driver in drivers]
+    text = printed(study, results(rows=outcome(*rows)))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\n  a label of many words, as many as a\n    line holds  " in text
+
+
 def test_a_command_is_not_wrapped_and_can_be_pasted(study: Study) -> None:
     folder = "a folder/" + "deep/" * 20
     assert f"chunkwise report 'a folder/{'deep/' * 19}deep' -o report.html\n" in printed(

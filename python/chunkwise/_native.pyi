@@ -22,6 +22,8 @@ class WalkResult(TypedDict):
     ``operations`` of ``total_operations`` selections were read in ``elapsed_s``
     seconds (the sum of the reads alone), giving ``selected_nbytes`` bytes.
     ``latencies_s`` holds each operation's time, in order, at most 100,000 of them.
+    Of ``elapsed_s``, ``open_s`` went into opening the dataset for each operation (None where
+    it was open) and ``select_s`` into putting unions together (None where there were none).
     ``checksums`` maps a number of operations (1, 2, 4, 8, ... and the last) to the
     CRC-32 of all bytes read up to there, so that two walks that ended at different
     points can still be compared.  Checksums are taken outside the timed region.
@@ -32,6 +34,8 @@ class WalkResult(TypedDict):
     elapsed_s: float
     selected_nbytes: int
     latencies_s: list[float]
+    open_s: float | None
+    select_s: float | None
     checksums: dict[int, int]
 
 class EngineWalkResult(WalkResult, total=False):
@@ -149,11 +153,6 @@ class Library:
     @property
     def path(self) -> str: ...
 
-class NetCdfWalkResult(WalkResult):
-    """The same by netCDF-C, and the cache in force: slots, bytes, w0; None for netCDF-3."""
-
-    chunk_cache: tuple[int, int, float] | None
-
 class NetCdfWriteResult(WriteResult):
     """The same by netCDF-C, and the cache in force: slots, bytes, w0; None without chunks."""
 
@@ -168,21 +167,14 @@ class NetCdf:
     def version(self) -> str: ...
     @property
     def path(self) -> str: ...
-    def walk(
-        self,
-        file: str,
-        variable: str,
-        cache: tuple[int, int, float] | None,
-        walk: Walk,
-        max_operations: int,
-        max_seconds: float,
-    ) -> NetCdfWalkResult:
-        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+    def open(
+        self, file: str, variable: str, cache: tuple[int, int, float] | None
+    ) -> NetCdfVariable:
+        """Open a file, and find a variable in it.
 
         `cache` is the slots, bytes and preemption policy of the variable's chunk cache
-        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Values, and so checksums, are in
-        the machine's byte order.  Raises `FileFormatError`, `DatasetNotFoundError`,
-        `UsageError`, `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
+        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
+        `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
         """
     def write_walk(
         self,
@@ -200,8 +192,9 @@ class NetCdf:
         max_seconds: float,
         *,
         fill: bool = True,
+        format: str = "netcdf4",
     ) -> NetCdfWriteResult:
-        """Create a netCDF-4 file at `path`, and write selection by selection with nc_put_vara.
+        """Create a file at `path`, and write selection by selection with nc_put_vara.
 
         Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose
         groups are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
@@ -210,12 +203,28 @@ class NetCdf:
         `chunks` None is contiguous.  `filters` are HDF5's numbers and cd_values, in the order
         in which a chunk passes them when it is written.  `cache` is the slots, bytes
         and preemption policy of the chunk cache; None leaves netCDF-C's.  Without `fill`,
-        what is never written holds anything (NC_NOFILL).
+        what is never written holds anything (NC_NOFILL).  `format` is ``netcdf4`` (HDF5), or
+        one of netCDF-3's, which have no groups, chunks, filters and cache, and are big-endian:
+        ``classic``, ``64bit-offset``, ``64bit-data``.
 
         ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync,
         ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:
         `CannotWriteError` (also for a file that exists), `UsageError` for what netCDF-C
         cannot make, `SelectionError`, `OutOfMemoryError`, `LibraryError` where it is too old.
+        """
+
+@final
+class NetCdfVariable:
+    """A variable in a file that is open; closed with it."""
+
+    @property
+    def chunk_cache(self) -> tuple[int, int, float] | None:
+        """The cache in force: slots, bytes, w0; None for netCDF-3."""
+    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
+
+        Values, and so checksums, are in the machine's byte order.  Raises `UsageError`,
+        `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
         """
 
 @final
@@ -239,6 +248,16 @@ class Walk:
     @staticmethod
     def listed(shape: Sequence[int], selections: Sequence[Selection]) -> Walk:
         """Hyperslabs and unions, in the order given.  Raises `SelectionError`."""
+    @staticmethod
+    def cells(shape: Sequence[int], planes: int, count: int, seed: int) -> Walk:
+        """Draw `count` unions of cells between random cut planes, as in paper 003.
+
+        Each dimension of n elements is cut at `planes` different of its n + 1 boundaries (at
+        all of them where it has fewer); every choice is as likely as any other.  Of the cells
+        between neighbouring planes each is taken with probability 1/2; where none is, planes
+        and cells are drawn again.  A `seed` gives the same unions on every machine.  Raises
+        `SelectionError`.
+        """
     @property
     def operations(self) -> int:
         """How many selections there are."""
@@ -460,13 +479,27 @@ class OpenDataset:
     @property
     def chunk_cache(self) -> tuple[int, int, float]:
         """Slots, bytes and w0 of the chunk cache in force."""
-    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
+    def walk(
+        self,
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        look: Callable[[int, bytes], None] | None = None,
+    ) -> WalkResult:
         """Read selection by selection with H5Dread, in a loop without Python.
 
         Stops after `max_operations` operations, or when the timed reads reach
-        `max_seconds` (at least one operation is always done).  Raises `CorruptDataError`.
+        `max_seconds` (at least one operation is always done).  `look` is shown the number of
+        each operation and what it read, outside the timed region; what it raises ends the
+        walk.  Raises `CorruptDataError`.
         """
-    def engine_walk(self, walk: Walk, max_operations: int, max_seconds: float) -> EngineWalkResult:
+    def engine_walk(
+        self,
+        walk: Walk,
+        max_operations: int,
+        max_seconds: float,
+        look: Callable[[int, bytes], None] | None = None,
+    ) -> EngineWalkResult:
         """The same by chunkwise's engine; loading the chunk index is in the first read.
 
         What the engine cannot read, libhdf5 reads, and ``fallback`` says why.
@@ -503,6 +536,22 @@ class OpenDataset:
         as for `Writer`.  Nobody may change `data` meanwhile.  ``create_s`` includes asking
         whether the engine can, ``flush_s`` committing what waits.  Raises `ChunkwiseError`.
         """
+
+def walk_reopened(
+    library: Library,
+    path: str,
+    name: str,
+    properties: dict[str, Any],
+    walk: Walk,
+    max_seconds: float,
+    by_engine: bool,
+    look: Callable[[int, bytes], None] | None = None,
+) -> EngineWalkResult:
+    """Read selection by selection, the file opened for each, as a part of its time.
+
+    By H5Dread or by chunkwise's engine; as `OpenDataset.walk` and `OpenDataset.engine_walk`
+    otherwise.  Nothing else may have the file open in this library.
+    """
 
 def set_properties(library: Library, properties: dict[str, Any], lists: dict[str, int]) -> None:
     """Set properties on lists that h5py has made.

@@ -33,10 +33,14 @@ _UNLIMITED: Final = 2**63 - 1
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
-    "these a line; and behind a block its order: @f, @1,0,2, "
-    "@random"
+    "these a line; cells:20 for unions of random cells; and behind a block its order: @f, "
+    "@1,0,2, @random"
 )
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
+# K planes, how many unions, and which of the random ones.
+_CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9]+))?(?::([0-9]+))?")
+# As many as paper 003 reads.
+UNIONS_OF_CELLS: Final = 100
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
 __all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "stated", "whole"]
@@ -59,7 +63,9 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         last dimension; ``plane:D``, one index of D and all of the others; ``random:N`` or
         ``random:N:BLOCK``, N elements or blocks at random; an index such as ``[::2, 5]``,
         read once; a union of several, ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``,
-        one of these a line.
+        one of these a line; ``cells:K``, ``cells:K:COUNT`` or ``cells:K:COUNT:SEED``, COUNT
+        unions (100) of cells between K random planes a dimension, each cell taken with
+        probability 1/2 (paper 003; `chunkwise._native.Walk.cells`).
         Behind a block its order: ``@f`` (the first dimension fastest), ``@1,0,2``
         (dimensions from the slowest to the fastest), ``@random`` or ``@random:SEED``.
     shape : tuple of int
@@ -81,6 +87,8 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         raise UsageError(f"access pattern '{text}' has no name: write NAME=SHAPE, or SHAPE alone")
     if spec.startswith(("[", "list:")):
         return _listed(name or spec, spec, text, shape, where)
+    if spec.startswith("cells:"):
+        return _cells(name or spec, spec, shape)
     what, at, order = spec.partition("@")
     access = _blocks(name, what, text, shape, itemsize, where)
     return _ordered(access, order, text, len(shape)) if at else access
@@ -165,6 +173,24 @@ def _blocks(
     along = kind == "line"
     block = line(shape, number) if along else plane(shape, number)
     return Access(name or what, block)
+
+
+def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:
+    found = _CELLS.fullmatch(spec)
+    if found is None:
+        raise UsageError(
+            f"access pattern '{printable(spec)}': write cells:K, cells:K:COUNT or "
+            "cells:K:COUNT:SEED, COUNT unions of cells between K planes a dimension"
+        )
+    planes, count, seed = (None if part is None else int(part) for part in found.groups())
+    count = UNIONS_OF_CELLS if count is None else count
+    if not 0 < count <= MOST_LISTED:
+        raise UsageError(f"'{found[0]}' reads {count:,} unions: give 1 to {MOST_LISTED:,}")
+    if (seed or 0) >= 2**64:
+        raise UsageError(f"'{found[0]}': a seed is a number from 0 to 2**64 - 1")
+    access = Access(name, shape, seed=seed or 0, limit=count, cells=planes)
+    access.walk(shape)  # says what is wrong with them
+    return access
 
 
 def _block(what: str, text: str, shape: tuple[int, ...], where: str) -> tuple[int, ...]:

@@ -52,6 +52,10 @@ class CorruptDataError(ChunkwiseError, OSError):
     """Stored bytes that do not decode to what the file says they hold."""
 
 
+class WrongValueError(CorruptDataError):
+    """An element that was read as another value than it is known to have."""
+
+
 class UndecodedChunkError(CorruptDataError):
     """A chunk that is left to libhdf5: it holds far more than it should, or an unusual codec."""
 

@@ -36,7 +36,16 @@ def read(
         Of the hyperslab's shape; of a union, its elements in row-major order.
     """
     space = dataset.id.get_space()
-    shape = select(space, selection)
+    return read_selected(dataset, space, select(space, selection), out)
+
+
+def read_selected(
+    dataset: h5py.Dataset,
+    space: h5s.SpaceID,
+    shape: tuple[int, ...],
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Read what is selected in the dataset's space; `shape` is what `select` returned."""
     if out is None:
         out = np.zeros(shape, dataset.dtype)
     if dataset.shape == ():

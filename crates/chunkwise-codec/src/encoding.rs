@@ -147,6 +147,12 @@ mod tests {
             .to_vec()
     }
 
+    /// Bytes that repeat nothing: an odd step through 2^32, scrambled.
+    fn noise(len: u32) -> Vec<u8> {
+        let scrambled = |i: u32| (i.wrapping_mul(0x9e37_79b1) ^ (i << 7)).wrapping_mul(i | 1);
+        (0..len).map(|i| (scrambled(i + 1) >> 24) as u8).collect()
+    }
+
     proptest! {
         #[test]
         fn what_is_encoded_decodes(
@@ -169,11 +175,6 @@ mod tests {
     #[test]
     fn what_does_not_shrink_is_left_out_where_it_may_be() {
         let (mut scratch, mut out) = (EncodeScratch::default(), Vec::new());
-        // Bytes that repeat nothing: an odd step through 2^32, scrambled.
-        let noise = |len: u32| -> Vec<u8> {
-            let scrambled = |i: u32| (i.wrapping_mul(0x9e37_79b1) ^ (i << 7)).wrapping_mul(i | 1);
-            (0..len).map(|i| (scrambled(i + 1) >> 24) as u8).collect()
-        };
         let (long, short) = (noise(SHORTEST_LEFT_OUT as u32), noise(5));
         for (raw, optional, mask) in
             [(&long, true, 0b010), (&long, false, 0), (&short, true, 0), (&short, false, 0)]
@@ -182,6 +183,17 @@ mod tests {
             assert_eq!(made, Ok(mask));
             assert_eq!(out.len() == raw.len() + 4, mask != 0);
             assert!(out.len() > raw.len());
+        }
+    }
+
+    #[test]
+    fn each_filter_is_told_of_in_order_also_where_it_is_left_out() {
+        for raw in [vec![0; SHORTEST_LEFT_OUT], noise(SHORTEST_LEFT_OUT as u32)] {
+            let (mut told, mut out) = (Vec::new(), Vec::new());
+            let (encoding, mut scratch) = (Encoding::new(steps(true)), EncodeScratch::default());
+            let done = |filter| told.push(filter);
+            encoding.encode_in_steps(&raw, &mut scratch, &mut out, done).unwrap();
+            assert_eq!(told, [FilterKind::Shuffle, FilterKind::Deflate, FilterKind::Fletcher32]);
         }
     }
 

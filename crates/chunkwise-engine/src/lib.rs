@@ -41,7 +41,10 @@ pub use read::{LostChunk, OnePass};
 pub use scatter::fill_run;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
-pub use walk::{WalkBounds, WalkRecord, WriteRecord, gather, time_walk, time_writes};
+pub use walk::{
+    Inspect, Lap, Stopwatch, WalkBounds, WalkRecord, WriteRecord, gather, time_parts, time_walk,
+    time_writes,
+};
 pub use write::{
     ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder, WriteError,
     WriteInfo, WriteStats,

@@ -46,8 +46,12 @@ pub struct WalkRecord {
     pub operations: u64,
     /// Selections there are.
     pub total_operations: u64,
-    /// Seconds in the reads alone.
+    /// Seconds in the operations alone, all their parts.
     pub elapsed_s: f64,
+    /// Of these, seconds that opening took; None where none of the operations opens anything.
+    pub open_s: Option<f64>,
+    /// Of these, seconds that selecting took; None where nobody took the time of it.
+    pub select_s: Option<f64>,
     /// Bytes read.
     pub selected_nbytes: u64,
     /// Seconds of each read, in order; the first [`MOST_LATENCIES`].
@@ -74,6 +78,44 @@ pub struct WriteRecord {
     pub sync_s: f64,
 }
 
+/// What one operation took, part by part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lap {
+    /// To open file and dataset; None where they were open.
+    pub open: Option<Duration>,
+    /// To put the selection together; None where that was not told from the rest.
+    pub select: Option<Duration>,
+    /// All else.
+    pub read: Duration,
+}
+
+impl Lap {
+    fn whole(&self) -> Duration {
+        self.open.unwrap_or_default() + self.select.unwrap_or_default() + self.read
+    }
+}
+
+/// Tells the parts of an operation apart.
+#[derive(Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Start it.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// What passed since the start, or the last time that this was asked.
+    pub fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now - std::mem::replace(&mut self.0, now)
+    }
+}
+
+/// Looks at what each operation read, by its number, outside the timed region; the walk ends
+/// when it says false.
+pub type Inspect<'a> = &'a mut dyn FnMut(u64, &[u8]) -> bool;
+
 /// Latencies beyond this many are not kept.
 pub const MOST_LATENCIES: usize = 100_000;
 
@@ -91,14 +133,31 @@ pub fn time_walk<E: From<ReadError>>(
     bounds: WalkBounds,
     mut read: impl FnMut(&Selection, &mut [u8]) -> Result<(), E>,
 ) -> Result<WalkRecord, E> {
-    time_each(walk, element_size, bounds, |number, selection, buffer| {
+    time_parts(walk, element_size, bounds, &mut |_, _| true, |selection, out| {
+        let mut watch = Stopwatch::start();
+        read(selection, out)?;
+        Ok(Lap { read: watch.lap(), ..Lap::default() })
+    })
+}
+
+/// The same for a reader that tells the parts of each operation apart, and with a look at
+/// what was read.
+///
+/// # Errors
+/// As [`time_walk`].
+pub fn time_parts<E: From<ReadError>>(
+    walk: &Walk,
+    element_size: usize,
+    bounds: WalkBounds,
+    inspect: Inspect<'_>,
+    mut read: impl FnMut(&Selection, &mut [u8]) -> Result<Lap, E>,
+) -> Result<WalkRecord, E> {
+    time_each(walk, element_size, bounds, inspect, |number, selection, buffer| {
         if number > 0 {
             // What a read leaves untouched must not show the one before; not timed.
             buffer.fill(0);
         }
-        let begun = Instant::now();
-        read(selection, buffer)?;
-        Ok(begun.elapsed())
+        read(selection, buffer)
     })
 }
 
@@ -119,11 +178,11 @@ pub fn time_writes<E: From<ReadError>>(
     bounds: WalkBounds,
     mut write: impl FnMut(&Selection, &[u8]) -> Result<(), E>,
 ) -> Result<WalkRecord, E> {
-    time_each(walk, element_size, bounds, |_, selection, buffer| {
+    time_each(walk, element_size, bounds, &mut |_, _| true, |_, selection, buffer| {
         gather(shape, data, element_size, selection, buffer)?;
-        let begun = Instant::now();
+        let mut watch = Stopwatch::start();
         write(selection, buffer)?;
-        Ok(begun.elapsed())
+        Ok(Lap { read: watch.lap(), ..Lap::default() })
     })
 }
 
@@ -180,7 +239,8 @@ fn time_each<E: From<ReadError>>(
     walk: &Walk,
     element_size: usize,
     bounds: WalkBounds,
-    mut work: impl FnMut(u64, &Selection, &mut [u8]) -> Result<Duration, E>,
+    inspect: Inspect<'_>,
+    mut work: impl FnMut(u64, &Selection, &mut [u8]) -> Result<Lap, E>,
 ) -> Result<WalkRecord, E> {
     let mut record = WalkRecord { total_operations: walk.len(), ..WalkRecord::default() };
     if walk.is_empty() {
@@ -203,8 +263,11 @@ fn time_each<E: From<ReadError>>(
         let Some(selection) = walk.get(number) else { break };
         let nbytes = nbytes_of(selection.len().map_err(ReadError::from)?)?;
         let out = &mut buffer[..nbytes];
-        let took = work(number, &selection, out)?;
+        let lap = work(number, &selection, out)?;
+        let took = lap.whole();
         elapsed += took;
+        add(&mut record.open_s, lap.open);
+        add(&mut record.select_s, lap.select);
         if record.latencies_s.len() < MOST_LATENCIES {
             record.latencies_s.push(took.as_secs_f64());
         }
@@ -215,10 +278,20 @@ fn time_each<E: From<ReadError>>(
             record.checksums.push((record.operations, checksum));
             next_checkpoint *= 2;
         }
+        if !inspect(number, out) {
+            break;
+        }
     }
     if record.checksums.last().is_none_or(|last| last.0 != record.operations) {
         record.checksums.push((record.operations, checksum));
     }
     record.elapsed_s = elapsed.as_secs_f64();
     Ok(record)
+}
+
+/// Add the seconds of a part, where it was told apart.
+fn add(sum: &mut Option<f64>, part: Option<Duration>) {
+    if let Some(part) = part {
+        *sum = Some(sum.unwrap_or_default() + part.as_secs_f64());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chunkwise_engine::{ReadError, WalkBounds, gather, time_walk, time_writes};
+use chunkwise_engine::{Lap, ReadError, WalkBounds, gather, time_parts, time_walk, time_writes};
 use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Selection, Walk};
 use proptest::prelude::*;
 
@@ -107,4 +107,31 @@ fn a_few_operations_are_done_even_when_the_first_takes_all_the_time() {
         });
         assert_eq!(record.unwrap().operations, done);
     }
+}
+
+#[test]
+fn parts_are_added_up_and_a_look_can_end_the_walk() {
+    let walk = Walk::Blocks(Box::new(BlockWalk::new(&[10], &[1]).unwrap()));
+    let ms = Duration::from_millis;
+    let mut seen = Vec::new();
+    let mut look = |number: u64, read: &[u8]| {
+        seen.push((number, read.to_vec()));
+        number < 3
+    };
+    let record = time_parts(&walk, 1, FREE, &mut look, |selection, out| {
+        let Selection::Hyperslab(slab) = selection else { panic!("blocks are hyperslabs") };
+        out[0] = slab.axes()[0].start() as u8;
+        // The second opens nothing.
+        let open = (out[0] != 1).then_some(ms(8));
+        Ok::<Lap, ReadError>(Lap { open, select: Some(ms(4)), read: ms(1) })
+    });
+    let record = record.unwrap();
+    assert_eq!((record.operations, record.total_operations), (4, 10));
+    let close = |found: f64, ms: f64| (found - ms / 1e3).abs() < 1e-9;
+    assert!(close(record.elapsed_s, 3.0 * 8.0 + 4.0 * 5.0));
+    assert!(close(record.open_s.unwrap(), 24.0) && close(record.select_s.unwrap(), 16.0));
+    assert!(close(record.latencies_s[1], 5.0));
+    assert_eq!(seen, [(0, vec![0]), (1, vec![1]), (2, vec![2]), (3, vec![3])]);
+    let plain = time_walk(&walk, 1, FREE, |_, _| Ok::<(), ReadError>(())).unwrap();
+    assert_eq!((plain.open_s, plain.select_s), (None, None));
 }

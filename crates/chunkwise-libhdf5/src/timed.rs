@@ -1,6 +1,8 @@
 //! How long does libhdf5 itself take to read an array selection by selection?
 
-use chunkwise_engine::{ReadError, WalkBounds, WalkRecord, WriteError, time_walk};
+use chunkwise_engine::{
+    Inspect, Lap, ReadError, Stopwatch, WalkBounds, WalkRecord, WriteError, time_parts,
+};
 use chunkwise_select::{Selection, Walk};
 
 use crate::api::{Api, DEFAULT, hid_t};
@@ -62,25 +64,19 @@ impl OpenDataset {
     ///
     /// # Errors
     /// What libhdf5 says, in words.
-    pub fn walk(&self, walk: &Walk, bounds: WalkBounds) -> Result<WalkRecord, String> {
+    pub fn walk(
+        &self,
+        walk: &Walk,
+        bounds: WalkBounds,
+        inspect: Inspect<'_>,
+    ) -> Result<WalkRecord, String> {
         let outcome = self.library().locked(|api| {
             // SAFETY: throughout, live handles of this library, and the lock is held.
             unsafe {
                 let access = Access::of(self, api, self.id())?;
                 let mut memory = MemorySpace::new(api);
-                time_walk(walk, access.element_size, bounds, |selection, out| {
-                    let memory = access.select(selection, &mut memory)?;
-                    let (space, list) = (access.space.id, access.list());
-                    let status = (api.H5Dread)(
-                        self.id(),
-                        self.datatype(),
-                        memory,
-                        space,
-                        list,
-                        out.as_mut_ptr().cast(),
-                    );
-                    api.checked("H5Dread", status)?;
-                    Ok(())
+                time_parts(walk, access.element_size, bounds, inspect, |selection, out| {
+                    access.read(self, api, selection, &mut memory, out)
                 })
             }
         });
@@ -122,6 +118,39 @@ impl Access {
     /// The transfer property list.
     pub(crate) fn list(&self) -> hid_t {
         self.transfer.as_ref().map_or(DEFAULT, |list| list.id)
+    }
+
+    /// Read a selection with `H5Dread`.
+    ///
+    /// Selecting is told apart for unions only: a hyperslab is selected faster than the clock
+    /// is read.
+    ///
+    /// # Safety
+    /// `open` must be live handles of the library, and what this was made of; the lock held.
+    pub(crate) unsafe fn read(
+        &self,
+        open: &OpenDataset,
+        api: &Api,
+        selection: &Selection,
+        memory: &mut MemorySpace<'_>,
+        out: &mut [u8],
+    ) -> Result<Lap, WalkError> {
+        let mut watch = Stopwatch::start();
+        let memory = self.select(selection, memory)?;
+        let select = matches!(selection, Selection::Union { .. }).then(|| watch.lap());
+        // SAFETY: the caller's contract; the walk gives a buffer of the selection's size.
+        let status = unsafe {
+            (api.H5Dread)(
+                open.id(),
+                open.datatype(),
+                memory,
+                self.space.id,
+                self.list(),
+                out.as_mut_ptr().cast(),
+            )
+        };
+        api.checked("H5Dread", status)?;
+        Ok(Lap { open: None, select, read: watch.lap() })
     }
 
     /// Select in the file's space, and give a memory space of the selection's shape.

@@ -12,8 +12,12 @@ use crate::NetCdfError;
 const NO_ERROR: c_int = 0;
 /// `NC_NOWRITE`
 pub(crate) const READ_ONLY: c_int = 0;
-/// `NC_NETCDF4 | NC_NOCLOBBER`
-pub(crate) const NEW_NETCDF4: c_int = 0x1000 | 0x4;
+/// `NC_NOCLOBBER`, and what is added to it for a format: `NC_NETCDF4`, `NC_64BIT_OFFSET`,
+/// `NC_64BIT_DATA`.
+pub(crate) const NEW_FILE: c_int = 0x4;
+pub(crate) const NETCDF4: c_int = 0x1000;
+pub(crate) const OFFSET_64BIT: c_int = 0x200;
+pub(crate) const DATA_64BIT: c_int = 0x20;
 /// `NC_CHUNKED` and `NC_CONTIGUOUS`
 pub(crate) const CHUNKED: c_int = 0;
 pub(crate) const CONTIGUOUS: c_int = 1;
@@ -26,6 +30,8 @@ pub(crate) const ALREADY_EXISTS: c_int = -35;
 pub(crate) const NO_SUCH_FILTER: c_int = -136;
 /// `NC_BYTE`: the first of the numbers and characters.
 pub(crate) const FIRST_PLAIN_TYPE: c_int = 1;
+/// `NC_DOUBLE`: the last of those that netCDF-3 knows.
+pub(crate) const LAST_NETCDF3_TYPE: c_int = 6;
 /// `NC_UINT64`: the last of them; strings and the file's own types come after.
 pub(crate) const LAST_PLAIN_TYPE: c_int = 11;
 /// `NC_MAX_NAME`, without the zero that ends a name.

@@ -79,7 +79,7 @@ impl NewFile<'_> {
     ) -> Result<(), NetCdfError> {
         let calls = self.calls;
         let Place { group, id } = variable;
-        if !new.shape.is_empty() {
+        if !new.shape.is_empty() && !new.format.is_netcdf3() {
             let chunk = new.chunk.as_deref().map(sizes).transpose()?;
             let (storage, chunk) = match &chunk {
                 Some(chunk) => (CHUNKED, chunk.as_ptr()),
@@ -89,10 +89,12 @@ impl NewFile<'_> {
             let status = unsafe { (calls.nc_def_var_chunking)(group, id, storage, chunk) };
             self.defined("nc_def_var_chunking", status)?;
         }
-        let order = if new.big_endian { BIG_ENDIAN } else { LITTLE_ENDIAN };
-        // SAFETY: as in `define`.
-        let status = unsafe { (calls.nc_def_var_endian)(group, id, order) };
-        self.defined("nc_def_var_endian", status)?;
+        if !new.format.is_netcdf3() {
+            let order = if new.big_endian { BIG_ENDIAN } else { LITTLE_ENDIAN };
+            // SAFETY: as in `define`.
+            let status = unsafe { (calls.nc_def_var_endian)(group, id, order) };
+            self.defined("nc_def_var_endian", status)?;
+        }
         if !new.fill {
             // SAFETY: as in `define`; without filling there is no value.
             let status = unsafe { (calls.nc_def_var_fill)(group, id, 1, std::ptr::null()) };

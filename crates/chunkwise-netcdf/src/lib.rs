@@ -2,8 +2,8 @@
 //!
 //! netCDF-C (libnetcdf) is bound at run time: nothing is linked, and which libnetcdf is
 //! measured is said by its path ([`NetCdf::open`]).  It reads netCDF-4 (HDF5) files
-//! through the libhdf5 that it was built with, and netCDF-3 files itself.  Written are
-//! netCDF-4 files.
+//! through the libhdf5 that it was built with, and netCDF-3 files itself.  Written
+//! are files of all its formats.
 //!
 //! `nc_get_vara` and `nc_put_vara` give and take values in the byte order of this machine,
 //! whichever the file has: bytes and checksums can be compared with those of a driver
@@ -12,6 +12,7 @@
 mod api;
 mod definition;
 mod error;
+mod format;
 mod library;
 mod new_variable;
 mod request;
@@ -22,6 +23,7 @@ mod variable;
 mod writing;
 
 pub use error::NetCdfError;
+pub use format::Format;
 pub use library::NetCdf;
 pub use new_variable::{Filter, NewVariable, Number};
 pub use variable::{ChunkCache, OpenVariable};

@@ -3,7 +3,8 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use crate::{ChunkCache, NetCdfError};
+use crate::api::LAST_NETCDF3_TYPE;
+use crate::{ChunkCache, Format, NetCdfError};
 
 pub(crate) const DEFLATE: u32 = 1;
 pub(crate) const SHUFFLE: u32 = 2;
@@ -43,6 +44,11 @@ impl Number {
         self.size
     }
 
+    /// Whether the formats before CDF-5 have it.
+    pub(crate) fn is_of_netcdf3(self) -> bool {
+        self.nc_type <= LAST_NETCDF3_TYPE
+    }
+
     /// `NC_BYTE` to `NC_UINT64`.
     pub(crate) fn nc_type(self) -> c_int {
         self.nc_type
@@ -76,14 +82,16 @@ impl fmt::Display for Filter {
 pub struct NewVariable {
     /// The file, which must not exist.
     pub file: String,
+    /// Its format.
+    pub format: Format,
     /// The variable's HDF5 path, from the root group with or without its slash; groups on
-    /// the way are made.
+    /// the way are made, which netCDF-3 has not.
     pub name: String,
     /// Elements in each dimension, slowest first.
     pub shape: Vec<u64>,
     /// Type of the elements.
     pub number: Number,
-    /// Whether they are stored with the most significant byte first.
+    /// Whether they are stored with the most significant byte first; netCDF-3 always does.
     pub big_endian: bool,
     /// Elements of a chunk in each dimension; None is contiguous.
     pub chunk: Option<Vec<u64>>,
@@ -130,7 +138,25 @@ impl NewVariable {
         {
             return Some(format!("w0 of its chunk cache is {w0}, not from 0 to 1"));
         }
-        self.wrong_chunk().or_else(|| self.wrong_filters())
+        self.wrong_chunk().or_else(|| self.wrong_filters()).or_else(|| self.wrong_format())
+    }
+
+    /// What a file of netCDF-3 cannot hold.
+    fn wrong_format(&self) -> Option<String> {
+        let lacks = |what: &str| Some(format!("files of netCDF-3 have no {what}"));
+        if !self.format.is_netcdf3() {
+            return None;
+        }
+        if !self.names().0.is_empty() {
+            return lacks("groups");
+        }
+        if self.chunk.is_some() || self.cache.is_some() {
+            return lacks("chunks");
+        }
+        if !self.format.has(self.number) {
+            return Some("netCDF-3 has no numbers of this type before CDF-5".to_string());
+        }
+        None
     }
 
     fn wrong_chunk(&self) -> Option<String> {

@@ -8,6 +8,7 @@
     reason = "each call takes ids that the calls before gave and pointers that live through it"
 )]
 
+mod formats;
 mod put;
 mod writing;
 

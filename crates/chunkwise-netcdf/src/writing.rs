@@ -13,10 +13,10 @@ use std::time::Instant;
 use chunkwise_engine::{WalkBounds, WriteRecord, time_writes};
 use chunkwise_select::Walk;
 
-use crate::api::{ALREADY_EXISTS, Api, NEW_NETCDF4, Writing};
+use crate::api::{ALREADY_EXISTS, Api, Writing};
 use crate::request::Request;
 use crate::variable::cache_of;
-use crate::{ChunkCache, NetCdf, NetCdfError, NewVariable};
+use crate::{ChunkCache, Format, NetCdf, NetCdfError, NewVariable};
 
 /// What was written.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl NetCdf {
         let path = possible(&new.file)?;
         self.locked(|api| {
             let begun = Instant::now();
-            let mut file = NewFile::create(api, calls, path)?;
+            let mut file = NewFile::create(api, calls, path, new.format)?;
             let variable = file.define(self, new)?;
             let create_s = begun.elapsed().as_secs_f64();
             file.is_dirty.set(true);
@@ -148,11 +148,16 @@ impl Drop for NewFile<'_> {
 }
 
 impl<'a> NewFile<'a> {
-    fn create(api: &'a Api, calls: &'a Writing, path: PathBuf) -> Result<Self, NetCdfError> {
+    fn create(
+        api: &'a Api,
+        calls: &'a Writing,
+        path: PathBuf,
+        format: Format,
+    ) -> Result<Self, NetCdfError> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(not_created)?;
         let mut id = 0;
         // SAFETY: a valid string and pointer; the lock is held.
-        let status = unsafe { (calls.nc_create)(name.as_ptr(), NEW_NETCDF4, &raw mut id) };
+        let status = unsafe { (calls.nc_create)(name.as_ptr(), format.mode(), &raw mut id) };
         let is_open = status == 0;
         // Somebody else's file is not removed.
         let is_kept = status == ALREADY_EXISTS;

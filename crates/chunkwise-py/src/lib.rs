@@ -112,6 +112,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<product::PyProduct>()?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
+    m.add_class::<netcdf::PyNetCdfVariable>()?;
     m.add_class::<tree::PyTreeCopy>()?;
     m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
@@ -125,6 +126,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
+    m.add_function(wrap_pyfunction!(opened::walk_reopened, m)?)?;
     m.add_class::<repack::PyRechunkPlan>()?;
     m.add_class::<repack::PyJournal>()?;
     m.add_class::<repack::PyChecksums>()?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chunkwise_engine::ReadError;
-use chunkwise_netcdf::{ChunkCache, Filter, NetCdf, NetCdfError, NewVariable, Number};
+use chunkwise_netcdf::{
+    ChunkCache, Filter, Format, NetCdf, NetCdfError, NewVariable, Number, OpenVariable,
+};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,37 +58,27 @@ impl PyNetCdf {
         self.library.path()
     }
 
-    /// Read selection by selection with `nc_get_vara` and `nc_get_vars`.
-    #[pyo3(signature = (file, variable, cache, walk, max_operations, max_seconds))]
-    #[allow(clippy::too_many_arguments)]
-    fn walk<'py>(
+    /// Open a file, and find a variable in it.
+    #[pyo3(signature = (file, variable, cache))]
+    fn open(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         file: &str,
         variable: &str,
         cache: Option<Cache>,
-        walk: &PyWalk,
-        max_operations: u64,
-        max_seconds: f64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let bounds = bounds(max_operations, max_seconds);
+    ) -> PyResult<PyNetCdfVariable> {
         let cache = cache.map(from_tuple);
-        let outcome = py.detach(|| {
-            let open = self.library.open_variable(file, variable, cache)?;
-            Ok((open.walk(&walk.walk, bounds)?, open.chunk_cache()))
-        });
         let label = format!("{file}: variable {variable}");
-        let (record, found) = outcome.map_err(|wrong| error(py, &label, &wrong))?;
-        let dict = record_to_dict(py, &record)?;
-        dict.set_item("chunk_cache", found.map(to_tuple))?;
-        Ok(dict)
+        let open = py.detach(|| self.library.open_variable(file, variable, cache));
+        let variable = open.map_err(|wrong| error(py, &label, &wrong))?;
+        Ok(PyNetCdfVariable { variable, label })
     }
 
     /// Create a file, and write selection by selection with `nc_put_vara` and
     /// `nc_put_vars`.
     #[pyo3(signature = (
         path, variable, dtype, big_endian, shape, chunks, filters, cache, data, walk,
-        max_operations, max_seconds, *, fill = true
+        max_operations, max_seconds, *, fill = true, format = "netcdf4"
     ))]
     #[allow(clippy::too_many_arguments)]
     fn write_walk<'py>(
@@ -105,15 +97,21 @@ impl PyNetCdf {
         max_operations: u64,
         max_seconds: f64,
         fill: bool,
+        format: &str,
     ) -> PyResult<Bound<'py, PyDict>> {
         let label = format!("{path}: variable {variable}");
         let number = Number::named(dtype).ok_or_else(|| {
             let usage = "netCDF-C stores i1, i2, i4, i8, u1, u2, u4, u8, f4 and f8";
             raise(py, "UsageError", format!("{label}: type {dtype}: {usage}"))
         })?;
+        let format = Format::named(format).ok_or_else(|| {
+            let usage = "netCDF-C writes netcdf4, classic, 64bit-offset and 64bit-data";
+            raise(py, "UsageError", format!("{label}: format {format}: {usage}"))
+        })?;
         let filters = filters.into_iter().map(|(id, cd_values)| Filter { id, cd_values });
         let new = NewVariable {
             file: path,
+            format,
             name: variable,
             shape,
             number,
@@ -132,6 +130,35 @@ impl PyNetCdf {
         let dict = write_record_to_dict(py, &written.record)?;
         dict.set_item("chunk_cache", written.chunk_cache.map(to_tuple))?;
         Ok(dict)
+    }
+}
+
+/// A variable in an open file (see `_native.pyi`).
+#[pyclass(name = "NetCdfVariable", module = "chunkwise._native", frozen)]
+pub struct PyNetCdfVariable {
+    variable: OpenVariable,
+    label: String,
+}
+
+#[pymethods]
+impl PyNetCdfVariable {
+    #[getter]
+    fn chunk_cache(&self) -> Option<Cache> {
+        self.variable.chunk_cache().map(to_tuple)
+    }
+
+    /// Read selection by selection with `nc_get_vara` and `nc_get_vars`.
+    #[pyo3(signature = (walk, max_operations, max_seconds))]
+    fn walk<'py>(
+        &self,
+        py: Python<'py>,
+        walk: &PyWalk,
+        max_operations: u64,
+        max_seconds: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let bounds = bounds(max_operations, max_seconds);
+        let outcome = py.detach(|| self.variable.walk(&walk.walk, bounds));
+        record_to_dict(py, &outcome.map_err(|wrong| error(py, &self.label, &wrong))?)
     }
 }
 

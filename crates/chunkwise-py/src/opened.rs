@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use chunkwise_engine::time_walk;
-use chunkwise_libhdf5::{FormatBound, OpenDataset, Properties, WriteRequest, WrittenBy};
+use chunkwise_engine::{Inspect, time_parts};
+use chunkwise_libhdf5::{
+    FormatBound, OpenDataset, Properties, Reopened, WriteRequest, WrittenBy, read_by_engine,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::arrays;
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
-use crate::walk::{PyWalk, bounds, record_to_dict, write_record_to_dict};
+use crate::walk::{Inspector, PyWalk, bounds, record_to_dict, write_record_to_dict};
 use crate::writer::effort_of;
 
 /// `Properties` as Python gives them (see `_native.pyi`): what is not there is None.
@@ -111,52 +113,64 @@ impl PyOpenDataset {
 
     #[getter]
     fn chunk_cache(&self, py: Python<'_>) -> PyResult<(usize, usize, f64)> {
-        let cache = self.open.chunk_cache().map_err(|error| self.failed(py, &error.to_string()))?;
+        let cache =
+            self.open.chunk_cache().map_err(|error| failed(py, &self.label, &error.to_string()))?;
         Ok((cache.nslots, cache.nbytes, cache.w0))
     }
 
+    #[pyo3(signature = (walk, max_operations, max_seconds, look = None))]
     fn walk<'py>(
         &self,
         py: Python<'py>,
         walk: &PyWalk,
         max_operations: u64,
         max_seconds: f64,
+        look: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let mut inspector = Inspector::new(look);
         let record = self
             .open
-            .walk(&walk.walk, bounds(max_operations, max_seconds))
-            .map_err(|message| self.failed(py, &message))?;
+            .walk(&walk.walk, bounds(max_operations, max_seconds), &mut |number, read| {
+                inspector.look(number, read)
+            })
+            .map_err(|message| failed(py, &self.label, &message))?;
+        inspector.finish()?;
         record_to_dict(py, &record)
     }
 
     /// The engine's loop; the chunk index is loaded within the first operation.  What the
     /// engine does not read, libhdf5 does, and `fallback` says why.
+    #[pyo3(signature = (walk, max_operations, max_seconds, look = None))]
     fn engine_walk<'py>(
         &self,
         py: Python<'py>,
         walk: &PyWalk,
         max_operations: u64,
         max_seconds: f64,
+        look: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let begun = std::time::Instant::now();
         let engine = match self.open.describe() {
             Ok(engine) => engine,
             Err(reason) => {
-                let dict = self.walk(py, walk, max_operations, max_seconds)?;
+                let dict = self.walk(py, walk, max_operations, max_seconds, look)?;
                 dict.set_item("fallback", reason.to_string())?;
                 return Ok(dict);
             }
         };
         let index_s = begun.elapsed().as_secs_f64();
         let bounds = bounds(max_operations, max_seconds);
+        let mut inspector = Inspector::new(look);
         let mut record = py
             .detach(|| {
-                time_walk(&walk.walk, engine.element_size(), bounds, |selection, out| {
-                    // As for libhdf5, putting a union together is a part of reading it.
-                    engine.read(&selection.anew()?, out)
+                let inspect: Inspect<'_> = &mut |number, read| inspector.look(number, read);
+                let size = engine.element_size();
+                time_parts(&walk.walk, size, bounds, inspect, |selection, out| {
+                    read_by_engine(&engine, selection, out)
                 })
             })
             .map_err(|error| read_error(py, &self.label, &error))?;
+        inspector.finish()?;
         record.elapsed_s += index_s;
         if let Some(first) = record.latencies_s.first_mut() {
             *first += index_s;
@@ -230,10 +244,45 @@ fn cannot_write(py: Python<'_>, path: &str, message: &str) -> PyErr {
     raise(py, "ChunkwiseError", format!("{path}: {message}"))
 }
 
-impl PyOpenDataset {
-    fn failed(&self, py: Python<'_>, message: &str) -> PyErr {
-        raise(py, "CorruptDataError", format!("{}: libhdf5: {message}", self.label))
+fn failed(py: Python<'_>, label: &str, message: &str) -> PyErr {
+    raise(py, "CorruptDataError", format!("{label}: libhdf5: {message}"))
+}
+
+/// Walk over a dataset that is opened for each selection (see `_native.pyi`).
+#[pyfunction]
+#[pyo3(signature = (library, path, name, properties, walk, max_seconds, by_engine, look = None))]
+#[allow(clippy::too_many_arguments)]
+pub fn walk_reopened<'py>(
+    py: Python<'py>,
+    library: &PyLibrary,
+    path: &str,
+    name: &str,
+    properties: &Bound<'py, PyDict>,
+    walk: &PyWalk,
+    max_seconds: f64,
+    by_engine: bool,
+    look: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let properties = properties_of(properties)?;
+    let dataset = Reopened { library: &library.library, path, name, properties };
+    let label = format!("'{name}' in {path}");
+    let failed = |message: String| failed(py, &label, &message);
+    let unsuited = if by_engine { dataset.unsuited().map_err(failed)? } else { None };
+    let bounds = bounds(u64::MAX, max_seconds);
+    let mut inspector = Inspector::new(look);
+    let inspect: Inspect<'_> = &mut |number, read| inspector.look(number, read);
+    let record = if by_engine && unsuited.is_none() {
+        dataset.engine_walk(&walk.walk, bounds, inspect)
+    } else {
+        dataset.walk(&walk.walk, bounds, inspect)
+    };
+    let record = record.map_err(failed)?;
+    inspector.finish()?;
+    let dict = record_to_dict(py, &record)?;
+    if let Some(reason) = unsuited {
+        dict.set_item("fallback", reason.to_string())?;
     }
+    Ok(dict)
 }
 
 /// Set the properties that concern files and datasets on lists that h5py has made.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use chunkwise_engine::{WalkBounds, WalkRecord, WriteRecord};
-use chunkwise_select::{BlockWalk, Order, Walk};
+use chunkwise_select::{BlockWalk, CellWalk, Order, Walk};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::select_error;
 use crate::index::Request;
@@ -25,12 +25,46 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &WalkRecord) -> PyResult<Bou
     dict.set_item("elapsed_s", record.elapsed_s)?;
     dict.set_item("selected_nbytes", record.selected_nbytes)?;
     dict.set_item("latencies_s", &record.latencies_s)?;
+    dict.set_item("open_s", record.open_s)?;
+    dict.set_item("select_s", record.select_s)?;
     let checksums = PyDict::new(py);
     for (operations, checksum) in &record.checksums {
         checksums.set_item(operations, checksum)?;
     }
     dict.set_item("checksums", checksums)?;
     Ok(dict)
+}
+
+/// A look of Python's at what each operation read.
+pub struct Inspector {
+    look: Option<Py<PyAny>>,
+    /// What it raised, which ends the walk.
+    raised: Option<PyErr>,
+}
+
+impl Inspector {
+    pub fn new(look: Option<Bound<'_, PyAny>>) -> Self {
+        Self { look: look.map(Bound::unbind), raised: None }
+    }
+
+    /// Show what was read, and say whether to go on; the GIL may be held or not.
+    pub fn look(&mut self, number: u64, read: &[u8]) -> bool {
+        let Some(look) = &self.look else { return true };
+        let looked = Python::attach(|py| {
+            let bytes = PyBytes::new_with(py, read.len(), |copy| {
+                copy.copy_from_slice(read);
+                Ok(())
+            })?;
+            look.call1(py, (number, bytes)).map(drop)
+        });
+        self.raised = looked.err();
+        self.raised.is_none()
+    }
+
+    /// What it raised.
+    pub fn finish(self) -> PyResult<()> {
+        self.raised.map_or(Ok(()), Err)
+    }
 }
 
 /// A `WriteResult` (see `_native.pyi`).
@@ -86,6 +120,20 @@ impl PyWalk {
             .collect::<Result<_, _>>()
             .map_err(|error| select_error(py, "access pattern", &error))?;
         Ok(Self { walk: Walk::Listed(selections) })
+    }
+
+    /// Unions of cells between random cut planes, one after another.
+    #[staticmethod]
+    fn cells(
+        py: Python<'_>,
+        shape: Vec<u64>,
+        planes: u64,
+        count: u64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let walk = CellWalk::new(&shape, planes, count, seed)
+            .map_err(|error| select_error(py, "access pattern", &error))?;
+        Ok(Self { walk: Walk::Cells(walk) })
     }
 
     /// How many selections there are.

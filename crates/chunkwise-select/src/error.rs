@@ -97,6 +97,17 @@ pub enum SelectError {
     /// A union of more spans than anybody can have meant.
     #[error("the union is too irregular: it has too many separate parts")]
     TooManySpans,
+    /// Too few planes to have a cell between them.
+    #[error("{0} cut planes have no cell between them: give at least 2")]
+    Planes(u64),
+    /// More cells between cut planes than anybody can have meant.
+    #[error("{planes} cut planes a dimension make more than {most} cells: give fewer")]
+    TooManyCells {
+        /// Cut planes of each dimension.
+        planes: u64,
+        /// The most cells.
+        most: u64,
+    },
 }
 
 /// A shape as Python writes it.

@@ -9,6 +9,7 @@
 
 mod axis_chunks;
 mod bits;
+mod cells;
 mod error;
 mod factor_plan;
 mod grid;
@@ -25,6 +26,7 @@ mod union;
 mod union_plan;
 mod walk;
 
+pub use cells::CellWalk;
 pub use error::SelectError;
 pub use grid::ChunkGrid;
 pub use hyperslab::{Axis, Hyperslab};

@@ -45,7 +45,7 @@ impl Permutation {
 }
 
 /// SplitMix64's finaliser over what makes a round.
-fn mixed(value: u64, round: u64, seed: u64) -> u64 {
+pub(crate) fn mixed(value: u64, round: u64, seed: u64) -> u64 {
     let mut z = value
         .wrapping_add(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
         .wrapping_add(round.wrapping_mul(0xD1B5_4A32_D192_ED03));

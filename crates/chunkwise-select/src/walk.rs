@@ -1,7 +1,7 @@
 //! Which selections does an access pattern read, one after another?
 
 use crate::permutation::Permutation;
-use crate::{Axis, ChunkGrid, Dims, Hyperslab, SelectError, Selection};
+use crate::{Axis, CellWalk, ChunkGrid, Dims, Hyperslab, SelectError, Selection};
 
 /// In which order the blocks of an array are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,11 +102,13 @@ impl BlockWalk {
     }
 }
 
-/// What a timed walk reads: blocks by arithmetic, or selections listed one by one.
+/// What a timed walk reads: blocks and cells by arithmetic, or selections listed one by one.
 #[derive(Debug, Clone)]
 pub enum Walk {
     /// Blocks of one shape.
     Blocks(Box<BlockWalk>),
+    /// Cells between random cut planes.
+    Cells(CellWalk),
     /// Any selections, in the order given.
     Listed(Vec<Selection>),
 }
@@ -121,6 +123,7 @@ impl Walk {
     pub fn len(&self) -> u64 {
         match self {
             Self::Blocks(walk) => walk.len(),
+            Self::Cells(walk) => walk.len(),
             Self::Listed(selections) => selections.len() as u64,
         }
     }
@@ -134,7 +137,7 @@ impl Walk {
     pub fn is_whole_array(&self, operations: u64) -> bool {
         match self {
             Self::Blocks(walk) => operations >= walk.grid.len() && walk.len() == walk.grid.len(),
-            Self::Listed(_) => false,
+            Self::Cells(_) | Self::Listed(_) => false,
         }
     }
 
@@ -142,6 +145,8 @@ impl Walk {
     pub fn get(&self, number: u64) -> Option<Selection> {
         match self {
             Self::Blocks(walk) => (number < walk.len()).then(|| walk.block(number).into()),
+            Self::Cells(walk) if number < walk.len() => walk.selection(number).ok(),
+            Self::Cells(_) => None,
             Self::Listed(selections) => selections.get(usize::try_from(number).ok()?).cloned(),
         }
     }
@@ -160,6 +165,7 @@ impl Walk {
                     .try_fold(1u64, u64::checked_mul)
                     .ok_or(SelectError::Overflow("elements in a block"))
             }
+            Self::Cells(walk) => walk.largest_len(),
             Self::Listed(selections) => {
                 selections.iter().try_fold(0, |most, one| Ok(most.max(one.len()?)))
             }

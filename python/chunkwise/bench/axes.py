@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,11 +17,12 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
 from chunkwise.trials.drivers import DRIVERS, NATIVE, is_shared_library
+from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.trials.pagecache import PAGE_CACHES
 
 DEFAULT: Final = "default"
 # As H5Pset_libver_bounds has them.
-FORMATS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
+BOUNDS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Axis:
         The operations that it concerns.
     about : str
         What it is, with the function of the library.
+    hdf5 : bool
+        Whether it concerns HDF5 files alone, and no files of netCDF-3.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Axis:
     drivers: frozenset[str]
     operations: tuple[str, ...]
     about: str
+    hdf5: bool = False
 
     def value(self, text: str) -> Any:
         """Read a value; None is the default's."""
@@ -67,9 +71,12 @@ class Axis:
             return f"{self.name} {text}"
         return self.show(self.value(text))
 
-    def concerns(self, driver: str, operation: str, text: str) -> bool:
-        """Whether a value makes a difference to a driver."""
-        if driver not in self.drivers or operation not in self.operations:
+    def concerns(self, point: Mapping[str, str]) -> bool:
+        """Whether a combination's value on this axis makes a difference to its driver."""
+        driver, text = point["driver"], point[self.name]
+        if driver not in self.drivers or point["operation"] not in self.operations:
+            return False
+        if self.hdf5 and is_netcdf3(point["format"]):
             return False
         # A library by its path is loaded by drivers that bring none of their own.
         return not (
@@ -128,18 +135,22 @@ def _alignment(text: str) -> tuple[int, int]:
 def _bounds(text: str) -> tuple[str, str]:
     low, colon, high = text.partition(":")
     found = (low, high if colon else low)
-    if any(bound not in FORMATS for bound in found):
+    if any(bound not in BOUNDS for bound in found):
         raise UsageError(
             f"'{text}' are no bounds of the file format: give one or two (LOW:HIGH) of "
-            f"{', '.join(FORMATS)}"
+            f"{', '.join(BOUNDS)}"
         )
-    if FORMATS.index(found[0]) > FORMATS.index(found[1]):
+    if BOUNDS.index(found[0]) > BOUNDS.index(found[1]):
         raise UsageError(f"bounds '{text}': the lower one is newer than the upper one")
     return found
 
 
 def _is_native(text: str) -> bool:
     return _word("memory type", "stored", "native")(text) == "native"
+
+
+def _is_each(text: str) -> bool:
+    return _word("way of opening", "once", "each")(text) == "each"
 
 
 def _size(nbytes: int) -> str:
@@ -185,6 +196,10 @@ def _library(text: str) -> str:
     return str(Path(found or path).absolute())
 
 
+def _path(text: str) -> str:
+    return str(Path(text).expanduser().absolute())
+
+
 # In the order in which combinations are spelled out: the last one changes fastest.
 AXES: Final[dict[str, Axis]] = {
     axis.name: axis
@@ -194,8 +209,14 @@ AXES: Final[dict[str, Axis]] = {
             "read, or write to a new file",
         ),
         Axis("access", None, DEFAULT, _same, _same, _ALL, _BOTH, "the access pattern"),
-        Axis("chunk", None, "stored", _same, _same, _ALL, _BOTH, "the chunk shape"),
-        Axis("filter", None, "stored", _same, _same, _ALL, _BOTH, "the filter pipeline"),
+        Axis(
+            "format", "format", NETCDF4, _word("file format", *FORMATS), FORMATS.__getitem__,
+            frozenset({"netcdf4"}), _BOTH, "the file format (nc_create)",
+        ),
+        Axis("chunk", None, "stored", _same, _same, _ALL, _BOTH, "the chunk shape", hdf5=True),
+        Axis(
+            "filter", None, "stored", _same, _same, _ALL, _BOTH, "the filter pipeline", hdf5=True
+        ),
         Axis(
             "page-cache", "page_cache", "warm", _word("page cache", *PAGE_CACHES), _same, _ALL,
             _READ, "whether the file's bytes are in memory",
@@ -211,15 +232,15 @@ AXES: Final[dict[str, Axis]] = {
         ),
         Axis(
             "cache", "cache_nbytes", DEFAULT, parse_size, _size, _CACHED, _BOTH,
-            "bytes of the chunk cache (H5Pset_chunk_cache)",
+            "bytes of the chunk cache (H5Pset_chunk_cache)", hdf5=True,
         ),
         Axis(
             "nslots", "cache_nslots", DEFAULT, _whole("number of slots", 0), _named("nslots"),
-            _CACHED, _BOTH, "slots of the chunk cache's hash table",
+            _CACHED, _BOTH, "slots of the chunk cache's hash table", hdf5=True,
         ),
         Axis(
             "w0", "cache_w0", DEFAULT, _w0, _named("w0"), _CACHED, _BOTH,
-            "the chunk cache's preemption policy",
+            "the chunk cache's preemption policy", hdf5=True,
         ),
         Axis(
             "sieve", "sieve_nbytes", DEFAULT, parse_size, _sized("sieve"), _HDF5, _BOTH,
@@ -266,6 +287,15 @@ AXES: Final[dict[str, Axis]] = {
             "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
             _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
         ),
+        Axis(
+            "zlib", "zlib_path", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED,
+            _BOTH, "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
+        ),
+        Axis(
+            "reopen", "reopen", "once", _is_each,
+            lambda each: "opened each time" if each else "opened once", _HDF5 | NATIVE, _READ,
+            "whether the file is opened once, or for each read, as a part of it",
+        ),
     )
 }  # fmt: skip
 
@@ -281,6 +311,8 @@ PROPERTY_AXES: Final = (
     "alloc-time",
     "fill-time",
     "page-buffer",
+    "zlib",
+    "reopen",
 )
 
 

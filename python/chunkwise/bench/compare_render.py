@@ -24,7 +24,9 @@ JSON_VERSION: Final = 1
 # So many files fit beside each other in 80 columns.
 ABREAST: Final = 4
 # What a pattern's own column says, or the heading.
-_ELSEWHERE: Final = frozenset({"dataset", "block", "driver", "order", "seed", "limit", "slabs"})
+_ELSEWHERE: Final = frozenset(
+    {"dataset", "block", "driver", "order", "seed", "limit", "slabs", "cells"}
+)
 _DATA: Final = {"stored_nbytes": "stored size", "dtype": "type"}
 _STYLES: Final = {"failed": "bold red", "slower": "bold red", "faster": "green"}
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -174,7 +176,8 @@ def _table(comparison: Comparison, first: int) -> Table:
 def _pattern(sample: Sample) -> Text:
     """Name the pattern, and below what is read if the name does not say it."""
     spelled = format_shape(tuple(sample.parameters["block"]))
-    if sample.parameters["slabs"] is not None or spelled in sample.access:
+    listed = (sample.parameters["slabs"], sample.parameters["cells"]) != (None, None)
+    if listed or spelled in sample.access:
         return Text(printable(sample.access))
     return Text(f"{printable(sample.access)}\n{spelled}")
 

@@ -144,7 +144,7 @@ def _differ_only_in(axis: str, one: Cell, other: Cell) -> bool:
 
 
 def _concerned(name: str, cell: Cell) -> bool:
-    return AXES[name].concerns(cell.driver, cell.operation, cell.point[name])
+    return AXES[name].concerns(cell.point)
 
 
 def _speed(base: Cell, other: Cell) -> float:

@@ -29,6 +29,7 @@ from chunkwise.bench.verified import pipelines, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import LAYOUTS, format_ratio, format_seconds
 
 # A pattern is slow if the same data takes so many times as long as in the best one.
@@ -68,6 +69,8 @@ def explain(results: Results) -> Advice | None:
     # About the data as the file has it, if that was measured.
     variants = alike.variants
     main = next((v for v in variants if v == stored(results.file)), variants[0])
+    if is_netcdf3(main.format):
+        return None  # without chunks there is nothing to be explained by them
     cells = tuple(cell for cell in alike.cells if cell.variant == main)
     target = replace(
         alike.target, chunks=main.chunks and cells[0].trial.chunks, filters=main.filters

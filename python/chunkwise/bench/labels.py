@@ -8,7 +8,7 @@ from chunkwise.bench.variants import Variant
 from chunkwise.trials.drivers import WITH_LIBRARY_CACHE
 
 # Axes that a table tells by its heading, or by its first columns.
-_ELSEWHERE = frozenset({"operation", "access", "chunk", "filter", "driver"})
+_ELSEWHERE = frozenset({"operation", "access", "format", "chunk", "filter", "driver"})
 
 
 def driver_label(results: Results, driver: str) -> str:
@@ -39,10 +39,12 @@ def cell_label(results: Results, cell: Cell) -> str:
 def setting(results: Results, cell: Cell, axis: str) -> str:
     """Write a trial's value of an axis; nothing where it makes no difference to it."""
     text = cell.point[axis]
-    if not AXES[axis].concerns(cell.driver, cell.operation, text):
+    if not AXES[axis].concerns(cell.point):
         return ""
     if axis == "libhdf5":
         return library_label(results, cell)
+    if axis == "zlib":
+        return zlib_label(cell)
     if axis == "page-cache":
         return "cold" if text == "cold" else ""
     if axis == "cache" and text == AXES[axis].default:
@@ -60,6 +62,13 @@ def library_label(results: Results, cell: Cell) -> str:
     return f"HDF5 {found}" if len(same) == 1 else f"HDF5 {found} ({text})"
 
 
+def zlib_label(cell: Cell) -> str:
+    """Name a zlib by what it calls its version; libhdf5's own too."""
+    found = (m.environment.get("zlib") for m in cell.succeeded)
+    told = next((str(text) for text in found if text), None)
+    return AXES["zlib"].label(cell.point["zlib"]) if told is None else f"zlib {told}"
+
+
 def version(cell: Cell) -> str | None:
     """Return the version of the libhdf5 that a trial used."""
     found = (m.environment.get("hdf5") for m in cell.succeeded)
@@ -75,7 +84,7 @@ def full_label(results: Results, cell: Cell) -> str:
     """Name a trial in a sentence: the driver, and everything that varies."""
     parts = [driver_label(results, cell.driver)]
     varied = results.varied
-    if {"chunk", "filter"} & set(varied):
+    if {"format", "chunk", "filter"} & set(varied):
         parts.append(str(cell.variant))
     for name in varied:
         if name not in _ELSEWHERE:

@@ -21,6 +21,8 @@ import chunkwise
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.trials.drivers import is_shared_library
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import preloading
 
 # Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
 # user's data is not the one that is meant.
@@ -33,7 +35,17 @@ _ASK: Final = (
     "if given is None:\n"
     "    from chunkwise import _lib\n"
     "library = _native.Library.from_path(given) if given else _lib.library()\n"
-    "print(json.dumps({'hdf5': '.'.join(map(str, library.version))}))\n"
+    "from chunkwise.trials.environment import zlib_version\n"
+    "version = '.'.join(map(str, library.version))\n"
+    "print(json.dumps({'hdf5': version, 'zlib': zlib_version()}))\n"
+)
+_ASK_ZLIB: Final = (
+    _WITHOUT_FOLDER + "import json\n"
+    "from chunkwise.trials.drivers import below\n"
+    "from chunkwise.trials.trial import Trial\n"
+    "from chunkwise.trials.zlibs import check_in_force\n"
+    "trial = Trial.from_json(json.loads(sys.argv[1]))\n"
+    "print(check_in_force(trial.zlib_path, below(trial).path))\n"
 )
 WORKER: Final = (sys.executable, "-c", _WORK)
 # The first import of h5py from a cold disk takes a while.
@@ -54,12 +66,15 @@ class LibHDF5:
         Starts a worker.
     environment : mapping of str to str
         What the worker's environment has besides this process's.
+    zlib : str
+        The version of the zlib that it has loaded, or ``unknown``.
     """
 
     asked: str | None
     version: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    zlib: str = "unknown"
 
 
 def find(asked: str | None, folder: str) -> LibHDF5:
@@ -92,8 +107,48 @@ def find(asked: str | None, folder: str) -> LibHDF5:
     else:
         command = (asked, "-c", _WORK)
         environment = {**environment, "PYTHONPATH": _package_alone(folder)}
-    version = _version(asked, command[0], environment)
-    return LibHDF5(asked, version, command, environment)
+    version, zlib = _versions(asked, command[0], environment)
+    return LibHDF5(asked, version, command, environment, zlib)
+
+
+def check_zlib(zlib: str, driver: str, library: LibHDF5) -> str:
+    """See that a libhdf5 calls a zlib that workers are started with.
+
+    Parameters
+    ----------
+    zlib : str
+        Its path.
+    driver : str
+        Whose libhdf5: netCDF-C has its own.
+    library : LibHDF5
+        What workers load.
+
+    Returns
+    -------
+    str
+        What the zlib calls its version.
+
+    Raises
+    ------
+    UsageError
+        It is not in force.
+    """
+    if not Path(zlib).is_file():
+        raise UsageError(
+            f"zlib {printable(zlib)}: there is no such file; give the path of a libz.so"
+        )
+    # Either would end the path, for the loader.
+    if set(zlib) & set(": "):
+        raise UsageError(
+            f"zlib {printable(zlib)}: a path with a colon or a space cannot be preloaded; link "
+            "to it from another folder"
+        )
+    trial = Trial("", "", "", (), driver, libhdf5=library.asked, zlib_path=zlib)
+    command = [library.command[0], "-c", _ASK_ZLIB, json.dumps(trial.to_json())]
+    answer = _run(command, {**library.environment, **preloading(zlib)})
+    if answer.returncode == 0:
+        return answer.stdout.strip()
+    raise UsageError(_reason(answer) or f"zlib {printable(zlib)}: cannot be used")
 
 
 def plugins() -> dict[str, str]:
@@ -138,19 +193,24 @@ def _package_alone(folder: str) -> str:
     return str(alone)
 
 
-def _version(asked: str | None, python: str, environment: Mapping[str, str]) -> str:
+def _versions(asked: str | None, python: str, environment: Mapping[str, str]) -> tuple[str, str]:
     command = [python, "-c", _ASK]
     if is_shared_library(asked):
         command.append(str(Path(str(asked)).resolve()))
     answer = _run(command, environment)
     try:
         values: dict[str, Any] = json.loads(answer.stdout)
-        return str(values["hdf5"])
+        return str(values["hdf5"]), str(values["zlib"])
     except (ValueError, KeyError, TypeError):
-        said = [line for line in answer.stderr.splitlines() if line.strip()]
-        reason = said[-1].partition(": ")[2] or said[-1] if said else "it says nothing"
+        reason = _reason(answer) or "it says nothing"
         name = printable(str(asked or "of h5py"))
         raise UsageError(f"--libhdf5 {name}: cannot be used: {printable(reason)}") from None
+
+
+def _reason(answer: subprocess.CompletedProcess[str]) -> str:
+    """Return the last words of a Python that failed, without the exception's name."""
+    said = [line for line in answer.stderr.splitlines() if line.strip()]
+    return said[-1].partition(": ")[2] or said[-1] if said else ""
 
 
 def _run(

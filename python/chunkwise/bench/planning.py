@@ -76,6 +76,12 @@ class Plan:
         return list(dict.fromkeys(p.parameters.get("libhdf5") for p in self.planned))
 
     @property
+    def zlibs(self) -> list[tuple[str, str, str | None]]:
+        """Every zlib that is asked for, with the driver and the libhdf5, each once."""
+        asked = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
+        return list(dict.fromkeys((p["zlib_path"], p["driver"], p.get("libhdf5")) for p in asked))
+
+    @property
     def wants_pages(self) -> bool:
         """Whether a page buffer is asked for, for which files need paged file space."""
         return any("page_buffer_nbytes" in p.parameters for p in self.planned)
@@ -85,7 +91,9 @@ class Plan:
         """Seconds that measuring each combination once takes, about, at the least."""
         return len(self.planned) * (OVERHEAD_S + _LEAST_S)
 
-    def cells(self, made: Prepared, repeat: int, seconds: float) -> list[tuple[Planned, Trial]]:
+    def cells(
+        self, made: Prepared, repeat: int, seconds: float, known: str | None = None
+    ) -> list[tuple[Planned, Trial]]:
         """Make the trials.
 
         Parameters
@@ -96,6 +104,9 @@ class Plan:
             How often each is to be made.
         seconds : float
             The budget for all of them.
+        known : str, optional
+            A file with all elements, with which each that is read is compared; None for no
+            comparison.
         """
         share = share_s(seconds, len(self.planned) * repeat)
         bounds = {"max_seconds": share}
@@ -110,6 +121,8 @@ class Plan:
             else:
                 target = made.reading[one.variant]
                 parameters = {"warm_first": drops and "page_cache" not in one.parameters}
+                if known is not None:
+                    parameters |= {"check": True, "data": known}
             parameters = {**one.parameters, **bounds, **parameters}
             # Chunks are cut to a sample's shape; what was asked for is what is compared.
             target = replace(target, chunks=target.chunks and one.variant.chunks)
@@ -168,7 +181,7 @@ def spell_out(target: Target, space: Space) -> Plan:
         )
     planned: dict[Any, Planned] = {}
     for point in points:
-        variant = variant_of(target, point["chunk"], point["filter"])
+        variant = variant_of(target, point["chunk"], point["filter"], point["format"])
         parameters = {
             axis.field: axis.value(point[name])
             for name, axis in AXES.items()

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.bench.effects import Effect, effects
-from chunkwise.bench.labels import library_label, version
+from chunkwise.bench.labels import library_label, version, zlib_label
 from chunkwise.bench.results import Results
 from chunkwise.words import format_speed
 
@@ -62,6 +62,9 @@ def _bar(share: float) -> str:
 
 
 def _value(results: Results, effect: Effect) -> str:
+    if effect.axis == "zlib":
+        cells = [c for c in results.cells if c.point["zlib"] == effect.value]
+        return zlib_label(next((c for c in cells if c.succeeded), cells[0]))
     if effect.axis == "libhdf5":
         cells = [c for c in results.cells if c.point["libhdf5"] == effect.value]
         return library_label(results, next(filter(version, cells), cells[0]))

@@ -27,6 +27,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "elapsed_s": results.elapsed_s,
         "bytes_equal": not results.mismatches if results.compared else None,
         "mismatches": [str(mismatch) for mismatch in results.mismatches],
+        "wrong": results.wrong,
         "advice": asdict(advice) if advice else None,
         "summary": results.summary(),
         "records": results.records,

@@ -210,10 +210,12 @@ def _versions(results: Results) -> str:
     cache = format_size(results.target.cache_nbytes)
     all_of = [m.environment for c in results.cells for m in c.succeeded]
     netcdf = next((f"netCDF-C {e['netcdf']}, " for e in all_of if "netcdf" in e), "")
-    hdf5 = " and ".join(dict.fromkeys(str(e["hdf5"]) for e in all_of))
+    hdf5, zlib = (
+        " and ".join(dict.fromkeys(str(e[name]) for e in all_of)) for name in ("hdf5", "zlib")
+    )
     return (
         f"h5py {found['h5py']}, HDF5 {hdf5} (chunk cache by default {cache} in h5py's), {netcdf}"
-        f"zlib {found['zlib']}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
+        f"zlib {zlib}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
         f"{found['machine']}."
     )
 

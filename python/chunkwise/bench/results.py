@@ -85,7 +85,7 @@ class Cell:
     @property
     def variant(self) -> Variant:
         """How the data is stored."""
-        return Variant(self.trial.chunks, self.trial.filters)
+        return Variant(self.trial.chunks, self.trial.filters, self.trial.format)
 
     @property
     def pattern(self) -> tuple[Operation, Access]:
@@ -218,6 +218,12 @@ class Results:
     def mismatches(self) -> list[Mismatch]:
         """Pairs of trials that read different bytes; empty if all agree."""
         return [bad for group in self.patterns() for bad in compare(group)]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The first wrong element of each trial that read one, in words."""
+        found = [m for cell in self.cells for m in cell.measurements if m.wrong]
+        return [str(measurement.error) for measurement in found]
 
     @property
     def compared(self) -> int:

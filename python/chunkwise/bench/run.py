@@ -12,17 +12,20 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from chunkwise.bench.libraries import LibHDF5
+from chunkwise.bench.libraries import LibHDF5, check_zlib
 from chunkwise.bench.libraries import find as find_library
-from chunkwise.bench.planning import Plan, check, spell_out
+from chunkwise.bench.planning import Plan, spell_out
+from chunkwise.bench.planning import check as check_plan
 from chunkwise.bench.results import Results
 from chunkwise.bench.schedule import Schedule, Step
 from chunkwise.bench.space import Space
 from chunkwise.bench.store import Store
-from chunkwise.bench.target import look
+from chunkwise.bench.target import Target, look
 from chunkwise.bench.variants import SAMPLE_NBYTES, Prepared, prepared
 from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import format_seconds
 
@@ -46,6 +49,7 @@ def run(
     save: str | os.PathLike[str] | None = None,
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
+    check: bool | str | os.PathLike[str] = False,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -76,6 +80,11 @@ def run(
         data; of a larger dataset such files hold a sample of at most so many bytes.
     scratch : str, optional
         The folder for them; None for the system's.
+    check : bool or str or path
+        Whether each element that is read is compared, outside the timed region, with what a
+        plain read of everything through libhdf5 gives; or a file that holds all elements in
+        C order, as they are stored.  A trial that reads another value has failed
+        (`Results.wrong`).
 
     Returns
     -------
@@ -104,7 +113,7 @@ def run(
     with contextlib.ExitStack() as stack:
         # Whatever is refused is refused before anything is written.
         plan = spell_out(original, space)
-        check(original, plan)
+        check_plan(original, plan)
         if progress and plan.least_s > seconds:
             text = (
                 f"{len(plan.planned):,} combinations, each measured once, take about "
@@ -114,16 +123,24 @@ def run(
             progress(Step(text, warning=True))
         reading, writing = plan.variants("read"), plan.variants("write")
         making = prepared(
-            original, reading, writing, sample_nbytes, scratch, say, plan.wants_pages
+            original,
+            reading,
+            writing,
+            sample_nbytes,
+            scratch,
+            say,
+            plan.wants_pages,
+            elements=check is True,
         )
         libraries = _libraries(plan, worker, stack)
         made = stack.enter_context(making)
+        known = _known(check, made, original)
         store = None
         if save is not None:
             store = stack.enter_context(contextlib.closing(Store(save, original)))
         deadline = begun + seconds
         cells = Schedule(
-            plan.cells(made, repeat, seconds),
+            plan.cells(made, repeat, seconds, known),
             repeat,
             deadline,
             libraries,
@@ -133,14 +150,15 @@ def run(
         ).execute()
         # The file that the user knows, also where a sample of it was read.
         first = next(iter(made.reading.values()), original)
-        known = replace(
+        whole = replace(
             first,
             file=original.file,
+            dataset=original.dataset,
             storage=original.storage,
             file_filters=original.file_filters,
         )
         elapsed_s = time.monotonic() - begun
-        return Results(known, cells, seconds, elapsed_s, made.sampled, space.design, original)
+        return Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)
 
 
 def _with_drivers(space: Space) -> Space:
@@ -153,11 +171,27 @@ def _with_drivers(space: Space) -> Space:
 def _libraries(
     plan: Plan, worker: Sequence[str] | None, stack: contextlib.ExitStack
 ) -> dict[str | None, LibHDF5]:
-    """Find every libhdf5 that is asked for."""
+    """Find every libhdf5 that is asked for, and see that it calls the zlib asked for."""
     if worker is not None:
         return {asked: LibHDF5(asked, "", tuple(worker), {}) for asked in plan.libraries}
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chunkwise-"))
-    return {asked: find_library(asked, folder) for asked in plan.libraries}
+    found = {asked: find_library(asked, folder) for asked in plan.libraries}
+    for zlib, driver, asked in plan.zlibs:
+        check_zlib(zlib, driver, found[asked])
+    return found
+
+
+def _known(check: bool | str | os.PathLike[str], made: Prepared, target: Target) -> str | None:
+    """Return the file with which reads are compared."""
+    if isinstance(check, bool):
+        return made.data if check else None
+    path = os.fspath(check)
+    if made.sampled is not None or Path(path).stat().st_size != target.nbytes:
+        raise UsageError(
+            f"{printable(path)}: does not hold all elements that are read of {target.where}; "
+            "check=True reads them from the file"
+        )
+    return path
 
 
 def _warmed(made: Prepared, say: Callable[[str], None]) -> dict[str, str]:

@@ -24,9 +24,9 @@ from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"
 VERSION: Final = 1
-# Where the file is, what the pattern is called, how long it may take, and what the other
-# trials of the run made necessary.
-_NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first"})
+# Where the file is, what the pattern is called, how long it may take, what the other trials
+# of the run made necessary, and what was looked at outside the timed region.
+_NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first", "check"})
 # The run's own way to store the data has no name here: where two runs differ in it, that
 # is a difference of the data, and stands in the heading.
 _STORAGE: Final = ("chunks", "filters")

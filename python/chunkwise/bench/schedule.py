@@ -23,6 +23,7 @@ from chunkwise.bench.planning import OVERHEAD_S, Planned, patterns_of, share_s
 from chunkwise.bench.results import Cell
 from chunkwise.bench.store import Store
 from chunkwise.trials.trial import Measurement, Trial, from_worker
+from chunkwise.trials.zlibs import preloading
 
 SHORTEST_TIMEOUT_S = 3.0
 
@@ -176,7 +177,11 @@ def measure_in_worker(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **(plugins() if environment is None else environment)},
+        env={
+            **os.environ,
+            **(plugins() if environment is None else environment),
+            **preloading(trial.zlib_path),
+        },
     )
     try:
         out, err = process.communicate(json.dumps(trial.to_json()).encode(), trial.timeout_s)

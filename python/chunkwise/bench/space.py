@@ -15,6 +15,7 @@ from chunkwise.bench.axes import AXES, check_axis
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.trials.drivers import DRIVERS, NATIVE, check_driver
+from chunkwise.trials.formats import is_netcdf3
 
 DESIGNS: Final = ("product", "each", "list")
 # One value of each axis, as text.
@@ -112,17 +113,19 @@ class Space:
         for name, texts in self._values():
             for text in texts:
                 if text != AXES[name].default and all(p[name] != text for p in points):
-                    raise UsageError(_unused(name, text))
+                    raise UsageError(_unused(name, text, points))
 
 
 def _collapsed(point: Point) -> Point:
     """Give what makes no difference its default."""
-    driver, operation = point["driver"], point["operation"]
+    # Of formats follows what else concerns a driver.
+    if not AXES["format"].concerns(point):
+        point = {**point, "format": AXES["format"].default}
     kept = {
-        name: text if AXES[name].concerns(driver, operation, text) else AXES[name].default
+        name: text if AXES[name].concerns(point) else AXES[name].default
         for name, text in point.items()
     }
-    if operation == "read" or driver not in NATIVE:
+    if point["operation"] == "read" or point["driver"] not in NATIVE:
         kept["filter"] = _as_stored(kept["filter"])
     return kept
 
@@ -133,8 +136,13 @@ def _as_stored(text: str) -> str:
     return text if pipeline.effort == "as-stated" else str(pipeline.as_stated)
 
 
-def _unused(name: str, text: str) -> str:
+def _unused(name: str, text: str, points: Sequence[Point]) -> str:
     axis = AXES[name]
+    if axis.hdf5 and points and all(is_netcdf3(point["format"]) for point in points):
+        return (
+            f"{name} {text} concerns HDF5 files, and only files of netCDF-3 are asked for: add "
+            "the format netcdf4, or leave it out"
+        )
     if name == "filter":
         return (
             f"filter {text} concerns writes by chunkwise, which chooses the encoder, and no such "

@@ -101,6 +101,8 @@ def _title(results: Results) -> str:
 
 def spelled(access: Access) -> str:
     """Say what is read, and in which order if not in C order."""
+    if access.cells is not None:
+        return "unions of cells"
     if access.slabs is not None:
         return "1 selection" if len(access.slabs) == 1 else f"{len(access.slabs):,} selections"
     order = ""

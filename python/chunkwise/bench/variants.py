@@ -12,7 +12,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +22,13 @@ import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.bench import netcdf3
 from chunkwise.bench.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.opening import find_dataset, missing_filter, open_h5
+from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 
 # What is written for each variant, at most, unless more is asked for.
 SAMPLE_NBYTES: Final = 1 << 30
@@ -46,12 +48,17 @@ class Variant:
         Chunk shape; None for contiguous.
     filters : str
         The pipeline, ``none`` if there is none.
+    format : str
+        The file format: a name of `chunkwise.trials.formats.FORMATS`.
     """
 
     chunks: tuple[int, ...] | None
     filters: str
+    format: str = NETCDF4
 
     def __str__(self) -> str:
+        if is_netcdf3(self.format):
+            return FORMATS[self.format]
         chunks = "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
         return f"{chunks}, {'no filter' if self.filters == 'none' else self.filters}"
 
@@ -86,7 +93,7 @@ def stored(target: Target) -> Variant:
     return Variant(target.chunks, target.filters)
 
 
-def variant_of(target: Target, chunk: str, pipeline: str) -> Variant:
+def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4) -> Variant:
     """Read how the data is to be stored.
 
     Parameters
@@ -94,16 +101,22 @@ def variant_of(target: Target, chunk: str, pipeline: str) -> Variant:
     target : Target
         The dataset.
     chunk : str
-        ``stored``, a shape, ``contiguous``, or ``auto``: what a new dataset would get.
+        ``stored``, a shape, ``whole``: all of it in one chunk, ``contiguous``, or ``auto``:
+        what a new dataset would get.
     pipeline : str
         ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
+    format : str
+        The file format; those of netCDF-3 have neither chunks nor filters.
 
     Raises
     ------
     UsageError
-        A shape or pipeline that makes no sense for this dataset, or filters for
-        contiguous data.
+        A shape or pipeline that makes no sense for this dataset, filters for
+        contiguous data, or a type that the format lacks.
     """
+    if is_netcdf3(format):
+        netcdf3.check(target, format)
+        return Variant(None, "none", format)
     shape = _shape(target, chunk)
     filters = target.filters if pipeline == "stored" else str(Pipeline.parse(pipeline))
     if shape is None and filters != "none":
@@ -115,6 +128,8 @@ def variant_of(target: Target, chunk: str, pipeline: str) -> Variant:
 
 
 def _shape(target: Target, text: str) -> tuple[int, ...] | None:
+    if text == "whole":
+        return target.shape
     shape = parse_shape(text)
     if shape == "stored":
         return target.chunks
@@ -144,6 +159,7 @@ def prepared(
     scratch: str | None = None,
     progress: Callable[[str], None] | None = None,
     paged: bool = False,
+    elements: bool = False,
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
@@ -163,6 +179,9 @@ def prepared(
         Called with one line before each variant is written.
     paged : bool
         Whether files get paged file space, as a page buffer needs it.
+    elements : bool
+        Whether all elements are wanted in a file, as a plain read through libhdf5 gives
+        them; for writes they always are.
 
     Raises
     ------
@@ -174,10 +193,13 @@ def prepared(
     only_stored = set(reading) <= {stored(target)} and not writing
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
-    nbytes = target.nbytes if rows is None else target.nbytes // target.shape[0] * len(rows)
+    extent = target.shape[0] if rows is None else len(rows)
+    sampled = replace(target, shape=(extent, *target.shape[1:]))
+    nbytes = sampled.nbytes
     with _folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
-        files = len(missing) + (2 if writing else 0)
+        elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
+        files = len(missing) + elements + bool(writing)
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -186,21 +208,26 @@ def prepared(
                 "--sample"
             )
         targets, likes, data = {v: target for v in reading if v not in missing}, {}, None
+        if elements:
+            if progress:
+                progress("reading every element")
+            data = str(Path(folder) / "elements")
+            _write_elements(target, rows, data)
         for number, variant in enumerate(missing):
             if progress:
                 progress(f"writing {variant}")
             path = Path(folder) / f"{number}.h5"
-            _write(target, variant, rows, path, paged)
-            targets[variant] = look(path, target.dataset)
+            if is_netcdf3(variant.format):
+                targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
+            else:
+                _write(target, variant, rows, path, paged)
+                targets[variant] = look(path, target.dataset)
         for number, variant in enumerate(writing):
             path = Path(folder) / f"like-{number}.h5"
             _write(target, variant, rows, path, paged, empty=True)
             likes[variant] = look(path, target.dataset)
-        if writing:
-            if progress:
-                progress("reading what is to be written")
-            data = str(Path(folder) / "elements")
-            _write_elements(target, rows, data)
+            if is_netcdf3(variant.format):
+                likes[variant] = netcdf3.like(likes[variant], variant.format)
         yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))
 
 

@@ -21,6 +21,7 @@ from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
+from chunkwise.trials.formats import FORMATS
 
 EXAMPLES = """\b
 Examples:
@@ -44,6 +45,7 @@ Examples:
 # The options that are axes, by the name of their parameter.
 _AXIS_OPTIONS = (
     "operation",
+    "format",
     "chunk",
     "filter",
     "page_cache",
@@ -80,7 +82,7 @@ def _properties() -> str:
 @click.option(
     "--cache",
     metavar="SIZE,...",
-    help="libhdf5's chunk cache: 'default', or a size such as 16MiB. chunkwise has its own."
+    help="libhdf5's chunk cache: 'default', 0, or a size such as 16MiB. chunkwise has its own."
     "  [default: default]",
 )
 @click.option("--nslots", metavar="N,...", help="Slots of the chunk cache's hash table.")
@@ -102,13 +104,19 @@ def _properties() -> str:
     "--chunk",
     metavar="SHAPE,...",
     help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
-    "contiguous, stored.  [default: stored]",
+    "whole (one chunk), contiguous, stored.  [default: stored]",
 )
 @click.option(
     "--filter",
     metavar="FILTERS,...",
     help="Compare with other filters: such as none, deflate:1, shuffle+deflate:6, szip:nn:32, "
     "stored.  [default: stored]",
+)
+@click.option(
+    "--format",
+    metavar="FORMAT,...",
+    help=f"File formats of the driver netcdf4: {', '.join(FORMATS)}; those of netCDF-3 are "
+    "written to scratch files.  [default: netcdf4]",
 )
 @click.option(
     "--page-cache",

@@ -16,6 +16,7 @@ from chunkwise.errors import ChunkwiseError
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
+    "hstest": "Read complex selections of a file, check every element, and time it.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
     "study": "Measure again, on this machine, what the papers measured.",

@@ -9,6 +9,6 @@ whatever chunks or with whatever filters they are stored.
 from chunkwise.errors import CannotWriteError
 from chunkwise.sample.registry import SAMPLES, find
 from chunkwise.sample.spec import Sample
-from chunkwise.sample.writing import Written, write
+from chunkwise.sample.writing import Written, write, write_elements
 
-__all__ = ["SAMPLES", "CannotWriteError", "Sample", "Written", "find", "write"]
+__all__ = ["SAMPLES", "CannotWriteError", "Sample", "Written", "find", "write", "write_elements"]

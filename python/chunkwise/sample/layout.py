@@ -92,7 +92,7 @@ def make_layout(
             raise UsageError("give a shape or a resolution, not both")
         shape = sample.resolutions[resolution]
     shape = sample.shape if shape is None else shape
-    if len(shape) != len(sample.shape):
+    if len(shape) != len(sample.shape) and not (sample.any_rank and shape):
         raise UsageError(
             f"shape {format_shape(shape)}: {sample.name} has {len(sample.shape)} dimensions, "
             f"as in {format_shape(sample.shape)}"
@@ -126,9 +126,15 @@ def _make_chunk(
     """The chunk's shape, or None for contiguous storage."""
     if chunk == "contiguous":
         return None
-    if chunk == "auto":
+    same_rank = len(shape) == len(sample.shape)
+    if chunk == "auto" or (chunk in (None, "stored") and not same_rank):
         return default_chunk(shape, np.dtype(sample.dtype).itemsize)
     if chunk is None or chunk == "stored":
+        if len(shape) != len(sample.shape):
+            raise UsageError(
+                f"shape {format_shape(shape)}: name a chunk of as many dimensions, auto, or "
+                "contiguous"
+            )
         return tuple(min(pair) for pair in zip(sample.chunk, shape, strict=True))
     assert not isinstance(chunk, str)
     if len(chunk) != len(shape):

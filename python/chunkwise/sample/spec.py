@@ -44,8 +44,12 @@ class Sample:
         Whether all dimensions are unlimited.
     attributes
         Attributes of every dataset.
+    any_rank
+        Whether its values make sense in any number of dimensions.
     resolutions
         Shapes that have a name of their own.
+    any_rank
+        Whether a shape may have another number of dimensions than `shape` has.
     """
 
     name: str
@@ -62,3 +66,4 @@ class Sample:
     unlimited: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
     resolutions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    any_rank: bool = False

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from typing import TypeVar
 
 import h5py
@@ -126,6 +127,43 @@ def write(
                         progress(done, nbytes)
             stored += dataset.id.get_storage_size()
     return Written(sample, layout, nbytes, stored)
+
+
+def write_elements(
+    name: str,
+    path: str | os.PathLike[str],
+    *,
+    dataset: str | None = None,
+    shape: Shape | None = None,
+    seed: int = 0,
+    resolution: str | None = None,
+) -> None:
+    """Write all elements of one dataset of a sample to a plain file, in C order.
+
+    They follow from each element's place alone: what a dataset of the sample holds can be
+    known without reading one.
+
+    Parameters
+    ----------
+    name, shape, seed, resolution
+        As for `write`.
+    path
+        The file; replaced if it is there.
+    dataset
+        One of the sample's; None for the first.
+
+    Raises
+    ------
+    UsageError
+        An argument makes no sense.
+    """
+    sample = find(name)
+    layout = make_layout(sample, shape, "contiguous", None, resolution)
+    variable = 0 if dataset is None else sample.datasets.index(dataset)
+    with Path(path).open("wb") as stream:
+        for start, count in layout.slabs():
+            values = sample.values(Region(start, count, layout.shape, seed, variable))
+            stream.write(np.broadcast_to(values, count).astype(sample.dtype, order="C").data)
 
 
 def _create(file: h5py.File, name: str, sample: Sample, layout: Layout) -> h5py.Dataset:

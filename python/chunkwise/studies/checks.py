@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import product
 from typing import Any, Final, get_args
 
 from chunkwise.bench.axes import DEFAULT, check_axis
@@ -21,6 +22,7 @@ from chunkwise.studies.libraries import BUILD
 from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
+    LIBRARIES,
     OTHERS,
     SCALES,
     Claim,
@@ -39,7 +41,7 @@ from chunkwise.studies.study import (
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
 # What a space's values for libraries stand for, where none has been looked for.
-_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,)}
+_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OTHERS,)}
 
 
 @dataclass(frozen=True)
@@ -198,8 +200,8 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):
-                for own in labels:
-                    row = {**run.labels, **own, **point}
+                for own, given in product(labels, run.labels_at(scale)):
+                    row = {**given, **own, **point}
                     found[tuple(row.items())] = row
     names = dict.fromkeys(name for row in found.values() for name in row)
     return Points(tuple(found.values()), tuple(names), unknown)
@@ -211,9 +213,12 @@ def _named(space: Space) -> bool:
 
 
 def _with_libraries(space: Space) -> Space:
-    texts = space.axes.get("libhdf5", ())
-    found = tuple(one for text in texts for one in _LIBRARIES.get(text, (text,)))
-    return replace(space, axes={**space.axes, "libhdf5": found}) if texts else space
+    found = {
+        axis: tuple(one for text in space.axes[axis] for one in _LIBRARIES.get(text, (text,)))
+        for axis in LIBRARIES
+        if axis in space.axes
+    }
+    return replace(space, axes={**space.axes, **found})
 
 
 def _check_figure(what: str, name: str) -> None:

@@ -24,7 +24,7 @@ class Figure:
     title : str
         For an axis of a plot or the head of a table.
     unit : str
-        ``s``, ``MB/s``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
+        ``s``, ``MB/s``, ``MB``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
     better : str
         ``lower``, ``higher``, or ``neither``.
     of : callable
@@ -66,6 +66,31 @@ def _of(name: str) -> Callable[[Record], float | None]:
     return of
 
 
+def _whole(name: str) -> Callable[[Record], float | None]:
+    """A figure of the operations done, for all there are."""
+
+    def of(record: Record) -> float | None:
+        value, done = record.get(name), record.get("operations")
+        return float(value) * record["total_operations"] / done if done and value else value
+
+    return of
+
+
+def _opening(record: Record) -> float | None:
+    """Seconds to open: once, or for every operation."""
+    return _whole("open_s")(record) if record.get("reopen") else _of("open_s")(record)
+
+
+def _opened(record: Record) -> float | None:
+    """Paper 003's clock; where each operation opens the file, its total has that in it."""
+    return _total(record, *(("total_s",) if record.get("reopen") else ("total_s", "open_s")))
+
+
+def _selected_mb(record: Record) -> float | None:
+    nbytes = _whole("selected_nbytes")(record)
+    return None if nbytes is None else nbytes / 1e6
+
+
 def _ratio(record: Record) -> float | None:
     """Raw bytes by the file's; of reads, by the stored ones."""
     stored = record.get("file_nbytes") or record.get("stored_nbytes")
@@ -83,6 +108,10 @@ _ALL: Final = (
         "synced_s", "seconds until it was on storage", "s", "lower",
         lambda r: _total(r, "create_s", "written_s", "put_off_s", "sync_s"),
     ),
+    Figure(
+        "calls_synced_s", "seconds of the calls, until it was on storage", "s", "lower",
+        lambda r: _total(r, "written_s", "flush_s", "sync_s"),
+    ),
     Figure("rate", "MB/s of the calls alone", "MB/s", "higher", _rate("elapsed_s")),
     Figure(
         "rate_closed", "MB/s with the close", "MB/s", "higher",
@@ -97,9 +126,11 @@ _ALL: Final = (
     Figure("ratio", "compression ratio", "times", "higher", _ratio),
     Figure("peak_rss_nbytes", "peak memory", "bytes", "lower", _of("peak_rss_nbytes")),
     Figure("chunk_loads", "chunks loaded", "", "lower", _of("time_chunk_loads")),
-    Figure("open_s", "seconds to open", "s", "lower", _of("open_s")),
-    Figure("select_s", "seconds to select", "s", "lower", _of("select_s")),
-    Figure("read_s", "seconds to read", "s", "lower", _of("elapsed_s")),
+    Figure("open_s", "seconds to open", "s", "lower", _opening),
+    Figure("select_s", "seconds to select", "s", "lower", _whole("select_s")),
+    Figure("read_s", "seconds to read", "s", "lower", _whole("read_s")),
+    Figure("opened_s", "seconds to open, select and read", "s", "lower", _opened),
+    Figure("selected_mb", "MB selected", "MB", "neither", _selected_mb),
     Figure("share", "share of the time", "%", "neither", _of("share")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip

@@ -1,24 +1,31 @@
-"""Which libhdf5s are on this machine, so that versions and builds can be compared?
+"""Which libhdf5s and zlibs are on this machine, so that they can be compared?
 
-h5py's own, those of Debian's packages, the one in netCDF4's wheel, and what the user names.
+Of libhdf5 h5py's own, those of Debian's packages, the one in netCDF4's wheel, and what the
+user names; of zlib what can take the place of the one that libhdf5 calls.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from chunkwise.bench.libraries import check_zlib
 from chunkwise.bench.libraries import find as find_one
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.studies.study import LIBRARIES
 
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
+OLDER: Final = "@older"
 DEFAULT: Final = "default"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
@@ -108,8 +115,68 @@ def build_of(value: str) -> str:
     return next((build for mark, build in marks.items() if mark in value), value)
 
 
-def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, list[str]]:
-    """Put the libraries that were found where a space says ``@all`` or ``@others``.
+def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
+    """Find zlibs that can take the place of the one that h5py's libhdf5 calls.
+
+    Such as zlib-ng's, built to be compatible, in a folder of its own, in `/usr/local` or in a
+    conda environment.  What only has an interface of its own (``libz-ng.so``) cannot.
+
+    Returns
+    -------
+    dict of str to str
+        Versions by their value on the axis ``zlib``; ``default`` first.
+
+    Raises
+    ------
+    UsageError
+        One that the user has named cannot be used.
+    """
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        library = find_one(None, folder)
+        found = {DEFAULT: library.zlib}
+        seen: set[Path] = set()
+        for path in (*named, *_candidates()):
+            real = Path(path).resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            try:
+                version = check_zlib(path, "libhdf5", library)
+            except UsageError:
+                if path in named:
+                    raise
+                continue
+            if version not in found.values():
+                found[path] = version
+    return found
+
+
+def _candidates() -> list[str]:
+    roots = [Path(sys.prefix) / "lib", Path("/usr/local/lib"), *Path("/opt").glob("*/lib*")]
+    conda = os.environ.get("CONDA_PREFIX")
+    roots += [Path(conda) / "lib"] if conda else []
+    roots += [path for root in _ROOTS for path in Path(root).glob("*-linux-gnu")]
+    # Distributions put a compatible build into a folder of its own.
+    folders = [*roots, *(path for root in roots for path in root.glob("zlib*"))]
+    wheels = Path(sysconfig.get_path("platlib")).glob("*.libs")
+    return [
+        str(path) for folder in (*folders, *wheels) for path in sorted(folder.glob("libz[.-]*so*"))
+    ]
+
+
+def expand(
+    space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
+) -> tuple[Space | None, list[str]]:
+    """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
+
+    Parameters
+    ----------
+    space : Space
+        What is to be measured.
+    libraries : mapping of str to Found
+        What `find` has found.
+    zlibs : mapping of str to str, optional
+        What `find_zlibs` has found; None has them looked for, if they are asked for.
 
     Returns
     -------
@@ -118,15 +185,42 @@ def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, 
     reasons : list of str
         What cannot be measured, and what would help.
     """
-    asked = space.axes.get("libhdf5", ())
-    if not {ALL, OTHERS} & set(asked):
-        return space, []
-    values = [value for value in libraries if value != DEFAULT or ALL in asked]
-    missing = "no libhdf5 was found besides h5py's: name one with --libhdf5"
-    reasons = [] if len(libraries) > 1 else [missing]
-    if not values:
-        return None, reasons
-    return replace(space, axes={**space.axes, "libhdf5": tuple(values)}), reasons
+    reasons: list[str] = []
+    axes = dict(space.axes)
+    for axis in LIBRARIES:
+        asked = axes.get(axis, ())
+        if not {ALL, OTHERS, OLDER} & set(asked):
+            continue
+        if axis == "libhdf5":
+            known, older = list(libraries), _older(libraries)
+            age = "older than" if OLDER in asked else "besides"
+            missing = f"no libhdf5 was found {age} h5py's: name one with --libhdf5"
+        else:
+            known, older = list(find_zlibs() if zlibs is None else zlibs), []
+            missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
+        others = [value for value in known if value != DEFAULT]
+        standing = {ALL: known, OTHERS: others, OLDER: older}
+        values = dict.fromkeys(value for text in asked for value in standing.get(text, [text]))
+        if not set(values) - {DEFAULT}:
+            reasons.append(missing)
+        if not values:
+            return None, reasons
+        axes[axis] = tuple(values)
+    return replace(space, axes=axes), reasons
+
+
+def _older(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the libraries older than h5py's, one of each version."""
+
+    def number(one: Found) -> tuple[int, ...]:
+        return tuple(int(part) for part in one.version.split(".") if part.isdigit())
+
+    own = number(libraries[DEFAULT])
+    by_version: dict[str, str] = {}
+    for value, one in libraries.items():
+        if number(one) < own:
+            by_version.setdefault(one.version, value)
+    return list(by_version.values())
 
 
 def labels_of(

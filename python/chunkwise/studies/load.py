@@ -32,6 +32,8 @@ of its experiments.  ::
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
     scales = ["paper"]                     # where it is not measured at both
+    datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
+    check = true                           # compare every element that is read
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -224,6 +226,7 @@ def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
     parts = {
         "data": tuple(entry.pop("data", ())),
         "scales": tuple(entry.pop("scales", SCALES)),
+        "datasets": _tuples(entry.pop("datasets", {})),
         "spaces": {scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
         "seconds": {scale: seconds.get(scale) for scale in SCALES},
         "settings": {

@@ -34,14 +34,14 @@ class Pace:
     def __init__(
         self, study: Study, experiments: Sequence[Experiment], scale: Scale, repeat: int
     ) -> None:
-        everything = [run for one in study.experiments for run in one.runs]
+        everything = [r for one in study.experiments for r in one.runs if scale in r.scales]
         usual = study.repeat[scale]
         whole = sum(_seconds(run, scale, usual) for run in everything)
         unit = study.minutes[scale] * 60 / whole if whole else 1.0
         self._expected: Mapping[int, float] = {
             id(run): _seconds(run, scale, repeat) * unit for run in everything
         }
-        self._left = [run for one in experiments for run in one.runs]
+        self._left = [r for one in experiments for r in one.runs if scale in r.scales]
         self._trials = {id(run): _trials(run, scale, repeat) for run in self._left}
         self._total = sum(self._trials.values())
         self._done = 0
@@ -79,7 +79,8 @@ def _trials(run: Run, scale: Scale, repeat: int) -> int:
         return 0
     if run.probe is not None:
         return _OF_A_PROBE * repeat
-    return len(run.spaces[scale].points((DEFAULT,))) * len(run.data) * repeat
+    datasets = len(run.data) * len(run.labels_at(scale))
+    return len(run.spaces[scale].points((DEFAULT,))) * datasets * repeat
 
 
 def _seconds(run: Run, scale: Scale, repeat: int) -> float:

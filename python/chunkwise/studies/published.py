@@ -20,6 +20,7 @@ from chunkwise.studies.study import Experiment, Published, Statistic, Study, Whe
 
 _WIDTH: Final = 80
 _LABEL_WIDTH: Final = 40
+_LEAST_LABEL_WIDTH: Final = 16
 _SUMMED: Final[dict[Statistic, str]] = {
     "mean": "mean",
     "median": "median",
@@ -75,11 +76,12 @@ def _as_asked_of(driver: str, where: Where) -> Where:
         asked["driver"] = driver
     if operation not in ("read", "write"):
         return asked
-    for name, text in where.items():
-        if name in AXES and isinstance(text, str) and name != "driver":
-            axis = AXES[name]
-            if not axis.concerns(driver, str(operation), text):
-                asked[name] = axis.default
+    given = {name: text for name, text in where.items() if isinstance(text, str)}
+    defaults = {name: axis.default for name, axis in AXES.items()}
+    point = {**defaults, **given, "driver": driver}
+    for name in given:
+        if name in AXES and name != "driver" and not AXES[name].concerns(point):
+            asked[name] = AXES[name].default
     return asked
 
 
@@ -133,7 +135,7 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
         if head is None or figure.name != head:
             head = figure.name
             kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
-            yield _line(
+            yield from _lines(
                 figure.title, "published ", drivers, *([kind] if len(drivers) == 2 else [])
             )
         else:
@@ -158,7 +160,7 @@ def _row(one: Beside, drivers: Sequence[str]) -> Iterator[str]:
         cells.append("-" if None in values else _often(one.published.figure, *values))  # type: ignore[arg-type]
     mark = "*" if one.published.note else " "
     label = one.published.label or ", ".join(map(_text, one.published.where.values()))
-    yield _line(f"  {label}", f"{one.published.value:,g}{mark}", cells)
+    yield from _lines(f"  {label}", f"{one.published.value:,g}{mark}", cells)
 
 
 def _text(value: str | tuple[str, ...]) -> str:
@@ -190,9 +192,15 @@ def times(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _line(label: str, published: str, cells: Sequence[str], *more: str) -> str:
-    columns = "".join(f"{cell:>10}" for cell in (*cells, *more))
-    return f"{label:<{_LABEL_WIDTH}}{published:>10}{columns}".rstrip()
+def _lines(label: str, published: str, cells: Sequence[str], *more: str) -> Iterator[str]:
+    """Write a label, folded where the columns leave it less room than it needs, and them."""
+    columns = "".join(f"{cell:>{max(10, len(cell) + 1)}}" for cell in (*cells, *more))
+    columns = f"{published:>10}{columns}"
+    room = max(_LEAST_LABEL_WIDTH, min(_LABEL_WIDTH, _WIDTH - len(columns)))
+    indent = " " * (len(label) - len(label.lstrip()))
+    *above, last = textwrap.wrap(label, room, subsequent_indent=f"{indent}  ") or [""]
+    yield from above
+    yield f"{last:<{room}}{columns}".rstrip()
 
 
 def _wrapped(text: str) -> list[str]:

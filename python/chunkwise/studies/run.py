@@ -13,13 +13,15 @@ import errno
 import shutil
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from chunkwise import bench
+from chunkwise import bench, sample
 from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
@@ -241,25 +243,27 @@ class _Running:
             return
         if space is None:
             return
-        for name in one.data:
+        for name, given in product(one.data, one.labels_at(self.options.scale)):
             path, dataset, labels = self._file(name, say)
+            place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
             results = bench.run(
                 path,
-                dataset,
+                given.get("dataset", dataset),
                 space,
                 repeat=one.repeat or self.repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 progress=say,
-                save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                save=self.trials / f"{place}.jsonl",
                 # A part of the data would not be the paper's experiment.
                 sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
+                check=one.check and self._known(name, say),
             )
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                ours = labels_of(one.labels, cell.point, self.libraries)
+                ours = labels_of(given, cell.point, self.libraries)
                 outcome.records += labelled(made, {**ours, **labels}, cell.point)
-            outcome.mismatches += map(str, results.mismatches)
+            outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
         """Leave out drivers that are not wanted, and put in the libraries that were found."""
@@ -290,6 +294,23 @@ class _Running:
             dataset_of(data),
             dict(data.labels),
         )
+
+    def _known(self, name: str, say: Progress) -> str | bool:
+        """Return a file with a dataset's elements by their formula; True to read a user's."""
+        if self.target is not None:
+            return True
+        data = self.study.data[name]
+        kept = ("shape", "seed", "resolution")
+        options: dict[str, Any] = {
+            k: v for k, v in data.options[self.options.scale].items() if k in kept
+        }
+        # However it is stored, a sample of one shape is one array.
+        key = zlib.crc32(repr((data.sample, data.dataset, sorted(options.items()))).encode())
+        path = self.files / f"known-{key:08x}"
+        if not path.exists():
+            say(Step(f"working out what {name} holds"))
+            sample.write_elements(data.sample, path, dataset=data.dataset, **options)
+        return str(path)
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:

@@ -18,10 +18,11 @@ Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axis
-# ``libhdf5``, whose values are paths, ``@others`` is every one but h5py's own.
+# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axes
+# of libraries, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
 OTHERS: Final = "@others"
+LIBRARIES: Final = ("libhdf5", "zlib")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Run:
         Names of `Study.data`; a probe may need none.
     spaces : mapping of Scale to Space
         What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
-        found, ``@others`` for all but h5py's own.
+        found, ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
@@ -80,6 +81,11 @@ class Run:
         Whether it is also made of a dataset of the user's.
     scales : tuple of Scale
         At which it is measured.
+    datasets : mapping of Scale to tuple of str
+        Paths in each file of `data`; every one is measured, and its rows have it as the
+        label ``dataset``.  Empty for the dataset that the data names.
+    check : bool
+        Whether each element that is read is compared with what it is known to be.
     """
 
     data: tuple[str, ...]
@@ -91,6 +97,13 @@ class Run:
     repeat: int | None = None
     own: bool = True
     scales: tuple[Scale, ...] = SCALES
+    datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+    check: bool = False
+
+    def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
+        """Return the labels of its rows, once for each of `datasets`."""
+        named = [{"dataset": path} for path in self.datasets.get(scale, ())]
+        return tuple({**self.labels, **one} for one in named or [{}])
 
 
 @dataclass(frozen=True)
@@ -299,4 +312,4 @@ def matches(row: Mapping[str, str], where: Where) -> bool:
 def _is(name: str, text: str, wanted: tuple[str, ...]) -> bool:
     if text in wanted:
         return True
-    return name == "libhdf5" and OTHERS in wanted and text != AXES[name].default
+    return name in LIBRARIES and OTHERS in wanted and text != AXES[name].default

@@ -21,6 +21,7 @@ _MORE: Final = {
     "MB/s": "{} as fast",
     "bytes": "{} as large",
     "times": "{} as high",
+    "%": "{} as much",
     "": "{} as many",
 }
 # Of what it is so much, where the unit does not say it.
@@ -55,6 +56,7 @@ _SAID: Final = {
     "nslots": "{} slots",
     "threads": "{} threads",
 }
+_SAID_CHUNK: Final = {"contiguous": "contiguous data", "whole": "one chunk"}
 _SAID_DEFAULT: Final = {
     "chunk": "chunks as stored",
     "filter": "filters as stored",
@@ -72,7 +74,7 @@ def quantity(value: float, unit: str) -> str:
         return format_seconds(value)
     if unit == "bytes":
         return format_size(round(value))
-    return f"{plain(value)} {unit}" if unit == "MB/s" else plain(value)
+    return f"{plain(value)} {unit}" if unit in ("MB/s", "%") else plain(value)
 
 
 def plain(value: float) -> str:
@@ -118,6 +120,8 @@ def setting(name: str, text: str) -> str:
         return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
     if name == "filter":
         return "no filter" if text == "none" else text
+    if name == "chunk" and text in _SAID_CHUNK:
+        return _SAID_CHUNK[text]
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:

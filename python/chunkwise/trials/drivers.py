@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Cache = tuple[int | None, int | None, float | None]
 
 
+# Looks at what each operation read, by its number; what it raises ends the walk.
+Look = Callable[[int, Any], None]
+
+
 @dataclass(frozen=True)
 class Opened:
     """A dataset that a driver has open, ready to be timed.
@@ -35,7 +39,8 @@ class Opened:
     Attributes
     ----------
     walk : callable
-        Walks the selections that it is given, until the trial's bounds.
+        Walks the selections that it is given, until the trial's bounds; shows what it read
+        to the other argument, if that is not None, outside the timed region.
     cache : callable
         Gives slots, bytes and w0 of the chunk cache in force, once the walk is over.
     library : _native.Library or None
@@ -46,14 +51,18 @@ class Opened:
         Whether that library does the reading; chunkwise's engine otherwise.
     versions : dict of str to str
         Of what else took part.
+    open_s : float or None
+        Seconds that opening took; None where nobody took the time, or each operation opens
+        the dataset for itself.
     """
 
-    walk: Callable[[_native.Walk], WalkResult]
+    walk: Callable[[_native.Walk, Look | None], WalkResult]
     cache: Callable[[], Cache] = lambda: (None, None, None)
     library: _native.Library | None = None
     dataset_id: int | None = None
     watched: bool = True
     versions: dict[str, str] = field(default_factory=dict)
+    open_s: float | None = None
 
 
 Reader = Callable[[Trial], AbstractContextManager[Opened]]
@@ -141,6 +150,21 @@ def library_of(trial: Trial) -> _native.Library:
     from chunkwise import _lib  # imports h5py, which loads a libhdf5
 
     return _lib.library()
+
+
+def below(trial: Trial) -> _native.Library:
+    """Bind the libhdf5 that a trial's driver calls: netCDF-C has its own.
+
+    Raises
+    ------
+    LibraryError
+        It cannot be bound.
+    UsageError
+        There is no netCDF-C.
+    """
+    if trial.driver == "netcdf4":
+        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
+    return library_of(trial)
 
 
 def is_shared_library(libhdf5: str | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 from importlib import metadata
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chunkwise import _native
+from chunkwise.trials.zlibs import version_of
 
 
 def describe(hdf5: str | None = None) -> dict[str, str | int]:
@@ -35,7 +35,7 @@ def describe(hdf5: str | None = None) -> dict[str, str | int]:
         "hdf5": hdf5,
         "numpy": np.__version__,
         "chunkwise": _native.__version__,
-        "zlib": _zlib_version(),
+        "zlib": zlib_version(),
     }
 
 
@@ -73,17 +73,14 @@ def _cpu_model() -> str:
     return platform.processor() or "unknown"
 
 
-def _zlib_version() -> str:
+def zlib_version() -> str:
     """Ask the zlib that libhdf5 has loaded: zlib-ng and zlib differ in speed."""
     for line in _lines("/proc/self/maps"):
         path = line.rpartition(" ")[2]
         if "libz" in Path(path).name and ".so" in path:
-            try:
-                version = ctypes.CDLL(path).zlibVersion
-            except (OSError, AttributeError):
-                continue
-            version.restype = ctypes.c_char_p
-            return str(version().decode())
+            version = version_of(path)
+            if version is not None:
+                return version
     return "unknown"
 
 

@@ -23,8 +23,9 @@ from chunkwise.durable import sync
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.opening import missing_filter
-from chunkwise.trials.drivers import Cache, Opened, library_of
+from chunkwise.trials.drivers import Cache, Look, Opened, library_of
 from chunkwise.trials.in_rust import elements
+from chunkwise.trials.laps import Clock, Laps
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.unions import (
     Index,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 Write = Callable[[Index, npt.NDArray[Any]], None]
 
+Read = Callable[[Index, Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
 # A loop in Python always does so many, because the first read pays for chunks that
@@ -52,25 +54,32 @@ PATIENCE = 4.0
 @contextmanager
 def open_h5py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
-    with _dataset(trial) as (library, dataset):
+    if trial.reopen:
+        yield _reopened(trial, lambda dataset: partial(read_by_h5py, dataset), watched=True)
+        return
+    with _dataset(trial) as (library, dataset, open_s):
         read, plist = partial(read_by_h5py, dataset), dataset.id.get_access_plist()
         yield Opened(
-            lambda walk: walk_in_python(read, walk, trial.max_seconds),
+            lambda walk, look: walk_in_python(read, walk, trial.max_seconds, look=look),
             plist.get_chunk_cache,
             library,
             dataset.id.id,
+            open_s=open_s,
         )
 
 
 @contextmanager
 def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
-    with _dataset(trial) as (library, dataset):
+    if trial.reopen:
+        yield _reopened(trial, _reader_of_chunkwise, watched=False)
+        return
+    with _dataset(trial) as (library, dataset, open_s):
         wrapped = chunkwise.wrap(dataset)
 
-        def walk(selections: _native.Walk) -> EngineWalkResult:
+        def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
             read = partial(read_by_chunkwise, wrapped)
-            result = walk_in_python(read, selections, trial.max_seconds)
+            result = walk_in_python(read, selections, trial.max_seconds, look=look)
             # Asked now: the answer needs the chunk index, which is the first read's to load.
             reason = wrapped.explain()["reason"]
             told: EngineWalkResult = {**result, "fallback": str(reason)}
@@ -78,7 +87,35 @@ def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
                 del told["fallback"]
             return told
 
-        yield Opened(walk, library=library, dataset_id=dataset.id.id, watched=False)
+        yield Opened(walk, library=library, dataset_id=dataset.id.id, watched=False, open_s=open_s)
+
+
+def _reader_of_chunkwise(dataset: h5py.Dataset) -> Read:
+    return partial(read_by_chunkwise, chunkwise.wrap(dataset))
+
+
+def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read], *, watched: bool) -> Opened:
+    """Open the file for each read; closing it is not timed."""
+
+    def read(index: Index, laps: Laps) -> npt.NDArray[Any]:
+        with _dataset(trial) as (_, dataset, _):
+            of_dataset = reader(dataset)
+            laps.opened()
+            array = of_dataset(index, laps)
+            laps.done()
+        return array
+
+    def cache() -> Cache:
+        with _dataset(trial) as (_, dataset, _):
+            found: Cache = dataset.id.get_access_plist().get_chunk_cache()
+        return found if watched else (None, None, None)
+
+    return Opened(
+        lambda walk, look: walk_in_python(read, walk, trial.max_seconds, look=look),
+        cache,
+        library_of(trial),
+        watched=watched,
+    )
 
 
 def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cache]:
@@ -155,7 +192,7 @@ def _made(trial: Trial, path: str) -> Iterator[_Made]:
 
     When anything fails the file is removed.
     """
-    with _dataset(trial) as (library, like):
+    with _dataset(trial) as (library, like, _):
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()
     fcpl, fapl, dapl = (
@@ -195,10 +232,10 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
     # Of elements that are arrays, NumPy makes further dimensions.
     array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
 
-    def prepare(index: Index) -> Callable[[], npt.NDArray[Any]]:
+    def prepare(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
         block = gathered(array, index)
 
-        def timed() -> npt.NDArray[Any]:
+        def timed(_: Laps) -> npt.NDArray[Any]:
             write(index, block)
             return block
 
@@ -208,8 +245,10 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
 
 
 @contextmanager
-def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset]]:
+def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset, float]]:
     """Open the trial's dataset with exactly the properties that it asks for.
+
+    Gives the library, the dataset, and the seconds that opening file and dataset took.
 
     HDF5 gives all handles of an object the cache of the first, so the dataset
     must not be open already.
@@ -220,27 +259,31 @@ def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset]]:
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     lists = {"file_access": fapl.id, "dataset_access": dapl.id}
     _native.set_properties(library, trial.properties, lists)
+    begun = time.perf_counter()
     file_id = h5f.open(os.fsencode(trial.file), h5f.ACC_RDONLY, fapl)
     with contextlib.closing(h5py.File(file_id)):
         # Read-only, as `file[name]` is: h5py then remembers shape and type, and a small
         # read takes a fraction of the time.
         found = h5d.open(file_id, encode_name(trial.dataset), dapl)
+        open_s = time.perf_counter() - begun
         missing_filter(found.get_create_plist())  # loads plugins; the target was checked
-        yield library, h5py.Dataset(found, readonly=True)
+        yield library, h5py.Dataset(found, readonly=True), open_s
 
 
 def walk_in_python(
-    read: Callable[[Any], npt.NDArray[Any]],
+    read: Read,
     walk: _native.Walk,
     max_seconds: float,
-    clock: Callable[[], int] = time.perf_counter_ns,
+    clock: Clock = time.perf_counter_ns,
+    look: Look | None = None,
 ) -> WalkResult:
     """Read an array selection by selection from Python, timing each read alone.
 
     Parameters
     ----------
     read : callable
-        Takes a tuple of slices, or a union, returns the array.
+        Takes a tuple of slices, or a union, and where to tell the parts of the operation
+        apart; returns the array.
     walk : chunkwise._native.Walk
         What is read, in which order.
     max_seconds : float
@@ -248,23 +291,28 @@ def walk_in_python(
         this: slicing and checksums, which are not timed, must end as well.
     clock : callable
         Nanoseconds since some moment.
+    look : callable, optional
+        Looks at the bytes that each operation read.
 
     Returns
     -------
     WalkResult
         As a walk in Rust gives it.
     """
-    return _walk(lambda index: lambda: read(index), walk, max_seconds, clock)
+    return _walk(lambda index: partial(read, index), walk, max_seconds, clock, look)
 
 
 def _walk(
-    prepare: Callable[[Index], Callable[[], npt.NDArray[Any]]],
+    prepare: Callable[[Index], Callable[[Laps], npt.NDArray[Any]]],
     walk: _native.Walk,
     max_seconds: float,
-    clock: Callable[[], int] = time.perf_counter_ns,
+    clock: Clock = time.perf_counter_ns,
+    look: Look | None = None,
 ) -> WalkResult:
     """Time what `prepare` gives for each selection; it returns the elements."""
     latencies: list[float] = []
+    laps = Laps(clock)
+    parts_s: dict[str, float] = {}
     checksums: dict[int, int] = {}
     crc = nbytes = spent_ns = operations = 0
     limit_ns = int(max_seconds * 1e9)
@@ -272,16 +320,22 @@ def _walk(
     for number in range(walk.operations):
         timed = prepare(index_of(walk[number]))
         start = clock()
-        array = timed()
-        lap = clock() - start
+        array = timed(laps)
+        lap, opened_ns, select_ns = laps.finish(start, clock())
+        for part, took in (("open_s", opened_ns), ("select_s", select_ns)):
+            if took is not None:
+                parts_s[part] = parts_s.get(part, 0.0) + took / 1e9
         spent_ns += lap
         operations += 1
         if len(latencies) < KEPT_LATENCIES:
             latencies.append(lap / 1e9)
         nbytes += array.nbytes
-        crc = _native.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), crc)
+        elements_read = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        crc = _native.crc32(elements_read, crc)
         if operations & (operations - 1) == 0:
             checksums[operations] = crc
+        if look is not None:
+            look(number, elements_read)
         over = spent_ns >= limit_ns or clock() - begun_ns >= 3 * limit_ns
         if over and (operations >= FEWEST_OPERATIONS or spent_ns >= PATIENCE * limit_ns):
             break
@@ -292,5 +346,7 @@ def _walk(
         "elapsed_s": spent_ns / 1e9,
         "selected_nbytes": nbytes,
         "latencies_s": latencies,
+        "open_s": parts_s.get("open_s"),
+        "select_s": parts_s.get("select_s"),
         "checksums": checksums,
     }

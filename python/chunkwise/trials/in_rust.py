@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,23 +15,54 @@ from chunkwise import _native
 from chunkwise.advise.readers import NETCDF_C
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.trials.drivers import Cache, Opened, library_of, netcdf_library
+from chunkwise.trials.drivers import Cache, Look, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
-    from chunkwise._native import WalkResult
+    from chunkwise._native import EngineWalkResult, WalkResult
 
 
 @contextmanager
 def open_libhdf5(trial: Trial) -> Iterator[Opened]:
     """Time H5Dread alone, called in a loop in Rust."""
     library = library_of(trial)
+    if trial.reopen:
+        yield _reopened(trial, library, by_engine=False)
+        return
+    dataset, open_s = _opened(trial, library)
+
+    def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+        return dataset.walk(selections, selections.operations, trial.max_seconds, look)
+
+    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id, open_s=open_s)
+
+
+def _opened(trial: Trial, library: _native.Library) -> tuple[_native.OpenDataset, float]:
+    """Open a trial's dataset, and say how many seconds that took."""
+    begun = time.perf_counter()
     dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    return dataset, time.perf_counter() - begun
 
-    def walk(selections: _native.Walk) -> WalkResult:
-        return dataset.walk(selections, selections.operations, trial.max_seconds)
 
-    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id)
+def _reopened(trial: Trial, library: _native.Library, *, by_engine: bool) -> Opened:
+    """Open the file for each read, in a loop in Rust."""
+
+    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+        return _native.walk_reopened(
+            library,
+            trial.file,
+            trial.dataset,
+            trial.properties,
+            selections,
+            trial.max_seconds,
+            by_engine,
+            look,
+        )
+
+    def cache() -> Cache:
+        return (None, None, None) if by_engine else _opened(trial, library)[0].chunk_cache
+
+    return Opened(walk, cache, library, watched=not by_engine)
 
 
 def write_libhdf5(
@@ -48,12 +80,15 @@ def write_libhdf5(
 def open_chunkwise(trial: Trial) -> Iterator[Opened]:
     """Time chunkwise's engine, called in a loop in Rust."""
     library = library_of(trial)
-    dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+    if trial.reopen:
+        yield _reopened(trial, library, by_engine=True)
+        return
+    dataset, open_s = _opened(trial, library)
 
-    def walk(selections: _native.Walk) -> WalkResult:
-        return dataset.engine_walk(selections, selections.operations, trial.max_seconds)
+    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+        return dataset.engine_walk(selections, selections.operations, trial.max_seconds, look)
 
-    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False)
+    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False, open_s=open_s)
 
 
 def write_chunkwise(
@@ -85,18 +120,21 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     library = _native.NetCdf(netcdf_library())
     cache = netcdf_cache(trial)
     below = _native.Library.from_path(library.path)
-    in_force: Cache = (None, None, None)
+    variable = library.open(trial.file, trial.dataset, cache)
 
-    def walk(selections: _native.Walk) -> WalkResult:
-        nonlocal in_force
-        operations, seconds = selections.operations, trial.max_seconds
-        result = library.walk(trial.file, trial.dataset, cache, selections, operations, seconds)
-        # It is netCDF-C's own, and None for netCDF-3.
-        in_force = result["chunk_cache"] or in_force
-        return result
+    def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+        if look is not None:
+            raise UsageError(
+                "the netcdf4 driver's reads are compared by their checksums, not element by "
+                "element; leave it out"
+            )
+        return variable.walk(selections, selections.operations, trial.max_seconds)
 
-    versions = {"netcdf": library.version}
-    yield Opened(walk, lambda: in_force, below, versions=versions)
+    def in_force() -> Cache:
+        # None for netCDF-3.
+        return variable.chunk_cache or (None, None, None)
+
+    yield Opened(walk, in_force, below, versions={"netcdf": library.version})
 
 
 def write_netcdf4(
@@ -111,13 +149,11 @@ def write_netcdf4(
         them so.
     """
     _check_numbers(trial)
-    dtype = np.dtype(trial.dtype)
     pipeline = Pipeline.parse(trial.filters)
     result = _native.NetCdf(netcdf_library()).write_walk(
         path,
         trial.dataset,
-        dtype.str[1:],
-        dtype.byteorder == ">" if dtype.itemsize > 1 else sys.byteorder == "big",
+        *netcdf_type(trial.dtype),
         trial.shape,
         trial.chunks,
         [(one.filter_id, one.cd_values) for one in pipeline.filters],
@@ -126,8 +162,16 @@ def write_netcdf4(
         walk,
         walk.operations,
         trial.max_seconds,
+        format=trial.format,
     )
     return result, result["chunk_cache"] or (None, None, None)
+
+
+def netcdf_type(dtype: str) -> tuple[str, bool]:
+    """Return a type as `_native.NetCdf` takes it: without byte order, and if it is big-endian."""
+    found = np.dtype(dtype)
+    big = found.byteorder == ">" if found.itemsize > 1 else sys.byteorder == "big"
+    return found.str[1:], big
 
 
 def _check_numbers(trial: Trial) -> None:
@@ -157,7 +201,7 @@ def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
 
 
 def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
-    """Return the bytes of all elements that a trial writes, in C order.
+    """Return the bytes of all elements that a trial writes, or is checked against, in C order.
 
     As they are stored, or in this machine's byte order.
 
@@ -167,8 +211,13 @@ def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
         The trial has none.
     """
     if trial.data is None:
-        raise UsageError(f"{trial.dataset}: there is nothing to be written")
+        raise UsageError(f"{trial.dataset}: its elements are not known")
     if native and not trial.native_order:
-        stored = np.memmap(trial.data, np.dtype(trial.dtype), "r")
-        return stored.astype(stored.dtype.newbyteorder("=")).view(np.uint8)
+        return as_numbers(trial.data, trial.dtype)
     return np.memmap(trial.data, np.uint8, "r")
+
+
+def as_numbers(data: str, dtype: str) -> npt.NDArray[np.uint8]:
+    """Return the bytes of all elements of a file, in this machine's byte order."""
+    stored = np.memmap(data, np.dtype(dtype), "r")
+    return stored.astype(stored.dtype.newbyteorder("="), copy=False).view(np.uint8)

@@ -24,7 +24,8 @@ class Access:
         What the pattern is called in tables, such as ``row`` or ``all``.
     block : tuple of int
         Block shape in elements, one number per dimension, each at least 1; of a list,
-        the shape of its first selection, or of the box around it if it is a union.
+        the shape of its first selection, or of the box around it if it is a union; of cells,
+        the array's.
     order : tuple of int or None
         The dimensions from the slowest to the fastest; None is C order.
     seed : int or None
@@ -34,6 +35,9 @@ class Access:
     slabs : tuple of Hyperslab or Union, or None
         Start, stride, count and block of each selection of a list, or of each hyperslab
         of a union; None for blocks.
+    cells : int or None
+        How many random planes cut each dimension (`chunkwise._native.Walk.cells`): then
+        `limit` unions of cells between them are read, those of `seed`; None for others.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Access:
     seed: int | None = None
     limit: int | None = None
     slabs: tuple[Hyperslab | Union, ...] | None = None
+    cells: int | None = None
 
     @property
     def in_c_order(self) -> bool:
@@ -56,6 +61,9 @@ class Access:
     @property
     def elements(self) -> int:
         """How many elements the first read asks for."""
+        if self.cells is not None:
+            # They do not overlap.
+            return sum(math.prod(block) for _, _, _, block in self.walk(self.block)[0])
         first = self.slabs[0] if self.slabs else None
         if first is not None and is_union(first):
             return _native.union_len(len(self.block), first)
@@ -64,12 +72,14 @@ class Access:
     @property
     def has_unions(self) -> bool:
         """Whether any of its selections is a union, of whose chunks the block says little."""
-        return any(is_union(one) for one in self.slabs or ())
+        return self.cells is not None or any(is_union(one) for one in self.slabs or ())
 
     def walk(self, shape: Sequence[int]) -> _native.Walk:
         """Return what is read of an array of this shape, one after another."""
         if self.slabs is not None:
             return _native.Walk.listed(shape, self.slabs)
+        if self.cells is not None:
+            return _native.Walk.cells(shape, self.cells, self.limit or 1, self.seed or 0)
         return _native.Walk(shape, self.block, self.order, self.seed, self.limit)
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
 from chunkwise.trials.breakdown import Breakdown
+from chunkwise.trials.formats import NETCDF4
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.pattern import Access, Hyperslab, Union
 
@@ -77,7 +78,7 @@ class Trial:
         Stop after the operation that brings the timed reads to this.
     timeout_s : float
         Wall-clock seconds after which the worker is ended.
-    order, seed, limit, slabs
+    order, seed, limit, slabs, cells
         As in `chunkwise.trials.pattern.Access`.
     page_cache : str
         ``warm``, or ``cold``: the worker drops the file from memory first.
@@ -88,6 +89,8 @@ class Trial:
         How the data is chunked; None for data that is not.
     filters : str
         Its pipeline.
+    format : str
+        The file format: a name of `chunkwise.trials.formats.FORMATS`.
     operation : str
         ``read`` or ``write``.
     threads : int or None
@@ -113,8 +116,14 @@ class Trial:
         (``alloc``, ``never``, ``ifset``).
     page_buffer_nbytes : int or None
         The page buffer, for files with paged file space (H5Pset_page_buffer_size).
+    reopen : bool
+        Whether the file is opened anew for each operation, as a part of it.
+    check : bool
+        Whether each element that is read is compared with `data`.
     native_type : bool
         Elements in memory in this machine's type, rather than as they are stored.
+    zlib_path : str or None
+        The zlib that libhdf5 is to call; None is its own.
     shape : tuple of int
         Of the dataset, in elements.
     itemsize : int
@@ -130,7 +139,7 @@ class Trial:
     filter_ids : tuple of int
         HDF5's numbers of the filters.
     data : str or None
-        For writes: a file with all elements, in C order.
+        A file with all elements, in C order: for writes, and for reads that are checked.
     scratch : str or None
         For writes: the folder to write to.
     """
@@ -154,6 +163,7 @@ class Trial:
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None
     filters: str = "none"
+    format: str = NETCDF4
     operation: Operation = "read"
     threads: int | None = None
     libhdf5: str | None = None
@@ -167,6 +177,10 @@ class Trial:
     fill_time: str | None = None
     page_buffer_nbytes: int | None = None
     native_type: bool = False
+    zlib_path: str | None = None
+    cells: int | None = None
+    reopen: bool = False
+    check: bool = False
     shape: tuple[int, ...] = ()
     itemsize: int = 0
     storage: str = ""
@@ -180,7 +194,9 @@ class Trial:
     @property
     def pattern(self) -> Access:
         """What is read, in which order."""
-        return Access(self.access, self.block, self.order, self.seed, self.limit, self.slabs)
+        return Access(
+            self.access, self.block, self.order, self.seed, self.limit, self.slabs, self.cells
+        )
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -226,8 +242,21 @@ class Measurement:
     operations, total_operations : int or None
         Reads or writes done, and those that the whole pattern has.
     elapsed_s : float or None
-        Seconds spent in those alone: opening, checksums and the loop
-        around them are outside; the chunk index, read on first use, is inside.
+        Seconds spent in those alone: opening (but with `Trial.reopen`), checksums and the
+        loop around them are outside; the chunk index, read on first use, is inside.
+    open_s : float or None
+        Of reads: seconds to open file and dataset, once, before `elapsed_s`; with
+        `Trial.reopen` those of all operations done, which are a part of it.  None where
+        nobody took the time.
+    select_s : float or None
+        Of reads: the part of `elapsed_s` in which unions were put together
+        (H5Sselect_hyperslab, chunkwise's own algebra); None without unions.
+    read_s : float or None
+        Of reads: the rest of `elapsed_s`.
+    checked_elements : int or None
+        Elements that were compared with what they are known to be; None where none were.
+    wrong : bool
+        Whether the trial failed because one of them was another.
     create_s, flush_s, close_s, sync_s : float or None
         Of writes: seconds to create the file and the dataset; to flush; to close both; and
         until the system had the file on storage.
@@ -237,7 +266,8 @@ class Measurement:
     extrapolated : bool
         True if not all operations were done, so that `total_s` is an estimate.
     total_s : float or None
-        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to; of writes
+        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to (so, with
+        `Trial.reopen`, openings are in it, and otherwise the one opening is not); of writes
         with `create_s`, in which space may be allocated and filled, and `put_off_s`.
     selected_nbytes : int or None
         Bytes asked for by the operations done.
@@ -279,6 +309,11 @@ class Measurement:
     operations: int | None = None
     total_operations: int | None = None
     elapsed_s: float | None = None
+    open_s: float | None = None
+    select_s: float | None = None
+    read_s: float | None = None
+    checked_elements: int | None = None
+    wrong: bool = False
     create_s: float | None = None
     flush_s: float | None = None
     close_s: float | None = None

@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise import Dataset, Selection, Union, _native, lowlevel
+from chunkwise import Dataset, Selection, Union, _native, lowlevel, union
+from chunkwise.trials.laps import Laps
 
 Index = tuple[slice, ...] | Union
 
@@ -32,17 +33,27 @@ def union_of(hyperslabs: Sequence[_native.Hyperslab]) -> Union:
     return Union(tuple(Selection(*(tuple(part) for part in one)) for one in hyperslabs))
 
 
-def read_by_h5py(dataset: h5py.Dataset, index: Index) -> npt.NDArray[Any]:
+def read_by_h5py(dataset: h5py.Dataset, index: Index, laps: Laps) -> npt.NDArray[Any]:
     """Read as ``d[slices]``; a union, which h5py has no index for, by its low-level interface."""
     array: npt.NDArray[Any]
-    array = lowlevel.read(dataset, index) if isinstance(index, Union) else dataset[index]
+    if isinstance(index, Union):
+        space = dataset.id.get_space()
+        shape = lowlevel.select(space, index)
+        laps.selected()
+        return lowlevel.read_selected(dataset, space, shape)
+    array = dataset[index]
     return array
 
 
-def read_by_chunkwise(dataset: Dataset, index: Index) -> npt.NDArray[Any]:
+def read_by_chunkwise(dataset: Dataset, index: Index, laps: Laps) -> npt.NDArray[Any]:
     """Read as ``d[slices]``, and a union by `Dataset.read`."""
     array: npt.NDArray[Any]
-    array = dataset.read(index) if isinstance(index, Union) else dataset[index]
+    if isinstance(index, Union):
+        together = union(index.hyperslabs)
+        laps.selected()
+        array = dataset.read(together)
+    else:
+        array = dataset[index]
     return array
 
 

@@ -21,21 +21,25 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chunkwise import _native
 from chunkwise.advise.geometry import Walk
-from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
+from chunkwise.trials.checking import Checker
 from chunkwise.trials.drivers import (
     DRIVERS,
     NATIVE,
     Cache,
     Driver,
     Opened,
+    below,
     check_driver,
     library_of,
     netcdf_library,
 )
 from chunkwise.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import check_in_force
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -55,6 +59,8 @@ def measure(trial: Trial) -> dict[str, Any]:
         If the file cannot be opened, or a read or write fails.
     """
     check_driver(trial.driver)
+    if trial.zlib_path is not None:
+        check_in_force(trial.zlib_path, below(trial).path)
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
@@ -63,21 +69,23 @@ def measure(trial: Trial) -> dict[str, Any]:
 
 def _read(trial: Trial) -> dict[str, Any]:
     """Measure reads."""
-    # An external link may have led to another file.
-    for path in dict.fromkeys((trial.file, trial.storage or trial.file)):
-        if trial.page_cache == "cold":
-            pagecache.drop(path)
-        elif trial.warm_first:
-            pagecache.warm(path)
+    if trial.warm_first and trial.page_cache != "cold":
+        _each_file(trial, pagecache.warm)
+    elif trial.page_cache == "cold":
+        _each_file(trial, pagecache.drop)
     driver = DRIVERS[trial.driver]
     with driver.reader()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
+        checker = Checker(trial, walk) if trial.check else None
         watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
+        if trial.page_cache == "cold":
+            # Once more: with what is opened, systems read megabytes ahead.
+            _each_file(trial, pagecache.drop)
         before = _spent()
-        result = _timed(driver, lambda: opened.walk(walk))
+        result = _timed(driver, lambda: opened.walk(walk, checker))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
-        versions = _versions(opened)
+        versions = _versions(trial, opened)
         spent = watch.finish(
             _table(trial, opened),
             walk,
@@ -91,6 +99,8 @@ def _read(trial: Trial) -> dict[str, Any]:
     fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
     return {
         **_figures(trial, result),
+        **_parts(trial, opened, result),
+        "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.driver in NATIVE else None,
@@ -103,6 +113,22 @@ def _read(trial: Trial) -> dict[str, Any]:
         **_cache(cache),
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": versions,
+    }
+
+
+def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
+    """Do something with the file, and with the one that an external link may have led to."""
+    for path in dict.fromkeys((trial.file, trial.storage or trial.file)):
+        work(path)
+
+
+def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float | None]:
+    """Tell opening, selecting and reading apart."""
+    within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
+    return {
+        "open_s": result["open_s"] if trial.reopen else opened.open_s,
+        "select_s": result["select_s"],
+        "read_s": result["elapsed_s"] - within,
     }
 
 
@@ -140,7 +166,7 @@ def _write(trial: Trial) -> dict[str, Any]:
     try:
         driver = DRIVERS[trial.driver]
         writer = driver.writer()
-        library = None if trial.driver in NATIVE else _below(trial)
+        library = None if trial.driver in NATIVE else below(trial)
         before = _spent()
         (result, cache), tell = write_breakdown.watch(
             library,
@@ -209,23 +235,33 @@ def _read_back(
     CorruptDataError
         They differ.
     """
+    operations = written["operations"]
+    walk = trial.pattern.walk(trial.shape)
+    if is_netcdf3(trial.format):
+        netcdf = _native.NetCdf(netcdf_library())
+        variable = netcdf.open(str(path), trial.dataset, None)
+        _compare(trial, written, variable.walk(walk, operations, math.inf))
+        return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
     native = trial.native_type or trial.driver == "netcdf4"
     properties = {"cache_nbytes": cache, "native_type": native}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
-    operations = written["operations"]
-    read = dataset.walk(trial.pattern.walk(trial.shape), operations, math.inf)
-    if read["checksums"][operations] != written["checksums"][operations]:
-        raise CorruptDataError(
-            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
-        )
+    _compare(trial, written, dataset.walk(walk, operations, math.inf))
     table = None
     if trial.chunks is not None:
         with contextlib.suppress(ChunkwiseError):
             table = library.chunk_table(dataset.id)
     return dataset.storage_nbytes, table
+
+
+def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
+    operations = written["operations"]
+    if read["checksums"][operations] != written["checksums"][operations]:
+        raise CorruptDataError(
+            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
+        )
 
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
@@ -264,9 +300,10 @@ def _comparable(trial: Trial) -> bool:
     return trial.comparable and (trial.native_order or not converted)
 
 
-def _versions(opened: Opened) -> dict[str, str | int]:
+def _versions(trial: Trial, opened: Opened) -> dict[str, str | int]:
     """Return the machine and the versions of what took part."""
-    return {**environment.describe(_version_of(opened.library)), **opened.versions}
+    described = environment.describe(_version_of(opened.library))
+    return {**described, **opened.versions, **_zlib_of(trial)}
 
 
 def _version_of(library: _native.Library | None) -> str | None:
@@ -275,17 +312,19 @@ def _version_of(library: _native.Library | None) -> str | None:
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
-    versions = environment.describe(_version_of(_below(trial)))
+    versions = environment.describe(_version_of(below(trial)))
     if trial.driver == "netcdf4":
         versions["netcdf"] = _native.NetCdf(netcdf_library()).version
-    return versions
+    return {**versions, **_zlib_of(trial)}
 
 
-def _below(trial: Trial) -> _native.Library:
-    """Bind the libhdf5 that a trial's driver writes through: netCDF-C has its own."""
-    if trial.driver == "netcdf4":
-        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
-    return library_of(trial)
+def _zlib_of(trial: Trial) -> dict[str, str]:
+    """Return the version of a zlib in the place of libhdf5's own; it was checked."""
+    return (
+        {}
+        if trial.zlib_path is None
+        else {"zlib": check_in_force(trial.zlib_path, below(trial).path)}
+    )
 
 
 def _cache(cache: Cache) -> dict[str, Any]:
@@ -314,7 +353,8 @@ def main() -> None:
     try:
         _answer(measure(trial))
     except ChunkwiseError as wrong:
-        _answer({"status": "failed", "error": str(wrong)})
+        found = isinstance(wrong, WrongValueError)
+        _answer({"status": "failed", "error": str(wrong), "wrong": found})
     except (OSError, MemoryError, KeyError, RuntimeError, ValueError, OverflowError) as wrong:
         where = f"{trial.file}, {trial.dataset}"
         _answer({"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"})

@@ -10,13 +10,13 @@ use proptest::prelude::*;
 
 use super::writing::{Scratch, libraries};
 use super::{ALL, is_open};
-use crate::{ChunkCache, Filter, NetCdf, NetCdfError, NewVariable, Number, Written};
+use crate::{ChunkCache, Filter, Format, NetCdf, NetCdfError, NewVariable, Number, Written};
 
 const DEFLATE: u32 = 1;
 const SHUFFLE: u32 = 2;
 const FLETCHER32: u32 = 3;
 const SZIP: u32 = 4;
-const NUMBERS: [&str; 10] = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"];
+pub(super) const NUMBERS: [&str; 10] = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"];
 
 fn filter(id: u32, cd_values: &[u32]) -> Filter {
     Filter { id, cd_values: cd_values.to_vec() }
@@ -39,9 +39,10 @@ fn pipelines() -> [Vec<Filter>; 7] {
 }
 
 /// Four times five little-endian `i4` in chunks of two times two, deflated.
-fn usual(file: &str) -> NewVariable {
+pub(super) fn usual(file: &str) -> NewVariable {
     NewVariable {
         file: file.to_string(),
+        format: Format::NetCdf4,
         name: "/values".to_string(),
         shape: vec![4, 5],
         number: Number::named("i4").unwrap(),
@@ -67,16 +68,25 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| byte()).collect()
 }
 
-fn all(shape: &[u64]) -> Walk {
+pub(super) fn all(shape: &[u64]) -> Walk {
     Walk::listed(vec![Hyperslab::all(shape)])
 }
 
-fn write(library: &NetCdf, new: &NewVariable, walk: &Walk) -> Result<Written, NetCdfError> {
+pub(super) fn write(
+    library: &NetCdf,
+    new: &NewVariable,
+    walk: &Walk,
+) -> Result<Written, NetCdfError> {
     library.write(new, &noise(nbytes(new)), walk, ALL)
 }
 
 /// Read the same walk, and compare what both have seen.
-fn assert_reads_back(library: &Arc<NetCdf>, new: &NewVariable, written: &Written, walk: &Walk) {
+pub(super) fn assert_reads_back(
+    library: &Arc<NetCdf>,
+    new: &NewVariable,
+    written: &Written,
+    walk: &Walk,
+) {
     let open = library.open_variable(&new.file, &new.name, None).unwrap();
     assert_eq!(open.shape(), new.shape);
     let record = &written.record.walk;

@@ -1,0 +1,125 @@
+"""Test and time complex selections, from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+from rich.console import Console
+
+from chunkwise.bench import hstest
+from chunkwise.bench.records import as_json
+from chunkwise.bench.schedule import Step
+from chunkwise.cli.progress import showing
+from chunkwise.cli.signals import ending
+
+EXAMPLES = """\b
+Examples:
+  chunkwise hstest data.h5
+  chunkwise hstest data.h5 /group/name -k 20 --count 100 --seed 7
+  chunkwise hstest data.h5 name -k 2
+  chunkwise hstest data.h5 name --driver libhdf5 \\
+      --libhdf5 default,/usr/lib/libhdf5.so
+  chunkwise hstest data.h5 name --driver chunkwise --json > run.json
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path())
+@click.argument("dataset", required=False)
+@click.option(
+    "-k",
+    "--planes",
+    type=click.IntRange(min=2),
+    default=20,
+    show_default=True,
+    help="Random planes that cut each dimension: 2 make boxes, 20 complex shapes.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=hstest.COUNT,
+    show_default=True,
+    help="Selections, each a union of cells between the planes.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which of the random ones; a seed means the same on every machine.",
+)
+@click.option(
+    "--driver",
+    metavar="NAME,...",
+    default=",".join(hstest.DRIVERS),
+    show_default=True,
+    help="Who reads.",
+)
+@click.option(
+    "--libhdf5",
+    metavar="PATH|PYTHON,...",
+    default="default",
+    help="Through which libhdf5: 'default' (h5py's), a libhdf5.so for the drivers libhdf5 and "
+    "chunkwise, or another Python that has h5py.",
+)
+@click.option("--reopen", is_flag=True, help="Open the file for each selection.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Do all of it so often.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time for all of it; then not all selections may be read.",
+)
+@click.option("--scratch", metavar="FOLDER", help="Where the known elements are kept meanwhile.")
+@click.option("--json", "as_object", is_flag=True, help="Print every measurement as JSON.")
+def command(
+    file: str,
+    dataset: str | None,
+    planes: int,
+    count: int,
+    seed: int,
+    driver: str,
+    libhdf5: str,
+    reopen: bool,
+    repeat: int,
+    seconds: float | None,
+    scratch: str | None,
+    as_object: bool,
+) -> int:
+    """Read complex selections of FILE, check every element, and say how long it took.
+
+    DATASET is by default the largest chunked one. Exit code 1 means that an element was read
+    as another value than it has, or could not be read.
+    """
+    with ending() as end, showing(Console(stderr=True)) as show:
+
+        def progress(step: Step) -> None:
+            end.check()
+            if show is not None:
+                show(step)
+
+        results = hstest.run(
+            file,
+            dataset,
+            planes=planes,
+            count=count,
+            seed=seed,
+            drivers=_listed(driver),
+            libhdf5=_listed(libhdf5),
+            reopen=reopen,
+            repeat=repeat,
+            seconds=seconds,
+            scratch=scratch,
+            progress=progress,
+        )
+    if as_object:
+        click.echo(json.dumps(as_json(results), indent=1))
+    else:
+        width = None if sys.stdout.isatty() else hstest.WIDTH
+        hstest.show(results, Console(width=width))
+    return 1 if hstest.failed(results) else 0
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,111 @@
+"""Which zlib does the libhdf5 of this process call, and is it the one that was asked for?
+
+libhdf5's deflate is zlib's.  Where libhdf5 is linked to it dynamically, another library with
+zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) takes its place when the
+process is started with it in LD_PRELOAD.  Where zlib was built into libhdf5 nothing happens,
+which must not pass for a measurement of the other one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+
+PRELOAD: Final = "LD_PRELOAD"
+# What libhdf5's deflate calls.
+_CALLS: Final = ("compress2", "inflate")
+
+
+class _Place(ctypes.Structure):
+    """``Dl_info``."""
+
+    _fields_ = (
+        ("path", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def preloading(zlib: str | None) -> dict[str, str]:
+    """Return what a worker's environment needs so that this zlib comes first."""
+    if zlib is None:
+        return {}
+    return {PRELOAD: ":".join(filter(None, (zlib, os.environ.get(PRELOAD, ""))))}
+
+
+def check_in_force(zlib: str, library: str) -> str:
+    """See that a libhdf5 calls the zlib that this process was started with.
+
+    Parameters
+    ----------
+    zlib : str
+        The path of the zlib.
+    library : str
+        The path of libhdf5, or of a module that needs it, which is loaded.
+
+    Returns
+    -------
+    str
+        What that zlib calls its version.
+
+    Raises
+    ------
+    UsageError
+        It was not loaded, is no zlib, or libhdf5 has one of its own.
+    """
+    name = printable(zlib)
+    everyone = ctypes.CDLL(None)
+    for call in _CALLS:
+        place = _place_of(everyone, call)
+        if place is None or not _same(place, zlib):
+            raise UsageError(
+                f"zlib {name}: cannot be loaded in zlib's place: give a shared library of this "
+                "machine's architecture that has zlib's functions, such as zlib-ng's libz.so.1 "
+                "(built with ZLIB_COMPAT)"
+            )
+        # What a library cannot find in itself or below it, it does not call.
+        below = _place_of(ctypes.CDLL(library), call)
+        if below is None or not (_same(below, zlib) or Path(below).name.startswith("libz")):
+            raise UsageError(
+                f"zlib {name}: is not in force: {printable(library)} has a zlib of its own built "
+                "in; leave zlib out, or give another --libhdf5"
+            )
+    version = everyone.zlibVersion
+    version.restype = ctypes.c_char_p
+    return str(version().decode())
+
+
+def version_of(path: str) -> str | None:
+    """Ask a library for zlib's version; None where it has no zlib."""
+    try:
+        version = ctypes.CDLL(path).zlibVersion
+    except (OSError, AttributeError):
+        return None
+    version.restype = ctypes.c_char_p
+    return str(version().decode())
+
+
+def _place_of(library: ctypes.CDLL, call: str) -> str | None:
+    """Return the path of the library in which a function lies, as another one finds it."""
+    try:
+        function = library[call]
+    except AttributeError:
+        return None
+    place = _Place()
+    address = ctypes.cast(function, ctypes.c_void_p)
+    if not ctypes.CDLL(None).dladdr(address, ctypes.byref(place)) or place.path is None:
+        return None
+    return os.fsdecode(place.path)
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False

@@ -1,0 +1,89 @@
+"""`chunkwise hstest`: what it prints, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.bench import hstest
+from chunkwise.bench.run import run as run_bench
+from chunkwise.cli import main
+from tests.wrong_reader import WRONG_H5PY, WRONG_NOTHING
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as f:
+        data = np.arange(6000, dtype=">f4").reshape(60, 100)
+        f.create_dataset("g/d", data=data, chunks=(7, 30), compression=1)
+        f["flat"] = data
+    return path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr("sys.argv", ["chunkwise", "hstest", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0)
+
+
+def test_each_driver_has_a_row(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, file, "--count", 5, "-k", 6) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "/g/d in x.h5: 60x100 >f4, chunks of 7x30, filters deflate:1"
+    assert lines[1].startswith("5 unions")
+    title = next(i for i, line in enumerate(lines) if line.startswith("driver"))
+    rows = [line.split() for line in lines[title + 1 :]]
+    assert [row[0] for row in rows] == list(hstest.DRIVERS)
+    assert {row[-1] for row in rows} == {"0"}
+    # All have checked the same elements.
+    assert len({row[-2] for row in rows}) == 1
+    assert printed.err == ""
+
+
+def test_a_wrong_value_ends_with_1(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (file, "flat", "--driver", "h5py", "--count", 3, "--seed", 8)
+    monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_H5PY))
+    assert run(monkeypatch, *arguments) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "WRONG: 'flat' in " in printed
+    assert "selection 0 of 'cells:20:3:8' of seed 8: element [" in printed
+    assert run(monkeypatch, *arguments, "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["wrong"]) == 1
+    assert told["records"][0]["wrong"] is True
+    monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_NOTHING))
+    assert run(monkeypatch, *arguments, "--json") == 0
+    record = json.loads(capsys.readouterr().out)["records"][0]
+    assert record["checked_elements"] * 4 == record["selected_nbytes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--driver", "netcdf4"], "leave the driver netcdf4 out"),
+        (["-k", "1"], "x>=2"),
+        (["missing"], "missing"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    file: Path,
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, file, *arguments) == 2
+    assert said in capsys.readouterr().err
