@@ -136,7 +136,7 @@ def test_published_values_tell_series_apart_that_failed_today() -> None:
     records = repeats({"cache": "1MiB", "format": "netcdf4"}, 1)
     chart, _ = drawn(records, Plot("t", "cache", "total_s", ("format",), kind="bar"), *printed)
     names = [series.name for series in chart.series]
-    assert names == ["netcdf4", "paper: classic", "paper: netcdf4"]
+    assert names == ["format netcdf4", "paper: format classic", "paper: format netcdf4"]
     assert [series.style for series in chart.series] == [0, None, 0]
     assert [tick.text for tick in chart.along.ticks] == ["cache 1MiB"]
 

@@ -18,6 +18,8 @@ Libraries = Mapping[str, str]
 
 # Values that would say nothing without the name of their axis.
 _BARE: Final = frozenset({"default", "yes", "no", "on", "off", "none", "stored"})
+# Values that are said with a word, as they could be of another axis.
+_NAMED: Final = {"chunk": "chunks", "format": "format"}
 _WHOLE: Final = {
     ("chunk", "stored"): "chunks as stored",
     ("chunk", "contiguous"): "contiguous",
@@ -53,8 +55,8 @@ def value_phrase(axis: str, text: str, libraries: Libraries) -> str:
     if (axis, text) in _WHOLE:
         return _WHOLE[axis, text]
     short = value_text(axis, text, libraries)
-    if axis == "chunk":
-        return f"chunks {short}"
+    if axis in _NAMED:
+        return f"{_NAMED[axis]} {short}"
     if axis != "libhdf5" and (number(short) is not None or short in _BARE):
         return f"{column_title(axis)} {short}"
     return short
