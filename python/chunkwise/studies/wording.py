@@ -20,6 +20,7 @@ _MORE: Final = {
     "s": "{} as long",
     "MB/s": "{} as fast",
     "bytes": "{} as large",
+    "MB": "{} as much",
     "times": "{} as high",
     "%": "{} as much",
     "": "{} as many",
@@ -74,7 +75,7 @@ def quantity(value: float, unit: str) -> str:
         return format_seconds(value)
     if unit == "bytes":
         return format_size(round(value))
-    return f"{plain(value)} {unit}" if unit in ("MB/s", "%") else plain(value)
+    return f"{plain(value)} {unit}" if unit in ("MB", "MB/s", "%") else plain(value)
 
 
 def plain(value: float) -> str:
