@@ -6,7 +6,7 @@ Nothing that was measured is typed into README.md.  A block
     <!-- end -->
 
 gets the command and what it prints; `<!--=row_speedup--><!--/-->` gets one figure
-of the demo's tables (`paper004.FIGURES`).  The commands run in a scratch folder, after
+of the study that the demo runs (`FIGURES`).  The commands run in a scratch folder, after
 the demo, so that its `demo-files/` are there.  A command that names another file
 needs that file: give it by --foreign (or $FOREIGN), or the block stays as it is.
 
@@ -31,10 +31,21 @@ from pathlib import Path
 import click
 
 from chunkwise.cli.main import cli
+from chunkwise.studies import published
+from chunkwise.studies.load import load
+from chunkwise.studies.results import StudyResults
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "examples"))
-import paper004  # noqa: E402
+STUDY = "demo-files/study"
+DRIVERS = ("libhdf5", "chunkwise")
+# Reads of the study 'cris' that the text quotes: pattern, filter, and libhdf5's cache.
+READS = {
+    "row": ("row=1x1x1x717", "stored", "1MiB"),
+    "row_3mb": ("row=1x1x1x717", "stored", "3MiB"),
+    "plain_chunk": ("chunk=4x30x9x717", "none", "1MiB"),
+}
+# What a text may quote: of each both times in seconds, and their ratio.
+FIGURES = (*(f"{read}_{kind}" for read in READS for kind in (*DRIVERS, "speedup")), "machine")
 
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(<!-- run: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
@@ -56,7 +67,7 @@ def check(text: str) -> list[str]:
         if not match["body"].strip():
             wrong.append(f"{match['command']}: not filled: run make readme")
     for match in FIGURE.finditer(text):
-        if match["name"] not in paper004.FIGURES:
+        if match["name"] not in FIGURES:
             wrong.append(f"{match['name']}: no figure of the demo has this name")
         elif not match["value"].strip():
             wrong.append(f"{match['name']}: not filled: run make readme")
@@ -95,6 +106,19 @@ def _refusal(command: str) -> str | None:
     except click.ClickException as refused:
         return refused.format_message()
     return None
+
+
+def figures(results: StudyResults) -> dict[str, str]:
+    """Return the single figures that a text may quote, named as in `FIGURES`."""
+    outcome, statistic = results.outcomes["tables"], load("cris").statistic
+    values = []
+    for access, filters, cache in READS.values():
+        where = {"access": access, "chunk": "stored", "filter": filters, "cache": cache}
+        found = published.measured(outcome.rows(), where, "total_s", statistic)
+        slow, fast = (found[driver].middle for driver in DRIVERS)
+        values += [published.number(slow), published.number(fast), published.times(slow / fast)]
+    values.append(published.machine(outcome).partition(";")[0])
+    return dict(zip(FIGURES, values, strict=True))
 
 
 def fill(text: str, run: Callable[[str], str | None], figures: dict[str, str]) -> str:
@@ -169,8 +193,8 @@ def main() -> None:
                 (folder / foreign.name).symlink_to(foreign)
             demo = [sys.executable, str(ROOT / "examples/demo.py")]
             subprocess.run(demo, cwd=folder, stdout=sys.stderr, check=True)
-            report = paper004.load(folder / "demo-files/paper004.json")
-            filled = fill(text, runner(folder), paper004.figures(report))
+            results = StudyResults.read(folder / STUDY / "results.json.gz")
+            filled = fill(text, runner(folder), figures(results))
         README.write_text(filled, encoding="utf-8")
     wrong = check(filled)
     if wrong:

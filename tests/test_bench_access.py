@@ -69,6 +69,8 @@ def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, item
         ("plane:1", Access("plane:1", (3, 1, 5))),
         ("random:7", Access("random:7", (1, 1, 1), seed=0, limit=7)),
         ("r=random:7:1x1x5", Access("r", (1, 1, 5), seed=0, limit=7)),
+        ("1x:x:", Access("1x:x:", (1, 4, 5))),
+        ("r=:x2x:@1,0,2", Access("r", (3, 2, 5), order=(1, 0, 2))),
         ("1x1x5@f", Access("1x1x5@f", (1, 1, 5), order=(2, 1, 0))),
         ("line:2@1,0,2", Access("line:2@1,0,2", (1, 1, 5), order=(1, 0, 2))),
         ("row=1x1x5@random", Access("row", (1, 1, 5), seed=0)),
@@ -118,6 +120,8 @@ def test_parse(text: str, expected: Access) -> None:
         ("[9]", SelectionError, ""),
         ("list:nowhere.txt", UsageError, "nowhere.txt"),
         ("row=axb", UsageError, "not a whole number"),
+        ("row=1x:x::", UsageError, "not a whole number"),
+        (":x:", SelectionError, "has 2 dimensions"),
     ],
 )
 def test_parse_refuses(text: str, error: type[Exception], said: str) -> None:

@@ -286,6 +286,7 @@ def test_sentences() -> None:
         chunk_loads=100,
         chunk_hits=900,
         chunks_touched=50,
+        chunks_encoded=None,
     )
     assert sentence(found) == (
         "Of 20.0 s, 16.0 s decode 100 chunks (shuffle 4.00 s, deflate 12.0 s; each of 50 chunks "

@@ -163,10 +163,9 @@ def test_values_that_concern_nobody_are_refused(values: dict[str, list[str]], sa
     ("name", "text", "said"),
     [
         ("operation", "append", "choose from read, write"),
-        ("cache", "0", "every read would decode"),
         ("cache", "1.5", "not a whole number"),
         ("conversion", "0", "converts nothing"),
-        ("nslots", "0", "from 1 on"),
+        ("nslots", "-1", "from 0 on"),
         ("threads", "-1", "whole number"),
         ("threads", "²", "whole number"),
         ("w0", "1.1", "from 0 to 1"),

@@ -413,10 +413,11 @@ def set_profiling(on: bool) -> None:
     """Begin or end measuring where the engine's time goes, in this process."""
 
 def profile() -> dict[str, tuple[float, float]]:
-    """Seconds measured so far: by the threads that read, and by the pool's, all together.
+    """Seconds measured so far: by threads that read or write, and by the pool's, all together.
 
-    Of ``index``, ``storage``, ``deflate``, ``shuffle``, ``fletcher32``, ``scatter``, and
-    ``waiting`` for other threads.
+    Of ``index``, ``storage``, ``scatter`` (copying, both ways), ``commit`` (handing encoded
+    chunks over), ``waiting`` for other threads, and each filter: ``deflate`` for decoding,
+    ``encode deflate`` for encoding, and so on.
     """
 
 def hyperslab_of(

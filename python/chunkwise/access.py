@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, cast
 
@@ -30,9 +31,9 @@ MOST_LISTED: Final = 1_000_000
 _UNLIMITED: Final = 2**63 - 1
 
 HOW_TO_WRITE: Final = (
-    "write a block such as 1x1x717, all, row, line:0, plane:1, random:1000, an index such as "
-    "[::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of these a "
-    "line; cells:20 for unions of random cells; and behind a block its order: @f, @1,0,2, "
+    "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
+    "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
+    "these a line; cells:20 for unions of random cells; and behind a block its order: @f, @1,0,2, "
     "@random"
 )
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
@@ -56,7 +57,8 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
     Parameters
     ----------
     text : str
-        ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``; ``all``;
+        ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``, or
+        ``1x8x:`` with all of the last dimension, however long it is; ``all``;
         ``line:D``, all of dimension D at one index of the others; ``row``, a line along the
         last dimension; ``plane:D``, one index of D and all of the others; ``random:N`` or
         ``random:N:BLOCK``, N elements or blocks at random; an index such as ``[::2, 5]``,
@@ -192,6 +194,9 @@ def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:
 
 
 def _block(what: str, text: str, shape: tuple[int, ...], where: str) -> tuple[int, ...]:
+    # As NumPy has it, a colon is all of a dimension.
+    lengths = zip_longest(what.split("x"), shape[: what.count("x") + 1])
+    what = "x".join(str(whole) if text == ":" else text for text, whole in lengths)
     block = grammar.parse_shape(what)
     if not isinstance(block, tuple):
         raise UsageError(f"access pattern '{text}' is no block shape: {HOW_TO_WRITE}")

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import h5py
 from h5py import h5fd
 
+from chunkwise.durable import sync
 from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.opening import open_h5
@@ -193,8 +194,4 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
 def _sync_folder(folder: Path) -> None:
     """See that a new file is found after a crash; not every system can."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(folder)

@@ -70,12 +70,27 @@ impl Encoding {
         scratch: &mut EncodeScratch,
         out: &mut Vec<u8>,
     ) -> Result<u32, EncodeError> {
+        self.encode_in_steps(raw, scratch, out, |_| ())
+    }
+
+    /// The same; `done` is told of each filter once it was applied, or left out.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_in_steps(
+        &self,
+        raw: &[u8],
+        scratch: &mut EncodeScratch,
+        out: &mut Vec<u8>,
+        mut done: impl FnMut(FilterKind),
+    ) -> Result<u32, EncodeError> {
         let EncodeScratch { buffer, state } = scratch;
         let mut mask = 0u32;
         // Whether what the next filter takes is in `out`, rather than still `raw`.
         let mut encoded = false;
         for (i, step) in self.steps.iter().enumerate() {
             if encoded && step.encoder.encode_in_place(out)? {
+                done(step.kind());
                 continue;
             }
             let source: &[u8] = if encoded { out } else { raw };
@@ -101,6 +116,7 @@ impl Encoding {
                 Ok(false) => return Err(EncodeError::Failed { filter: step.kind().name() }),
                 Err(error) => return Err(error),
             }
+            done(step.kind());
         }
         if !encoded {
             out.clear();

@@ -11,7 +11,7 @@ use crate::scatter::{copy_strip, fill_strip};
 use crate::{LostChunk, ReadError};
 
 /// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
-const TIMED_NBYTES: u64 = 4 << 10;
+pub(crate) const TIMED_NBYTES: u64 = 4 << 10;
 
 impl Reading<'_> {
     /// Go on without a chunk that gave this error, where that is wanted: its elements are

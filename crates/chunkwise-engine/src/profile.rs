@@ -1,7 +1,7 @@
 //! Where does the engine's own time go, while somebody wants to know?
 //!
 //! Off, this costs one look at a flag; on, two looks at the clock for each piece of work.
-//! The thread that reads and the pool's threads are told apart: what the first does or
+//! The thread that reads or writes and the pool's threads are told apart: what the first does or
 //! waits for makes up the time of a read, while the others work beside it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,15 +16,21 @@ pub enum Phase {
     Index,
     /// Reading stored bytes.
     Storage,
-    /// Copying elements to their places, except a few at a time, and fill values.
+    /// Copying elements to their places, or out of them, except a few at a time, and fill
+    /// values.
     Scatter,
     /// Waiting for other threads.
     Waiting,
+    /// Handing encoded chunks over.
+    Commit,
     /// Undoing a filter.
     Decode(FilterKind),
+    /// Applying one.
+    Encode(FilterKind),
 }
 
-const PHASES: usize = 4 + FilterKind::ALL.len();
+const FILTERS: usize = FilterKind::ALL.len();
+const PHASES: usize = 5 + 2 * FILTERS;
 
 impl Phase {
     fn position(self) -> usize {
@@ -33,7 +39,9 @@ impl Phase {
             Self::Storage => 1,
             Self::Scatter => 2,
             Self::Waiting => 3,
-            Self::Decode(filter) => 4 + filter as usize,
+            Self::Commit => 4,
+            Self::Decode(filter) => 5 + filter as usize,
+            Self::Encode(filter) => 5 + FILTERS + filter as usize,
         }
     }
 }
@@ -52,7 +60,7 @@ impl PhaseTimes {
 /// What was measured since the process began, while measuring was on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// By threads that read.
+    /// By threads that read or write.
     pub readers: PhaseTimes,
     /// By the pool's threads, all together.
     pub pool: PhaseTimes,

@@ -113,19 +113,10 @@ pub(crate) unsafe fn open_storage(
     api: &Api,
     dataset: hid_t,
 ) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
-    const RDWR: c_uint = 1;
-    const SWMR: c_uint = 0x20 | 0x40;
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
-        // Not the file through which it was reached: an external link leads elsewhere.
-        let file = (api.H5Iget_file_id)(dataset);
-        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
-        let mut intent: c_uint = 0;
-        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
-        if intent & SWMR != 0 {
-            return because("the file is open for SWMR");
-        }
-        if intent & RDWR != 0 {
+        let (file, is_writable) = file_of(api, dataset)?;
+        if is_writable {
             return because(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
@@ -140,6 +131,29 @@ pub(crate) unsafe fn open_storage(
             Err(error) => because(format!("no descriptor of its file can be had: {error}")),
         }
     }
+}
+
+/// The file that holds a dataset, and whether it is open for writing; a reason where that is
+/// for SWMR.
+///
+/// # Safety
+/// A live dataset of this library, with the lock held.
+pub(crate) unsafe fn file_of(api: &Api, dataset: hid_t) -> Result<(Handle, bool), Unsuited> {
+    const RDWR: c_uint = 1;
+    const SWMR: c_uint = 0x20 | 0x40;
+    let mut intent: c_uint = 0;
+    // SAFETY: the caller's contract; every handle is checked.
+    let file = unsafe {
+        // Not the file through which it was reached: an external link leads elsewhere.
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
+        file
+    };
+    if intent & SWMR != 0 {
+        return because("the file is open for SWMR");
+    }
+    Ok((file, intent & RDWR != 0))
 }
 
 /// The size of an element, if elements can be copied as they are stored.

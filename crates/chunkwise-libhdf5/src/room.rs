@@ -3,10 +3,12 @@
 //! What libhdf5 has begun to write and could not leaves a file that says it is longer than it
 //! is, which nobody opens.  So it is asked before.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
 
 use crate::api::{Api, hid_t, hsize_t};
 use crate::dataset::Handle;
+use crate::facts::descriptor_of;
 
 /// Left for libhdf5's own writes: indexes, headers, and what it flushes when it closes.
 const MARGIN_NBYTES: u64 = 1 << 20;
@@ -18,7 +20,7 @@ const MARGIN_NBYTES: u64 = 1 << 20;
 /// A live handle of this library, with the lock held.
 pub(crate) unsafe fn no_room(api: &Api, dataset: hid_t, nbytes: u64) -> Option<String> {
     // SAFETY: the caller's contract; every handle is checked.
-    let (descriptor, end) = unsafe { descriptor_of(api, dataset)? };
+    let (descriptor, end) = unsafe { file_of(api, dataset)? };
     let wanted = nbytes.saturating_add(MARGIN_NBYTES);
     // SAFETY: both functions fill what they are given; zeros are valid values of both.
     let (space, limit) = unsafe {
@@ -42,25 +44,18 @@ pub(crate) unsafe fn no_room(api: &Api, dataset: hid_t, nbytes: u64) -> Option<S
 }
 
 /// The descriptor of a plain local file, and where the file ends.
-unsafe fn descriptor_of(api: &Api, dataset: hid_t) -> Option<(c_int, u64)> {
+///
+/// # Safety
+/// A live dataset of this library, with the lock held; the descriptor is open as long as the
+/// dataset's file.
+unsafe fn file_of(api: &Api, dataset: hid_t) -> Option<(c_int, u64)> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
         let file = (api.H5Iget_file_id)(dataset);
         let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
-        let fapl = (api.H5Fget_access_plist)(file.id);
-        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose).ok()?;
-        // Only this driver's handle is known to be a descriptor of the file itself.
-        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
-        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose).ok()?;
-        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id)).ok()?;
-        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
-            return None;
-        }
-        let mut handle: *mut c_void = std::ptr::null_mut();
-        let status = (api.H5Fget_vfd_handle)(file.id, fapl.id, &raw mut handle);
-        api.checked("H5Fget_vfd_handle", status).ok()?;
+        let descriptor = descriptor_of(api, file.id).ok()?.as_raw_fd();
         let mut end: hsize_t = 0;
         api.checked("H5Fget_filesize", (api.H5Fget_filesize)(file.id, &raw mut end)).ok()?;
-        (!handle.is_null()).then(|| (*handle.cast::<c_int>(), end))
+        Some((descriptor, end))
     }
 }

@@ -1,6 +1,6 @@
 //! Can chunks of a dataset be encoded here, and with which facts?
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use chunkwise_codec::{Encoder, Encoding, Filter, FilterKind, Pipeline, Step};
@@ -9,7 +9,7 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::dataset::{
-    Handle, StatedFilter, check_type, chunk_options, fill_of, filters_of, shape_of,
+    Handle, StatedFilter, check_type, chunk_options, file_of, fill_of, filters_of, shape_of,
 };
 use crate::{ChunkCommitter, Library, Unsuited};
 
@@ -58,29 +58,6 @@ fn may_be_left_out(step: &Step) -> bool {
     step.optional && !takes_all.contains(&step.kind())
 }
 
-/// Whether the file is open for writing, by this process alone.
-///
-/// # Safety
-/// A live handle of this library, with the lock held.
-unsafe fn check_writable(api: &Api, dataset: hid_t) -> Result<(), Unsuited> {
-    const RDWR: c_uint = 1;
-    const SWMR: c_uint = 0x20 | 0x40;
-    // SAFETY: the caller's contract; every handle is checked.
-    unsafe {
-        let file = (api.H5Iget_file_id)(dataset);
-        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
-        let mut intent: c_uint = 0;
-        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
-        if intent & RDWR == 0 {
-            return because("the file is open for reading only");
-        }
-        if intent & SWMR != 0 {
-            return because("the file is open for SWMR");
-        }
-        Ok(())
-    }
-}
-
 /// Find out everything that is needed to write `dataset`, and what hands its chunks over.
 ///
 /// `memory_type` is the type of the elements that will be given: unless it equals the stored
@@ -101,7 +78,9 @@ pub unsafe fn describe_for_writing(
     let info = library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            check_writable(api, dataset)?;
+            if !file_of(api, dataset)?.1 {
+                return because("the file is open for reading only");
+            }
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;

@@ -79,19 +79,23 @@ fn set_profiling(on: bool) {
     chunkwise_engine::set_profiling(on);
 }
 
-/// Seconds by phase: by threads that read, and by the pool's threads.
+/// Seconds by phase: by threads that read or write, and by the pool's threads.
 #[pyfunction]
 fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let found = chunkwise_engine::profile();
     let dict = PyDict::new(py);
-    let filters = FilterKind::ALL.map(|filter| (filter.name(), Phase::Decode(filter)));
+    let decoding = FilterKind::ALL.map(|filter| (filter.name(), Phase::Decode(filter)));
+    let encoding =
+        FilterKind::ALL.map(|filter| (format!("encode {}", filter.name()), Phase::Encode(filter)));
     let others = [
         ("index", Phase::Index),
         ("storage", Phase::Storage),
         ("scatter", Phase::Scatter),
         ("waiting", Phase::Waiting),
+        ("commit", Phase::Commit),
     ];
-    for (name, phase) in others.into_iter().chain(filters) {
+    let named = others.into_iter().chain(decoding).map(|(name, phase)| (name.to_string(), phase));
+    for (name, phase) in named.chain(encoding) {
         let seconds = |times: &PhaseTimes| times.of(phase).as_secs_f64();
         dict.set_item(name, (seconds(&found.readers), seconds(&found.pool)))?;
     }

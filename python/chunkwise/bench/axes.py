@@ -95,16 +95,6 @@ def _whole(name: str, least: int) -> Callable[[str], int]:
     return parse
 
 
-def _cache_nbytes(text: str) -> int:
-    nbytes = parse_size(text)
-    if nbytes < 1:
-        raise UsageError(
-            f"a chunk cache of {nbytes} bytes is none: every read would decode its chunks "
-            "again; give a size such as 1MiB, or default"
-        )
-    return nbytes
-
-
 def _conversion_nbytes(text: str) -> int:
     nbytes = parse_size(text)
     if nbytes < 1:
@@ -224,11 +214,11 @@ AXES: Final[dict[str, Axis]] = {
             NATIVE, _BOTH, "threads that chunkwise may use",
         ),
         Axis(
-            "cache", "cache_nbytes", DEFAULT, _cache_nbytes, _size, _CACHED, _BOTH,
+            "cache", "cache_nbytes", DEFAULT, parse_size, _size, _CACHED, _BOTH,
             "bytes of the chunk cache (H5Pset_chunk_cache)",
         ),
         Axis(
-            "nslots", "cache_nslots", DEFAULT, _whole("number of slots", 1), _named("nslots"),
+            "nslots", "cache_nslots", DEFAULT, _whole("number of slots", 0), _named("nslots"),
             _CACHED, _BOTH, "slots of the chunk cache's hash table",
         ),
         Axis(

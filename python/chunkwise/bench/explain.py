@@ -265,8 +265,9 @@ def _cured(results: Results, worst: Cell) -> Cell | None:
 
 
 def _cache_nbytes(cell: Cell) -> int:
-    """Return the chunk cache that was in force."""
-    return cell.succeeded[0].actual_cache_nbytes or 0
+    """Return the chunk cache that was in force; without slots it holds nothing."""
+    measured = cell.succeeded[0]
+    return 0 if measured.actual_cache_nslots == 0 else measured.actual_cache_nbytes or 0
 
 
 def _cache_line(target: Target, held: int, driver: str) -> str:

@@ -18,7 +18,7 @@ from chunkwise.bench.tables import tables_of
 from chunkwise.bench.variants import Variant, stored
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
-from chunkwise.trials import breakdown
+from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.drivers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS
@@ -127,7 +127,7 @@ def _footnotes(results: Results) -> list[str]:
 
 
 def _where_the_time_goes(results: Results) -> list[str]:
-    """Take apart the slowest reads of each pattern; the records have it of every trial.
+    """Take apart the slowest trial of each pattern; the records have it of every trial.
 
     Where only patterns and drivers are compared, the slowest of all is enough.
     """
@@ -144,10 +144,12 @@ def _where_the_time_goes(results: Results) -> list[str]:
         assert measured.breakdown is not None
         done = ""
         if measured.extrapolated:
-            done = f" ({measured.operations or 0:,} of {cell.total_operations or 0:,} reads)"
+            operations = f"{measured.operations or 0:,} of {cell.total_operations or 0:,}"
+            done = f" ({operations} {cell.operation}s)"
+        say = write_breakdown if cell.operation == "write" else breakdown
         lines.append(
             f"'{cell.access.name}', {full_label(results, cell)}{done}: "
-            f"{breakdown.sentence(measured.breakdown)}"
+            f"{say.sentence(measured.breakdown)}"
         )
     if not lines:
         return []

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from chunkwise.bench.render import WIDTH
 from chunkwise.bench.schedule import Step
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
 from chunkwise.errors import UsageError
-from chunkwise.studies import published
+from chunkwise.names import printable
+from chunkwise.studies import published, render
+from chunkwise.studies.claims import judge_all
+from chunkwise.studies.folder import Folder
 from chunkwise.studies.load import NAMES, load
 from chunkwise.studies.own import study_of
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import RESULTS, Options, run
+from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import SCALES, Scale, Study
 
 EXAMPLES = """\b
 Examples:
   chunkwise study --list
+  chunkwise study cris --list
   chunkwise study cris
-  chunkwise study occam --only cache-size,chunk-size
-  chunkwise study cris --file mine.nc --dataset /t2m --out mine
+  chunkwise study cris --driver libhdf5,chunkwise --repeat 5
+  chunkwise study cris --file mine.nc --dataset /t2m
+  chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
+  chunkwise study ./my-study
+  chunkwise report studies/cris-quick -o report.html
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("name", required=False)
-@click.option("--list", "listing", is_flag=True, help="Say which there are, and what they need.")
+@click.option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="Say which studies there are and what they need; with NAME, what its experiments ask.",
+)
 @click.option(
     "--scale",
     type=click.Choice(SCALES),
@@ -41,20 +56,32 @@ Examples:
 )
 @click.option("--only", metavar="EXPERIMENT,...", help="These experiments alone.")
 @click.option("--driver", metavar="NAME,...", help="These drivers alone.")
-@click.option("--libhdf5", metavar="PATH,...", help="Further libraries to compare.")
-@click.option("--repeat", type=click.IntRange(min=1), help="Measure everything so often.")
+@click.option(
+    "--libhdf5",
+    metavar="PATH,...",
+    help="Further libraries, where an experiment compares them; those of the system are found.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    help="Measure everything so often.  [default: the study's own number]",
+)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where results go.  [default: studies/NAME-SCALE]",
+    help="Where trials and results go.  [default: studies/NAME-SCALE]",
 )
 @click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
-@click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
-@click.option("--show", is_flag=True, help="Measure nothing: print what is in DIR.")
-@click.option("--source", metavar="TABLE", help="With --show: this published table alone.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with what is in that folder: no trial in it is made again.",
+)
+@click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
+@click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print results and verdicts as JSON.")
 def command(
     name: str | None,
     listing: bool,
@@ -68,27 +95,34 @@ def command(
     dataset: str | None,
     resume: bool,
     show: bool,
-    source: str | None,
+    table: str | None,
     as_json: bool,
 ) -> int:
-    """Measure again what a paper has measured, on this machine.
+    """Measure again, on this machine, what a paper has measured.
 
-    NAME is one of occam, netcdf4, hyperslabs and cris.
+    NAME is one of occam, netcdf4, hyperslabs and cris, or a folder with a study.toml in it.
+    Prints today's figures beside the published ones, and which of the paper's claims still
+    hold.  Ends with code 1 where a driver gave wrong values or nothing could be measured.
     """
-    if listing or name is None:
-        for known in NAMES:
-            click.echo(known)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    if name is None:
+        render.list_studies([load(known) for known in NAMES], console)
         return 0
+    study = load(name)
+    if listing:
+        render.list_experiments(study, console)
+        return 0
+    own = "" if file is None else f"-{Path(file).stem}"
+    folder = Folder(out or Path("studies") / f"{study.name}-{scale}{own}")
+    if show:
+        return _say(study, StudyResults.read(folder.results), folder, console, as_json, table)
     if dataset is not None and file is None:
         raise UsageError("--dataset names a dataset of --file: add that")
-    study = load(name)
-    own = "" if file is None else f"-{Path(file).stem}"
-    folder = out or Path("studies") / f"{name}-{scale}{own}"
-    if show:
-        return _say(study, StudyResults.read(folder / RESULTS), source, as_json)
+    if table is not None:
+        raise UsageError("--table draws what is measured already: add --show")
     options = Options(
         scale,
-        folder,
+        folder.path,
         _listed(only),
         _listed(driver),
         _listed(libhdf5),
@@ -96,34 +130,71 @@ def command(
         resume,
         file,
         dataset,
+        source="" if name in NAMES else str(Path(name).resolve()),
     )
+    return _say(study, _measured(study, options), folder, console, as_json)
+
+
+def _say(
+    study: Study,
+    results: StudyResults,
+    folder: Folder,
+    console: Console,
+    as_json: bool,
+    table: str | None = None,
+) -> int:
+    """Print results, and return the exit code that they deserve."""
+    study = study_of(study, results)
+    if as_json:
+        verdicts = [one.to_json() for one in judge_all(study, results)]
+        click.echo(json.dumps({**results.to_json(), "verdicts": verdicts}, indent=1))
+    elif table is not None:
+        for line in published.draw(study, results, table):
+            click.echo(line)
+    else:
+        render.show(study, results, folder.path, console)
+    outcomes = results.outcomes.values()
+    wrong = [text for outcome in outcomes for text in outcome.mismatches]
+    for text in wrong:
+        click.echo(f"chunkwise: {printable(text)}; do not trust either", err=True)
+    measured = any(record["status"] == "ok" for one in outcomes for record in one.records)
+    return 1 if wrong or not measured else 0
+
+
+def _measured(study: Study, options: Options) -> StudyResults:
+    """Run a study; whoever ends it is told how to go on."""
+    theirs = study.repeat["paper"]
+    if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
+        click.echo(
+            f"chunkwise: {options.repeat} repeats, where this scale has {theirs}: more verdicts "
+            "will be 'cannot tell'",
+            err=True,
+        )
     with ending() as end, showing(Console(stderr=True)) as bar:
 
         def progress(step: Step) -> None:
             end.check()
-            if bar is not None:
+            if step.warning:
+                click.echo(f"chunkwise: {step.text}", err=True)
+            elif bar is not None:
                 bar(step)
 
-        results = run(study, options, progress)
-    code = _say(study, results, None, as_json)
-    if not as_json:
-        click.echo(f"{folder / RESULTS}")
-    return code
+        try:
+            return run(study, options, progress)
+        except (KeyboardInterrupt, SystemExit):
+            click.echo(
+                f"chunkwise: stopped; what was measured is in {printable(str(options.out))}: go "
+                f"on with\n  {_resuming()}",
+                err=True,
+            )
+            raise
 
 
-def _say(study: Study, results: StudyResults, source: str | None, as_json: bool) -> int:
-    """Print results; the exit code tells whether all bytes were right."""
-    if as_json:
-        click.echo(json.dumps(results.to_json(), indent=1))
-    else:
-        for line in published.draw(study_of(study, results), results, source):
-            click.echo(line)
-    wrong = [text for outcome in results.outcomes.values() for text in outcome.mismatches]
-    return 1 if wrong else 0
+def _resuming() -> str:
+    """Return the command that was given, to be given again."""
+    given = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    return shlex.join(["chunkwise", *given, "--resume"])
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
-__all__ = ["UsageError", "command"]

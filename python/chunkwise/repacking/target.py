@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chunkwise.durable import sync
 from chunkwise.errors import CannotWriteError, ChunkwiseError, FileChangedError, UsageError
 from chunkwise.names import printable
 from chunkwise.opening import open_h5
@@ -323,15 +324,6 @@ def publish(place: Place) -> None:
         if isinstance(wrong, ChunkwiseError):
             raise
         raise cannot_write(place.said, wrong) from wrong
-
-
-def sync(path: Path) -> None:
-    """Have a file's, or a folder's, content on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:

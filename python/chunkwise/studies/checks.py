@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from chunkwise.bench.axes import DEFAULT
+from chunkwise.bench.axes import DEFAULT, check_axis
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import BUILD
+from chunkwise.studies.own import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
     OTHERS,
@@ -23,9 +26,12 @@ from chunkwise.studies.study import (
     Claim,
     Data,
     Experiment,
+    Own,
     Plot,
     Published,
     Run,
+    Statistic,
+    Study,
     Where,
     matches,
 )
@@ -68,7 +74,7 @@ class Points:
                 if self.open or any(matches(point, {name: text}) for point in self.all):
                     continue
                 raise UsageError(
-                    f'{what}: no run has {name} = "{text}"{_nearest(text, values)}: there are '
+                    f'{what}: no run has {name} = "{text}"{nearest(text, values)}: there are '
                     f"{', '.join(values)}"
                 )
         if not self.open:
@@ -79,9 +85,77 @@ class Points:
         """Raise UsageError where no row has such an axis or label."""
         if name not in self.names and not self.open:
             raise UsageError(
-                f"{what}: no run has an axis or label '{name}'{_nearest(name, self.names)}: there "
+                f"{what}: no run has an axis or label '{name}'{nearest(name, self.names)}: there "
                 f"are {', '.join(self.names)}"
             )
+
+
+def check_study(study: Study) -> None:
+    """Check what a study says besides its experiments.
+
+    Raises
+    ------
+    UsageError
+        A statistic or sample that there is not, a scale without numbers, or two experiments
+        of one id.
+    """
+    if study.statistic not in get_args(Statistic):
+        raise UsageError(
+            f"no statistic is called '{study.statistic}': there are "
+            f"{', '.join(get_args(Statistic))}"
+        )
+    needs = {"repeat": study.repeat, "minutes": study.minutes, "disk": study.disk_nbytes}
+    for name, values in needs.items():
+        for scale in SCALES:
+            if scale not in values:
+                raise UsageError(f"{name} says nothing of the scale {scale}")
+    for one in study.data.values():
+        if one.sample not in SAMPLES:
+            raise UsageError(
+                f"data.{one.name}: no sample is called '{one.sample}'"
+                f"{nearest(one.sample, SAMPLES)}: there are {', '.join(SAMPLES)}"
+            )
+    if study.own is not None:
+        _check_own(study, study.own)
+    ids = [experiment.id for experiment in study.experiments]
+    for repeated in sorted({name for name in ids if ids.count(name) > 1}):
+        raise UsageError(f"two experiments are called '{repeated}'")
+
+
+def _check_own(study: Study, own: Own) -> None:
+    """Check that what is replaced on a user's dataset is there to be replaced."""
+    if own.data not in study.data:
+        raise UsageError(
+            f"own: there is no data '{own.data}'{nearest(own.data, study.data)}: there are "
+            f"{', '.join(study.data)}"
+        )
+    spaces = [
+        space
+        for experiment in study.experiments
+        for run in experiment.runs
+        if run.own and run.data == (own.data,)
+        for space in run.spaces.values()
+    ]
+    for axis, texts in own.values.items():
+        used = {
+            text
+            for space in spaces
+            for text in (
+                *space.axes.get(axis, (check_axis(axis).default,)),
+                *(trial[axis] for trial in space.trials if axis in trial),
+            )
+        }
+        for ours, theirs in texts.items():
+            if ours not in used:
+                raise UsageError(
+                    f'own.{axis}: no run has "{ours}"{nearest(ours, used)}: there are '
+                    f"{', '.join(sorted(used))}"
+                )
+            if theirs.startswith("@") and theirs not in PLACEHOLDERS:
+                raise UsageError(
+                    f"own.{axis}: '{theirs}' is no placeholder{nearest(theirs, PLACEHOLDERS)}: "
+                    f"there are {', '.join(PLACEHOLDERS)}"
+                )
 
 
 def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
@@ -113,13 +187,14 @@ def points_of(runs: Iterable[Run], data: Mapping[str, Data]) -> Points:
         for name in run.data:
             if name not in data:
                 raise UsageError(f"there is no data '{name}': there are {', '.join(data)}")
+        unknown = unknown or BUILD in run.labels.values()
         if run.probe is not None:
             unknown = True
             continue
         labels = [data[name].labels for name in run.data]
         if not labels:
             raise UsageError('a run names no data: give data = ["NAME"]')
-        for scale in SCALES:
+        for scale in run.scales:
             space = _with_libraries(run.spaces[scale])
             unknown = unknown or not _named(space)
             for point in space.points((DEFAULT,)):
@@ -144,7 +219,7 @@ def _with_libraries(space: Space) -> Space:
 def _check_figure(what: str, name: str) -> None:
     if name not in FIGURES:
         raise UsageError(
-            f"{what}: no figure is called '{name}'{_nearest(name, FIGURES)}: there are "
+            f"{what}: no figure is called '{name}'{nearest(name, FIGURES)}: there are "
             f"{', '.join(FIGURES)}"
         )
 
@@ -183,7 +258,7 @@ def _check_claim(claim: Claim, points: Points) -> None:
     for name in settings:
         if name not in known:
             raise UsageError(
-                f"{what}: the rule {claim.rule} has no setting '{name}'{_nearest(name, known)}: "
+                f"{what}: the rule {claim.rule} has no setting '{name}'{nearest(name, known)}: "
                 f"it has {', '.join(known)}"
             )
     for name in needed:
@@ -222,9 +297,10 @@ def _check_words(what: str, settings: Mapping[str, Any]) -> None:
         raise UsageError(f"{what}: words are two, what each side is called")
 
 
-def _nearest(text: str, known: Iterable[str]) -> str:
+def nearest(text: str, known: Iterable[str]) -> str:
+    """Return a question after the known name that is most like another; or nothing."""
     near = get_close_matches(text, list(known), 1)
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
-__all__ = ["Points", "check_experiment", "points_of"]
+__all__ = ["Points", "check_experiment", "check_study", "nearest", "points_of"]

@@ -12,11 +12,13 @@ in the sentence, where their settings do not say it well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from chunkwise.studies.comparing import samples
-from chunkwise.studies.results import Row
+from chunkwise.studies.results import Row, StudyResults
 from chunkwise.studies.rules import RULES, Evidence, Verdict, Word
-from chunkwise.studies.study import Claim, Statistic, matches
+from chunkwise.studies.study import Claim, Experiment, Statistic, Study, matches
 
 
 def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
@@ -30,4 +32,46 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
     return RULES[claim.rule].judge(Evidence(claim, wanted, usable))
 
 
-__all__ = ["RULES", "Verdict", "Word", "judge"]
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what became of it.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    claim : Claim
+    verdict : Verdict
+    """
+
+    experiment: Experiment
+    claim: Claim
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a program wants to know, as JSON values."""
+        return {
+            "experiment": self.experiment.id,
+            "claim": self.claim.id,
+            "says": self.claim.says,
+            "verdict": self.verdict.word,
+            "sentence": self.verdict.sentence,
+            "published": self.claim.published,
+            "advice": self.claim.advice,
+        }
+
+
+def judge_all(study: Study, results: StudyResults) -> list[Judged]:
+    """Judge all claims of the experiments that were measured, in the study's order."""
+    found = []
+    for experiment in study.experiments:
+        outcome = results.outcomes.get(experiment.id)
+        if outcome is not None:
+            rows = outcome.rows()
+            found += [
+                Judged(experiment, claim, judge(claim, rows, study.statistic))
+                for claim in experiment.claims
+            ]
+    return found
+
+
+__all__ = ["RULES", "Judged", "Verdict", "Word", "judge", "judge_all"]

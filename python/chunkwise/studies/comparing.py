@@ -121,16 +121,18 @@ def pairs(found: Sequence[Sample], first: Where, second: Where) -> list[Pair]:
 def series(found: Sequence[Sample], axis: str) -> list[dict[str, Sample]]:
     """Return samples by their value on an axis, for each set that differs in it alone.
 
-    Only the sets that have most values: where one axis at a time is varied, all others are
-    single trials.
+    Only sets of most values, and of the same: where one axis at a time is varied, all others
+    are single trials; and what was measured at other values is another series.
     """
     groups: dict[frozenset[tuple[str, str]], dict[str, Sample]] = {}
     for sample in found:
         if axis in sample.point:
             key = frozenset((k, v) for k, v in sample.point.items() if k != axis)
             groups.setdefault(key, {})[sample.point[axis]] = sample
-    most = max(map(len, groups.values()), default=0)
-    return [group for group in groups.values() if len(group) == most > 1]
+    largest = max(groups.values(), key=len, default={})
+    return [
+        group for group in groups.values() if len(group) > 1 and group.keys() == largest.keys()
+    ]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Figure:
     title : str
         For an axis of a plot or the head of a table.
     unit : str
-        ``s``, ``MB/s``, ``MB``, ``bytes``, ``times`` or empty; MB are 10^6 bytes.
+        ``s``, ``MB/s``, ``MB``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
     better : str
         ``lower``, ``higher``, or ``neither``.
     of : callable
@@ -127,6 +127,7 @@ _ALL: Final = (
     Figure("read_s", "seconds to read", "s", "lower", _whole("read_s")),
     Figure("opened_s", "seconds to open, select and read", "s", "lower", _opened),
     Figure("selected_mb", "MB selected", "MB", "neither", _selected_mb),
+    Figure("share", "share of the time", "%", "neither", _of("share")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ ALL: Final = "@all"
 OTHERS: Final = "@others"
 OLDER: Final = "@older"
 DEFAULT: Final = "default"
+# As the value of a label: what build each library is.
+BUILD: Final = "@build"
 # Where distributions put them, by the build.
 _PLACES: Final = {
     "serial": ("libhdf5_serial.so.*", "hdf5/serial/libhdf5.so", "libhdf5.so.*"),
@@ -94,6 +96,19 @@ def _installed() -> dict[str, str]:
     return places
 
 
+def build_of(value: str) -> str:
+    """Say whose library a value of the axis is, by its path alone.
+
+    >>> build_of("default"), build_of("/usr/lib/libhdf5_openmpi.so.103"), build_of("/opt/l.so")
+    ("h5py's", 'Open MPI', '/opt/l.so')
+    """
+    if value == DEFAULT:
+        return "h5py's"
+    marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
+    marks["netcdf4.libs"] = "netCDF4's wheel"
+    return next((build for mark, build in marks.items() if mark in value), value)
+
+
 def expand(space: Space, libraries: Mapping[str, Found]) -> tuple[Space | None, list[str]]:
     """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
 
@@ -134,3 +149,12 @@ def _older(libraries: Mapping[str, Found]) -> list[str]:
         if number(one) < own:
             by_version.setdefault(one.version, value)
     return list(by_version.values())
+
+
+def labels_of(
+    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
+) -> dict[str, str]:
+    """Put the build of a row's library where its labels say ``@build``."""
+    found = libraries.get(point["libhdf5"])
+    build = "named" if found is None else found.build
+    return {name: build if text == BUILD else text for name, text in labels.items()}

@@ -1,7 +1,7 @@
 """How is a study written down?
 
-In a folder of this package: ``study.toml`` says what it is and names the files of its
-experiments.  ::
+In a folder, of this package or of a user: ``study.toml`` says what it is and names the files
+of its experiments.  ::
 
     # study.toml
     name = "cris"
@@ -12,6 +12,8 @@ experiments.  ::
     [data.cris]
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
+    [axes]                                 # what every run has, unless it says otherwise
+    driver = ["libhdf5"]
 
     [own]                                  # only where the user's data can be measured too
     data = "cris"                          # in the place of this
@@ -30,6 +32,7 @@ experiments.  ::
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
     check = true                           # compare every element that is read
+    scales = ["paper"]                     # where it is not measured at both
     [[experiment.plot]]
     [[experiment.published]]
     [[experiment.claim]]
@@ -50,22 +53,25 @@ Values of ``[own]`` are worked out from the user's dataset where they are placeh
 ``@filters``         as it is stored; ``deflate:6`` where it has no filter
 ===================  ============================================================
 
-What is unknown or missing is an error that names the file and the entry: a published value
-that nothing is compared with must not pass unseen.
+What is unknown or missing is an error that names the file and the entry
+(`chunkwise.studies.checks`): a published value that nothing is compared with must not pass
+unseen.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from importlib.resources import files
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.studies.checks import check_experiment
-from chunkwise.studies.own import PLACEHOLDERS
+from chunkwise.names import printable
+from chunkwise.studies.checks import check_experiment, check_study, nearest
 from chunkwise.studies.study import (
     SCALES,
     Claim,
@@ -79,6 +85,9 @@ from chunkwise.studies.study import (
     Study,
     matches,
 )
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,92 +103,139 @@ NAMES: Final = ("occam", "netcdf4", "hyperslabs", "cris")
 def load(name: str) -> Study:
     """Read one study.
 
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`, or the path of a folder with a ``study.toml`` in it.
+
     Raises
     ------
     UsageError
         There is none of that name; or its files say what a study does not know.
     """
-    if name not in NAMES:
-        raise UsageError(f"no study is called '{name}': choose from {', '.join(NAMES)}")
-    head = _toml(name, "study.toml")
+    folder = _folder(name)
+    place = name if name in NAMES else printable(name)
+    head = _toml(folder, place, "study.toml")
+    standard = head.pop("axes", {})
     found: list[Experiment] = []
     places: list[str] = []
-    for file in head.pop("files"):
-        for entry in _toml(name, file).pop("experiment"):
-            places.append(f"{name}/{file}, {entry.get('id')}")
-            found.append(_located(places[-1], _experiment, entry))
-    study = _located(f"{name}/study.toml", _study, head, tuple(found))
-    for place, experiment in zip(places, found, strict=True):
-        _located(place, check_experiment, experiment, study.data)
+    for file in _needed(f"{place}/study.toml", head, "files"):
+        entries = _needed(f"{place}/{file}", _toml(folder, place, file), "experiment")
+        for number, entry in enumerate(entries, 1):
+            places.append(f"{place}/{file}, {entry.get('id', f'experiment {number}')}")
+            found.append(_located(places[-1], _experiment, entry, standard))
+    study = _located(f"{place}/study.toml", _study, head, tuple(found))
+    _located(f"{place}/study.toml", check_study, study)
+    for where, experiment in zip(places, found, strict=True):
+        _located(where, check_experiment, experiment, study.data)
     return study
 
 
-def _toml(study: str, file: str) -> dict[str, Any]:
-    text = files("chunkwise.studies").joinpath(study, file).read_text(encoding="utf-8")
-    return tomllib.loads(text)
+def _folder(name: str) -> Traversable:
+    if name in NAMES:
+        return files("chunkwise.studies") / name
+    folder = Path(name)
+    if (folder / "study.toml").is_file():
+        return folder
+    if folder.is_dir():
+        raise UsageError(f"{printable(name)}: a folder without a study.toml is no study")
+    raise UsageError(
+        f"no study is called '{printable(name)}'{nearest(name, NAMES)}: choose from "
+        f"{', '.join(NAMES)}, or name a folder with a study.toml"
+    )
+
+
+def _toml(folder: Traversable, place: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads((folder / file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{place}/{file}: cannot be read: {error.strerror}") from None
+    except ValueError as wrong:
+        raise UsageError(f"{place}/{file}: not TOML: {wrong}") from None
+
+
+def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:
+    found = values.pop(name, None)
+    if not isinstance(found, list) or not found:
+        raise UsageError(f"{where}: '{name}' is missing, or no list")
+    return found
 
 
 def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
+    """Make something of what a file says, or say where it is wrong."""
     try:
         return make(*arguments)
-    except (KeyError, TypeError, ValueError) as wrong:
+    except KeyError as missing:
+        raise UsageError(f"{where}: {missing} is missing") from None
+    except (AttributeError, TypeError, ValueError) as wrong:
         raise UsageError(f"{where}: {wrong}") from None
+
+
+def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
+    """Make a part of a study of values that it knows, and of all that it needs."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise UsageError(
+                f"{what} has no '{name}'{nearest(name, known)}: there are {', '.join(known)}"
+            )
+    for name, one in known.items():
+        if name not in values and one.default is MISSING and one.default_factory is MISSING:
+            raise UsageError(f"{what}: '{name}' is missing")
+    return kind(**values)
 
 
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     data = {name: _data(name, values) for name, values in head.pop("data").items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
-    own = _own(head.pop("own"), data) if "own" in head else None
-    return Study(**head, disk_nbytes=disk, data=data, experiments=experiments, own=own)
-
-
-def _own(entry: dict[str, Any], data: Mapping[str, Data]) -> Own:
-    name = entry.pop("data")
-    if name not in data:
-        raise UsageError(f"own: there is no data '{name}'")
-    for axis, values in entry.items():
-        for text in values.values():
-            if text.startswith("@") and text not in PLACEHOLDERS:
-                known = ", ".join(PLACEHOLDERS)
-                raise UsageError(f"own, {axis}: '{text}' is no placeholder: there are {known}")
-    return Own(name, entry)
+    entry = head.pop("own", None)
+    own = None if entry is None else Own(entry.pop("data"), entry)
+    values = {
+        **head,
+        "disk_nbytes": disk,
+        "data": data,
+        "experiments": experiments,
+        "own": own,
+    }
+    return _made(Study, "a study", values)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:
     both = values.pop("both", {})
     options = {scale: _tuples({**both, **values.pop(scale, {})}) for scale in SCALES}
-    return Data(name, options=options, **values)
+    return _made(Data, f"data.{name}", {**values, "name": name, "options": options})
 
 
-def _experiment(entry: dict[str, Any]) -> Experiment:
-    return Experiment(
-        runs=tuple(map(_run, entry.pop("run"))),
-        plots=tuple(map(_plot, entry.pop("plot", ()))),
-        published=tuple(map(_published, entry.pop("published", ()))),
-        claims=tuple(map(_claim, entry.pop("claim", ()))),
-        **entry,
-    )
+def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
+    parts = {
+        "runs": tuple(_run(one, standard) for one in entry.pop("run")),
+        "plots": tuple(map(_plot, entry.pop("plot", ()))),
+        "published": tuple(map(_published, entry.pop("published", ()))),
+        "claims": tuple(map(_claim, entry.pop("claim", ()))),
+    }
+    return _made(Experiment, "an experiment", {**entry, **parts})
 
 
-def _run(entry: dict[str, Any]) -> Run:
-    axes, trials = entry.pop("axes", {}), entry.pop("trials", ())
+def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
+    axes, trials = {**standard, **entry.pop("axes", {})}, entry.pop("trials", ())
     design = entry.pop("design", "list" if trials else "product")
     own = {scale: entry.pop(scale, {}) for scale in SCALES}
     seconds = entry.pop("seconds", {})
     settings = entry.pop("settings", {})
-    return Run(
-        data=tuple(entry.pop("data", ())),
-        spaces={scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
-        seconds={scale: seconds.get(scale) for scale in SCALES},
-        settings={
+    parts = {
+        "data": tuple(entry.pop("data", ())),
+        "scales": tuple(entry.pop("scales", SCALES)),
+        "spaces": {scale: _space({**axes, **own[scale]}, design, trials) for scale in SCALES},
+        "seconds": {scale: seconds.get(scale) for scale in SCALES},
+        "settings": {
             scale: {
                 **{k: v for k, v in settings.items() if k not in SCALES},
                 **settings.get(scale, {}),
             }
             for scale in SCALES
         },
-        **entry,
-    )
+    }
+    return _made(Run, "a run", {**entry, **parts})
 
 
 def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
@@ -187,11 +243,11 @@ def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
 
 
 def _plot(entry: dict[str, Any]) -> Plot:
-    return Plot(**_tuples(entry))
+    return _made(Plot, "a plot", _tuples(entry))
 
 
 def _published(entry: dict[str, Any]) -> Published:
-    return Published(**_tuples(entry))
+    return _made(Published, "a published value", _tuples(entry))
 
 
 def _claim(entry: dict[str, Any]) -> Claim:

@@ -73,7 +73,12 @@ def adapted(study: Study, values: Values) -> Study:
     """
     data = study.own.data if study.own else ""
     experiments = (_experiment(one, data, values) for one in study.experiments)
-    return replace(study, experiments=tuple(one for one in experiments if one.runs))
+    return replace(
+        study,
+        experiments=tuple(one for one in experiments if one.runs),
+        # Bench looks for itself what copies of the user's data need.
+        disk_nbytes=dict.fromkeys(study.disk_nbytes, 0),
+    )
 
 
 def study_of(study: Study, results: StudyResults) -> Study:

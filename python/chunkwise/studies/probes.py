@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.bench.schedule import Step
-from chunkwise.studies import chunk_slots, open_datasets, repacking
+from chunkwise.bench.space import Space
+from chunkwise.studies import chunk_slots, open_datasets, phases, repacking
 from chunkwise.studies.libraries import Found
 
 
@@ -34,6 +35,8 @@ class Context:
         Drivers that are wanted; empty for all.
     say : callable
         Reports progress; may raise to end the run.
+    space : Space or None
+        What the run's axes say at this scale; None where nothing of it can be measured.
     """
 
     data: Mapping[str, tuple[str, str, dict[str, str]]]
@@ -43,11 +46,13 @@ class Context:
     folder: Path
     drivers: tuple[str, ...]
     say: Callable[[Step], None]
+    space: Space | None = None
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
 PROBES: Final[dict[str, Probe]] = {
     "chunk-slots": chunk_slots.predict,
     "open-datasets": open_datasets.measure,
+    "phases": phases.measure,
     "repack": repacking.measure,
 }

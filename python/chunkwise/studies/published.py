@@ -9,16 +9,22 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from chunkwise.bench.axes import AXES
+from chunkwise.errors import UsageError
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Outcome, Row, StudyResults, Summary
 from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
 
 _WIDTH: Final = 80
 _LABEL_WIDTH: Final = 40
+_SUMMED: Final[dict[Statistic, str]] = {
+    "mean": "mean",
+    "median": "median",
+    "trimmed-mean": "mean, without best and worst,",
+}
 
 
 @dataclass(frozen=True)
@@ -77,19 +83,30 @@ def _as_asked_of(driver: str, where: Where) -> Where:
     return asked
 
 
-def draw(study: Study, results: StudyResults, source: str | None = None) -> Iterator[str]:
-    """Write the tables of a study, or the one of a source, in lines of up to 80 characters."""
+def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:
+    """Write the paper's table of one source, and what must be known to read it.
+
+    Raises
+    ------
+    UsageError
+        No experiment that was measured has values of that source.
+    """
+    known: dict[str, None] = {}
     for experiment in study.experiments:
         outcome = results.outcomes.get(experiment.id)
         if outcome is None:
             continue
-        found = beside(experiment, outcome.rows(), study.statistic)
-        wanted = [one for one in found if source in (None, one.published.source)]
-        if wanted:
-            yield from _tables(wanted, study.statistic)
-            if experiment.note:
-                yield from _wrapped(experiment.note)
+        known |= dict.fromkeys(one.source for one in experiment.published)
+        found = [one for one in experiment.published if one.source == source]
+        if found:
+            narrowed = replace(experiment, published=tuple(found))
+            yield from tables(narrowed, outcome, study.statistic)
+            yield from _wrapped(experiment.note)
             yield from _wrapped(machine(outcome))
+            return
+    raise UsageError(
+        f"no values of '{source}' were measured: choose from {', '.join(known) or 'none'}"
+    )
 
 
 def machine(outcome: Outcome) -> str:
@@ -105,29 +122,31 @@ def machine(outcome: Outcome) -> str:
     return ""
 
 
-def _tables(found: Sequence[Beside], statistic: Statistic) -> Iterator[str]:
+def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
+    """Write an experiment's tables, one a source, in lines of up to 80 characters."""
+    found = beside(experiment, outcome.rows(), statistic)
     drivers = list(dict.fromkeys(driver for one in found for driver in one.measured))
-    head = figure = None
+    head = None
     for source in dict.fromkeys(one.published.source for one in found):
         group = [one for one in found if one.published.source == source]
-        if (figure := group[0].published.figure) != head:
-            head = figure
-            kind = "faster by" if FIGURES[figure].unit in ("s", "MB/s") else "better by"
-            often = [kind] if len(drivers) == 2 else []
-            yield _line(FIGURES[figure].title, "published ", drivers, *often)
+        figure = FIGURES[group[0].published.figure]
+        if head is None or figure.name != head:
+            head = figure.name
+            kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
+            yield _line(
+                figure.title, "published ", drivers, *([kind] if len(drivers) == 2 else [])
+            )
         else:
             yield ""
         yield source
         for one in group:
             yield from _row(one, drivers)
-        notes = dict.fromkeys(one.published.note for one in group if one.published.note)
-        for note in notes:
+        for note in dict.fromkeys(one.published.note for one in group if one.published.note):
             yield from _wrapped(f"* {note}")
-    several = {"mean": "mean", "median": "median", "trimmed-mean": "mean without best and worst"}
     yield ""
     estimated = any(value.estimated for one in found for value in one.measured.values())
     yield from _wrapped(
-        f"Today's values are the {several[statistic]} of all repeats"
+        f"Today's values are the {_SUMMED[statistic]} of all repeats"
         + ("; ~ estimated: not every operation was done." if estimated else ".")
     )
 

@@ -113,12 +113,15 @@ class Outcome:
     mismatches : list of str
         Trials that met different bytes, or wrong values.
     elapsed_s : float
+    complete : bool
+        Whether it was measured to its end.
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
     elapsed_s: float = 0.0
+    complete: bool = True
 
     def rows(self, where: Where | None = None) -> list[Row]:
         """Return the rows, in the order in which they were first measured."""
@@ -127,6 +130,17 @@ class Outcome:
             if where is None or matches(record["point"], where):
                 found.setdefault(tuple(record["point"].items()), []).append(record)
         return [Row(dict(point), tuple(records)) for point, records in found.items()]
+
+    def after(self, earlier: Outcome) -> Outcome:
+        """Return this outcome with what an earlier run measured, and this one did not."""
+        rows = {tuple(row.point.items()): row for row in (*earlier.rows(), *self.rows())}
+        return Outcome(
+            [record for row in rows.values() for record in row.records],
+            list(self.skipped),
+            list(dict.fromkeys((*earlier.mismatches, *self.mismatches))),
+            earlier.elapsed_s + self.elapsed_s,
+            self.complete,
+        )
 
 
 @dataclass
@@ -148,6 +162,10 @@ class StudyResults:
         By the experiment's id, in the study's order.
     complete : bool
         Whether all that was asked for was measured.
+    source : str
+        The folder of a study that is none of this package; else empty.
+    environment : dict of str to str or int
+        The machine, its processors and system, and the versions of all that is installed.
     target : dict or None
         The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
         ``dtype`` and ``filters``; None where the study's own data was.
@@ -164,6 +182,8 @@ class StudyResults:
     libraries: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     complete: bool = False
+    source: str = ""
+    environment: dict[str, str | int] = field(default_factory=dict)
     target: dict[str, Any] | None = None
     values: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -182,7 +202,7 @@ class StudyResults:
         """
         if values.get("format") != FORMAT or values.get("version") != VERSION:
             raise UsageError("no results of a study, or of a version that is not known here")
-        kept = {k: v for k, v in values.items() if k not in ("format", "version")}
+        kept = {k: v for k, v in values.items() if k not in ("format", "version", "verdicts")}
         outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}
         return cls(outcomes=outcomes, **kept)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from chunkwise.bench.verdict import THRESHOLD
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.studies.comparing import Ratio, Sample, pairs, ratio, series
+from chunkwise.studies.comparing import Pair, Ratio, Sample, pairs, ratio, series
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Claim, Where, matches
@@ -26,8 +26,10 @@ from chunkwise.studies.wording import (
     differing,
     factor,
     joined,
+    named,
     plain,
     setting,
+    setting_of,
     shown,
     side,
     times,
@@ -134,12 +136,13 @@ def _flat(evidence: Evidence) -> Verdict:
     if not groups:
         return _unvaried(evidence)
     levels = _levels(groups)
-    *_, largest = sorted(levels, key=levels.__getitem__)
-    smallest = min(levels, key=levels.__getitem__)
+    # Of equals the last and the first, so that they are two.
+    ordered = sorted(levels, key=levels.__getitem__)
+    smallest, largest = ordered[0], ordered[-1]
     found = ratio([(group[largest], group[smallest]) for group in groups])
     word, doubt = _staying(evidence, found)
     note = f", the extremes of {len(levels)} values"
-    return _verdict(evidence, word, _along(evidence, found, largest, smallest, note), doubt, found)
+    return _verdict(evidence, word, _along(evidence, found, note), doubt, found)
 
 
 def _trend(evidence: Evidence) -> Verdict:
@@ -152,7 +155,7 @@ def _trend(evidence: Evidence) -> Verdict:
     high, low = (values[-1], values[0]) if settings["rises"] else (values[0], values[-1])
     found = ratio([(group[high], group[low]) for group in groups])
     word, doubt = _reaching(evidence, found, 1.1)
-    text = _along(evidence, found, high, low, f", the ends of {len(values)} values")
+    text = _along(evidence, found, f", the ends of {len(values)} values")
     return _verdict(evidence, word, text + _bend(evidence, groups, levels, values), doubt, found)
 
 
@@ -166,7 +169,7 @@ def _bend(
     ends = (levels[values[0]], levels[values[-1]])
     for pick, beyond in ((max, max(ends)), (min, min(ends))):
         value = pick(levels, key=levels.__getitem__)
-        if not 1 / THRESHOLD < levels[value] / beyond < THRESHOLD:
+        if not beyond / THRESHOLD <= levels[value] <= beyond * THRESHOLD:
             what = setting(evidence.claim.settings["axis"], value)
             if len(groups) == 1:
                 return (
@@ -183,33 +186,33 @@ def _best(evidence: Evidence) -> Verdict:
         return _unvaried(evidence)
     levels = _levels(groups)
     # As costs: the lowest is the best.
-    costs = {v: 1 / c if figure.better == "higher" else c for v, c in levels.items()}
+    costs = {v: -c if figure.better == "higher" else c for v, c in levels.items()}
     wanted = settings["value"] if isinstance(settings["value"], tuple) else (settings["value"],)
-    named = min((v for v in wanted if v in costs), key=costs.__getitem__, default=None)
-    if named is None:
+    chosen = min((v for v in wanted if v in costs), key=costs.__getitem__, default=None)
+    if chosen is None:
         name = settings["axis"]
-        return _missing(evidence, {name: wanted}, f"with {setting(name, wanted[0])}")
+        what = joined([setting(name, text) for text in wanted], "or")
+        return _missing(evidence, {name: wanted}, f"with {what}")
     rival = min((v for v in costs if v not in wanted), key=costs.__getitem__, default=None)
     if rival is None:
         return _unvaried(evidence)
-    first, second = (rival, named) if figure.better == "higher" else (named, rival)
+    first, second = (rival, chosen) if figure.better == "higher" else (chosen, rival)
     found = ratio([(group[first], group[second]) for group in groups])
     within = evidence.get("within", 1.1)
     doubt = ""
     word: Word
     if found.reaches(within):
-        worst = max(costs, key=costs.__getitem__) == named
+        worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
         word = "reversed" if worst else "no longer holds"
     elif found.value <= within and found.high < max(within, THRESHOLD):
         word = "holds"
     else:
-        word, doubt = "cannot tell", _doubt(found, within)
-    best = named if found.value <= 1 else rival
-    still = " still" if best == named else ""
+        limit = within if found.value > 1 else max(within, THRESHOLD)
+        word, doubt = "cannot tell", _doubt(found, limit)
+    best = chosen if found.value <= 1 else rival
+    still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
-    return _verdict(
-        evidence, word, text + _along(evidence, found, first, second, ""), doubt, found
-    )
+    return _verdict(evidence, word, text + _along(evidence, found), doubt, found)
 
 
 def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
@@ -237,18 +240,19 @@ def _staying(evidence: Evidence, found: Ratio) -> tuple[Word, str]:
 
 def _doubt(found: Ratio, border: float) -> str:
     """Say what the noise leaves open, and what would settle it."""
-    told = found if found.value >= 1 else _turned(found)
-    border = border if found.value >= 1 else 1 / border
-    many = "1 repeat" if told.repeats == 1 else f"{told.repeats} repeats"
-    needed = found.deciding(border if found.value >= 1 else 1 / border)
+    needed = found.deciding(border)
+    if found.value < 1:
+        # As the sentence has it: the larger by the smaller.
+        found, border = _turned(found), 1 / border
+    often = "1 repeat" if found.repeats == 1 else f"{found.repeats} repeats"
     remedy = (
         "more repeats would hardly tell"
         if needed is None
         else f"about {needed} repeats would tell"
     )
     return (
-        f" By {many} it lies between {factor(told.low).removesuffix(' times')} and "
-        f"{factor(told.high)}, where {plain(border)} decides: {remedy}."
+        f" By {often} it lies between {factor(found.low).removesuffix(' times')} and "
+        f"{factor(found.high)}, and the limit is {plain(border)}: {remedy}."
     )
 
 
@@ -259,16 +263,10 @@ def _turned(found: Ratio) -> Ratio:
     return Ratio(turned, value, low, high, found.repeats)
 
 
-def _along(evidence: Evidence, found: Ratio, first: str, second: str, note: str) -> str:
+def _along(evidence: Evidence, found: Ratio, note: str = "") -> str:
     """Compare two values of an axis."""
     axis = evidence.claim.settings["axis"]
-    names = [
-        joined(versions(pair[place] for pair in found.pairs)) if axis == "libhdf5" else ""
-        for place in (0, 1)
-    ]
-    words = [
-        name or setting(axis, text) for name, text in zip(names, (first, second), strict=True)
-    ]
+    words = [setting_of(one, axis) for one in found.pairs[0]]
     return _compared(evidence.claim, found, words[0], words[1], note)
 
 
@@ -278,27 +276,35 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
         found, first, second = _turned(found), second, first
     figure = claim.figure
     often = times(found.value, figure, found.estimated)
-    if len(found.pairs) == 1:
-        one, other = found.pairs[0]
+    one, other = found.pairs[0]
+    quotients = {_quotient(*pair) for pair in found.pairs}
+    if len(quotients) == 1:
+        # One pair, or several that say the very same, as counts do.
+        note += f", in each of {len(found.pairs)} pairs" if len(found.pairs) > 1 else ""
         if one.middle == other.middle:
-            return f"{shown(one, figure)} with {first} and with {second} alike{note}"
+            return f"{named(one, figure)} with {first} and with {second} alike{note}"
         return (
-            f"{shown(one, figure)} with {first} against {shown(other, figure)} with {second}"
+            f"{named(one, figure)} with {first} against {shown(other, figure)} with {second}"
             f"{note}: {often}"
         )
     ordered = sorted(found.pairs, key=lambda pair: _quotient(*pair))
-    names = differing([one.point for one, _ in ordered]) or differing(
-        [b.point for _, b in ordered]
-    )
-    ends = [
-        f"{factor(_quotient(one, other))} ({shown(one, figure)} against {shown(other, figure)}"
-        + "".join(f", {setting(n, p[n])}" for n in names for p in (one.point,) if n in p)
-        + ")"
-        for one, other in (ordered[0], ordered[-1])
-    ]
     return (
         f"{often} with {first} as with {second}{note}, on average over {len(found.pairs)} pairs: "
-        f"from {ends[0]} to {ends[1]}"
+        f"from {_end(claim, found, ordered[0])} to {_end(claim, found, ordered[-1])}"
+    )
+
+
+def _end(claim: Claim, found: Ratio, pair: Pair) -> str:
+    """Write one of several pairs, with what tells it from the others."""
+    one, other = pair
+    names = differing([one.point for one, _ in found.pairs])
+    sample = one
+    if not names:
+        names, sample = differing([other.point for _, other in found.pairs]), other
+    apart = "".join(f", {setting_of(sample, name)}" for name in names if name in sample.point)
+    return (
+        f"{factor(_quotient(one, other))} ({shown(one, claim.figure)} against "
+        f"{shown(other, claim.figure)}{apart})"
     )
 
 
@@ -327,14 +333,13 @@ def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:
 
 def _unvaried(evidence: Evidence) -> Verdict:
     name = evidence.claim.settings["axis"]
-    return _missing(evidence, None, f"for two values of the {axis_title(name)} at least")
+    return _missing(evidence, None, f"with two values of the {axis_title(name)} at least")
 
 
 def _levels(groups: Sequence[Mapping[str, Sample]]) -> dict[str, float]:
-    """Return the mean level at each value of an axis, over sets that may differ in size."""
-    values = [v for v in groups[0] if all(v in group for group in groups)]
+    """Return the mean level at each value of an axis, over sets that may differ in height."""
     levels = {}
-    for value in values:
+    for value in groups[0]:
         relative = [
             group[value].middle / (statistics.fmean(s.middle for s in group.values()) or 1.0)
             for group in groups

@@ -1,14 +1,17 @@
 """What happens when a study is run, experiment by experiment?
 
 Data is generated, each run's space goes to `chunkwise.bench.run`, and what it gives is
-collected.  Each trial is saved as it is done, so that a study that was stopped goes on
-where it was.
+collected.  Each trial is saved as it is done, and the results after each experiment, so that
+a study that was stopped goes on where it was.  What cannot be measured on this machine is left
+out, with its reason; the end of everything is only what concerns everything: a full disk.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
+import errno
 import shutil
+import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,24 +21,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise import bench, sample
+from chunkwise.bench.axes import DEFAULT
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
 from chunkwise.bench.target import Target
-from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.grammar import format_size
+from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own
-from chunkwise.studies.libraries import Found, expand
+from chunkwise.studies.checks import nearest
+from chunkwise.studies.folder import RESULTS, Folder
+from chunkwise.studies.generating import dataset_of, generate
+from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
+from chunkwise.studies.pace import Pace
 from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.results import Outcome, StudyResults, labelled
-from chunkwise.studies.study import Data, Experiment, Run, Scale, Study
+from chunkwise.studies.study import Experiment, Run, Scale, Study
+from chunkwise.trials.drivers import check_driver
+from chunkwise.trials.environment import describe
 
-RESULTS: Final = "results.json.gz"
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
-_MTIME_S: Final = 1_000_000_000
+# What a disk says that takes no more.
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # Of the user's dataset, what results say.
 _TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
@@ -62,6 +70,8 @@ class Options:
         Whether trials of an earlier run in the same folder are used.
     file, dataset : str or None
         Measured in the place of the study's own data (`chunkwise.studies.own`).
+    source : str
+        The folder that the study was read from, where it is none of this package.
     """
 
     scale: Scale
@@ -73,21 +83,23 @@ class Options:
     resume: bool = False
     file: str | None = None
     dataset: str | None = None
+    source: str = ""
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
     """Run a study, or some of its experiments.
 
     Results are in ``options.out``, also of a run that was interrupted: then without what was
-    not measured.  Generated files are removed at the end.
+    not measured; and with what an earlier run measured there, where this one goes on with it.
+    Generated files are removed at the end.
 
     Raises
     ------
     UsageError
-        An experiment that there is not, a folder with other results in it, too little
-        room, or values that make no sense.
-    ChunkwiseError
-        As from `chunkwise.bench.run`.
+        An experiment or driver that there is not, a folder with other results in it, too
+        little room, or values that make no sense.
+    CannotWriteError
+        The disk is full, or the folder cannot be written to any more.
     """
     target: Target | None = None
     values: own.Values = {}
@@ -111,66 +123,101 @@ class _Running:
         self.study, self.options, self.progress = study, options, progress
         self.target, self.values = target, values
         self.experiments = _chosen(study, options.only)
+        _check_drivers(study, self.experiments, options)
         self.repeat = options.repeat or study.repeat[options.scale]
-        self.files, self.trials = options.out / "files", options.out / "trials"
+        self.folder = Folder(options.out)
+        self.files, self.trials = self.folder.files, self.folder.trials
+        self.pace = Pace(study, self.experiments, options.scale, self.repeat)
         self.libraries: Mapping[str, Found] = {}
 
     def run(self) -> StudyResults:
         begun = time.monotonic()
-        self._claim_folder()
+        options = self.options
+        # Before the folder is touched, as a library that the user names may be none.
+        self.libraries = find_libraries(options.libhdf5)
+        # Of a user's file, bench looks for itself how much room it needs.
+        needed = 0 if self.target else self.study.disk_nbytes[options.scale]
+        new = self._empty()
+        earlier = self.folder.claim(new, needed, options.resume)
+        results = earlier or new
+        before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
+        now = describe()
+        self._warn_of_change(results.environment, now)
+        results.source, results.environment = options.source, now
+        try:
+            # From now on the folder says whose it is, whatever ends this run.
+            results.save(self.folder.results)
+            results.libraries |= {name: str(one) for name, one in self.libraries.items()}
+            for number, experiment in enumerate(self.experiments):
+                outcome = Outcome(complete=False)
+                try:
+                    self._measure(experiment, outcome, f"{number + 1}/{len(self.experiments)}")
+                    outcome.complete = True
+                finally:
+                    self._keep(results, experiment, outcome)
+                    results.elapsed_s = before_s + time.monotonic() - begun
+                results.save(self.folder.results)
+            results.complete = all(one.complete for one in results.outcomes.values())
+        except OSError as error:
+            if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
+                raise
+            raise _full(self.folder, error) from None
+        finally:
+            # First, so that there is room for the results.
+            shutil.rmtree(self.files, ignore_errors=True)
+            results.elapsed_s = before_s + time.monotonic() - begun
+            with contextlib.suppress(OSError):
+                results.save(self.folder.results)
+        return results
+
+    def _warn_of_change(
+        self, before: Mapping[str, str | int], now: Mapping[str, str | int]
+    ) -> None:
+        """Say so where an earlier part was measured on another machine, or by other versions."""
+        changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
+        if changed:
+            text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
+            self.progress(Step(text, warning=True))
+
+    def _empty(self) -> StudyResults:
+        """Return results that say what is measured, and nothing else yet."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
         if self.target is not None:
             results.target = {name: getattr(self.target, name) for name in _TOLD}
             results.values = {axis: dict(texts) for axis, texts in self.values.items()}
-        try:
-            self.libraries = find_libraries(self.options.libhdf5)
-            results.libraries = {name: str(one) for name, one in self.libraries.items()}
-            for number, experiment in enumerate(self.experiments):
-                outcome = results.outcomes[experiment.id] = Outcome()
-                self._measure(experiment, outcome, f"{number + 1}/{len(self.experiments)}")
-            results.complete = True
-        finally:
-            shutil.rmtree(self.files, ignore_errors=True)
-            results.elapsed_s = time.monotonic() - begun
-            results.save(self.options.out / RESULTS)
         return results
 
-    def _claim_folder(self) -> None:
-        """Make the folders, or refuse to mix results."""
-        out = self.options.out
-        if self.trials.exists() and not self.options.resume:
-            raise UsageError(
-                f"{printable(str(out))}: there are trials of an earlier run: go on with it "
-                "(--resume), or name another folder (--out)"
-            )
-        try:
-            for folder in (self.files, self.trials):
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"{printable(str(out))}: cannot be written to: {error.strerror}; name another "
-                "folder (--out)"
-            ) from None
-        if self.target is not None:
-            return  # bench looks for itself how much it needs
-        needed = self.study.disk_nbytes[self.options.scale]
-        free = shutil.disk_usage(out).free
-        if free < needed:
-            raise UsageError(
-                f"{printable(str(out))}: {self.study.name} needs about {format_size(needed)}, "
-                f"and {format_size(free)} are free; name another folder (--out)"
-            )
+    def _keep(self, results: StudyResults, experiment: Experiment, outcome: Outcome) -> None:
+        """Put an outcome beside the others, in the study's order."""
+        found = results.outcomes
+        if experiment.id in found:
+            outcome = outcome.after(found[experiment.id])
+        found = {**found, experiment.id: outcome}
+        order = [one.id for one in self.study.experiments if one.id in found]
+        results.outcomes = {name: found[name] for name in order}
 
     def _measure(self, experiment: Experiment, outcome: Outcome, place: str) -> None:
         begun = time.monotonic()
 
-        def say(step: Step) -> None:
-            self.progress(replace(step, text=f"{place} {experiment.title}: {step.text}"))
+        def saying(one: Run) -> Progress:
+            def say(step: Step) -> None:
+                text = f"{place} {experiment.title}: {step.text}"
+                self.progress(self.pace.step(one, replace(step, text=text)))
+
+            return say
 
         try:
             for number, one in enumerate(experiment.runs):
-                self._measure_run(experiment, number, one, outcome, say)
+                run_begun = time.monotonic()
+                try:
+                    if self.options.scale in one.scales:
+                        self._measure_run(experiment, number, one, outcome, saying(one))
+                except (CannotWriteError, MemoryError):
+                    raise
+                except ChunkwiseError as wrong:
+                    outcome.skipped.append(str(wrong))
+                self.pace.finished(one, time.monotonic() - run_begun)
         finally:
             outcome.elapsed_s = time.monotonic() - begun
 
@@ -178,7 +225,7 @@ class _Running:
         self, experiment: Experiment, number: int, one: Run, outcome: Outcome, say: Progress
     ) -> None:
         space, reasons = self._space(one)
-        outcome.skipped += [f"{experiment.title}: {reason}" for reason in reasons]
+        outcome.skipped += [reason for reason in reasons if reason not in outcome.skipped]
         if one.probe is not None:
             context = Context(
                 {name: self._file(name, say) for name in one.data},
@@ -188,6 +235,7 @@ class _Running:
                 self.files,
                 self.options.drivers,
                 say,
+                space,
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -196,23 +244,23 @@ class _Running:
             return
         for name in one.data:
             path, dataset, labels = self._file(name, say)
-            try:
-                results = bench.run(
-                    path,
-                    dataset,
-                    space,
-                    repeat=one.repeat or self.repeat,
-                    seconds=one.seconds[self.options.scale] or MOST_SECONDS,
-                    progress=say,
-                    save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
-                    scratch=str(self.files),
-                    check=one.check and self._known(name, say),
-                )
-            except UsageError as wrong:
-                raise UsageError(f"{self.study.name}, {experiment.id}, {name}: {wrong}") from None
+            results = bench.run(
+                path,
+                dataset,
+                space,
+                repeat=one.repeat or self.repeat,
+                seconds=one.seconds[self.options.scale] or MOST_SECONDS,
+                progress=say,
+                save=self.trials / f"{experiment.id}-{number}-{name}.jsonl",
+                # A part of the data would not be the paper's experiment.
+                sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
+                scratch=str(self.files),
+                check=one.check and self._known(name, say),
+            )
             for cell in results.cells:
                 made = [measurement.to_record() for measurement in cell.measurements]
-                outcome.records += labelled(made, {**one.labels, **labels}, cell.point)
+                ours = labels_of(one.labels, cell.point, self.libraries)
+                outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
@@ -221,12 +269,14 @@ class _Running:
         wanted = self.options.drivers
         if space is None or not wanted:
             return space, reasons
-        drivers = tuple(d for d in space.axes.get("driver", ()) if d in wanted)
-        trials = tuple(t for t in space.trials if t.get("driver", wanted[0]) in wanted)
-        if not (trials if space.trials else drivers):
+        # What concerned only those that are left out goes with them.
+        points = space.points((DEFAULT,))
+        kept = [point for point in points if point["driver"] in wanted]
+        if not kept:
             return None, [*reasons, f"none of {', '.join(wanted)} takes part"]
-        axes = {**space.axes, "driver": drivers} if drivers else space.axes
-        return replace(space, axes=axes, trials=trials), reasons
+        if len(kept) < len(points):
+            space = Space(design="list", trials=tuple(kept))
+        return space, reasons
 
     def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
         """Return a dataset's file, generated if it is not there, its path and its labels."""
@@ -236,10 +286,10 @@ class _Running:
         path = self.files / f"{name}.h5"
         if not path.exists():
             say(Step(f"generating {name}"))
-            _generate(data, self.options.scale, path)
+            generate(data, self.options.scale, path)
         return (
             str(path),
-            data.dataset or sample.SAMPLES[data.sample].datasets[0],
+            dataset_of(data),
             dict(data.labels),
         )
 
@@ -261,20 +311,39 @@ class _Running:
         return str(path)
 
 
-def _generate(data: Data, scale: Scale, path: Path) -> None:
-    options: dict[str, Any] = dict(data.options[scale])
-    sample.write(data.sample, path, **options)
-    os.utime(path, (_MTIME_S, _MTIME_S))
-
-
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
     known = {experiment.id: experiment for experiment in study.experiments}
     for name in only:
         if name not in known:
             raise UsageError(
-                f"{study.name} has no experiment '{name}': choose from {', '.join(known)}"
+                f"{study.name} has no experiment '{printable(name)}'{nearest(name, known)}: "
+                f"choose from {', '.join(known)}"
             )
     return [known[name] for name in known if not only or name in only]
 
 
-__all__ = ["RESULTS", "ChunkwiseError", "Options", "run"]
+def _check_drivers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
+    """Refuse drivers that there are not, or that measure nothing of what is asked for."""
+    for name in options.drivers:
+        check_driver(name)
+    runs = [one for experiment in experiments for one in experiment.runs]
+    points = [p for one in runs for p in one.spaces[options.scale].points((DEFAULT,))]
+    known = dict.fromkeys(point["driver"] for point in points)
+    probed = any(one.probe is not None for one in runs)
+    if options.drivers and not probed and not set(known) & set(options.drivers):
+        raise UsageError(
+            f"{study.name} measures nothing of this with {', '.join(options.drivers)}: choose "
+            f"from {', '.join(known)}"
+        )
+
+
+def _full(folder: Folder, error: OSError) -> CannotWriteError:
+    """Say what to do about a disk that takes no more."""
+    reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
+    return CannotWriteError(
+        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
+        "measured is kept: make room, and go on with --resume"
+    )
+
+
+__all__ = ["RESULTS", "Options", "run"]

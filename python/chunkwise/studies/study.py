@@ -40,6 +40,9 @@ class Data:
         Its path in the file; None for the sample's first.
     labels : mapping
         What rows measured on it have besides their values on axes.
+    nonzero : str
+        An access pattern, where only elements that are not 0 are kept: in one dimension, in
+        the order in which the pattern comes to them; empty for all, as they are.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Data:
     options: Mapping[Scale, Mapping[str, Any]]
     dataset: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    nonzero: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Run:
     seconds : mapping of Scale to float or None
         The budget of `chunkwise.bench.run`; None for as long as it takes.
     labels : mapping
-        What its rows have besides their values on axes.
+        What its rows have besides their values on axes; ``@build`` stands for the build of
+        the library, such as ``serial``.
     probe : str or None
         A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench
         what no access pattern can say; None for bench.
@@ -75,6 +80,8 @@ class Run:
         Whether it is also made of a dataset of the user's.
     check : bool
         Whether each element that is read is compared with what it is known to be.
+    scales : tuple of Scale
+        At which it is measured.
     """
 
     data: tuple[str, ...]
@@ -86,6 +93,7 @@ class Run:
     repeat: int | None = None
     own: bool = True
     check: bool = False
+    scales: tuple[Scale, ...] = SCALES
 
 
 @dataclass(frozen=True)

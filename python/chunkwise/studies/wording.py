@@ -11,6 +11,7 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.libraries import build_of
 from chunkwise.studies.study import OTHERS, Where
 from chunkwise.words import format_seconds, three_digits
 
@@ -22,24 +23,42 @@ _MORE: Final = {
     "times": "{} as high",
     "": "{} as many",
 }
-# Settings that are said otherwise than by name and value.
+# Of what it is so much, where the unit does not say it.
+_OF: Final = {
+    "chunk_loads": " chunks loaded",
+    "peak_rss_nbytes": " of peak memory",
+    "file_nbytes": " in the file",
+    "stored_nbytes": " stored",
+}
+# What axes are called in a sentence, where their names do not do.
+_TITLES: Final = {
+    "chunk": "chunk shape",
+    "access": "access pattern",
+    "filter": "filter",
+    "cache": "chunk cache",
+    "nslots": "number of slots",
+    "threads": "number of threads",
+    "sieve": "sieve buffer",
+    "conversion": "conversion buffer",
+    "small-data": "small data block",
+    "alloc-time": "allocation time",
+}
+# Axes of sizes.
+_SIZES: Final = ("cache", "sieve", "conversion", "metadata-block", "small-data", "page-buffer")
+# Values that are said otherwise than by name and value.
 _SAID: Final = {
     "access": "'{}'",
     "chunk": "chunks {}",
     "driver": "{}",
     "operation": "{}s",
     "page-cache": "a {} page cache",
-    "cache": "a chunk cache of {}",
     "nslots": "{} slots",
-    "sieve": "a sieve buffer of {}",
-    "conversion": "a conversion buffer of {}",
     "threads": "{} threads",
 }
 _SAID_DEFAULT: Final = {
     "chunk": "chunks as stored",
     "filter": "filters as stored",
     "libhdf5": "h5py's libhdf5",
-    "cache": "the default chunk cache",
 }
 
 
@@ -70,6 +89,11 @@ def shown(sample: Sample, figure: str) -> str:
     return f"{'~' if sample.estimated else ''}{quantity(sample.middle, FIGURES[figure].unit)}"
 
 
+def named(sample: Sample, figure: str) -> str:
+    """Write a sample's middle, and of what it is so much."""
+    return f"{shown(sample, figure)}{_OF.get(figure, '')}"
+
+
 def times(ratio: float, figure: str, estimated: bool = False) -> str:
     """Write a ratio of a figure: ``932 times as long``."""
     return _MORE[FIGURES[figure].unit].format(factor(ratio, estimated))
@@ -91,21 +115,33 @@ def setting(name: str, text: str) -> str:
     """
     text = printable(text)
     if text in (DEFAULT, "stored") and name in AXES and text == AXES[name].default:
-        return _SAID_DEFAULT.get(name, f"{_spaced(name)} as it is by default")
+        return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
     if name == "filter":
         return "no filter" if text == "none" else text
     if name == "libhdf5":
         return "another libhdf5" if text == OTHERS else text
     if name == "access" and "=" in text:
         text = text.partition("=")[0]
-    return _SAID[name].format(text) if name in _SAID else f"{_spaced(name)} {text}"
+    if name in _SIZES:
+        return f"a {axis_title(name)} of {text}"
+    if name in _SAID:
+        return _SAID[name].format(text)
+    # A count of something, such as 16 datasets.
+    counted = text.isdecimal() and name.endswith("s")
+    return f"{text} {_spaced(name)}" if counted else f"{_spaced(name)} {text}"
+
+
+def setting_of(sample: Sample, name: str) -> str:
+    """Say a sample's value of an axis; a library by its version, as a path says little."""
+    text = sample.point[name]
+    if name == "libhdf5" and sample.versions:
+        return f"{joined(sample.versions)} ({printable(build_of(text))})"
+    return setting(name, text)
 
 
 def axis_title(name: str) -> str:
-    """Name an axis, or a label, in the plural of a sentence's subject."""
-    return {"chunk": "chunk shape", "access": "access pattern", "cache": "chunk cache"}.get(
-        name, _spaced(name)
-    )
+    """Name an axis, or a label."""
+    return _TITLES.get(name, _spaced(name))
 
 
 def _spaced(name: str) -> str:

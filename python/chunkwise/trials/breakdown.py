@@ -43,12 +43,19 @@ ENGINE_FILTERS: Final = {
 MOST_BARE_CHUNKS: Final = 1000
 MOST_BARE_SECONDS: Final = 0.5
 
-Method = Literal["measured", "filters measured, storage from bare reading"]
+Method = Literal[
+    "measured",
+    "filters measured, storage from bare reading",
+    "filters measured, storage from bare writing",
+    "measured, storage from bare writing",
+]
 FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 
 
 class Breakdown(TypedDict):
     """Where a walk's seconds went; plain JSON values, None where not known.
+
+    Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
 
     Attributes
     ----------
@@ -57,13 +64,14 @@ class Breakdown(TypedDict):
         storage from bare reading``: `storage_s` is an estimate, and `other_s` what is left.
         Measured seconds are those of all threads together.
     elapsed_s : float
-        Seconds in the reads alone.
+        Seconds in the reads alone; of writes, those of all phases but the sync.
     index_s : float or None
-        Seconds listing the chunk index; None where that is part of `other_s`.
+        Seconds listing the chunk index, or adding to it; None where that is part of
+        `other_s`.
     storage_s : float or None
         Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
     filters_s : dict of str to float or None
-        Seconds decoding, for each filter of the pipeline.
+        Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     scatter_s : float or None
         Seconds copying elements to their places; None where that is part of `other_s`, as
         copies of less than 4 KiB out of a chunk always are.
@@ -84,6 +92,8 @@ class Breakdown(TypedDict):
         How often it was found decoded.
     chunks_touched : int or None
         How many different chunks those were.
+    chunks_encoded : int or None
+        Of writes: how often one of them was encoded; None for reads.
     """
 
     method: Method
@@ -99,6 +109,7 @@ class Breakdown(TypedDict):
     chunk_loads: int | None
     chunk_hits: int | None
     chunks_touched: int | None
+    chunks_encoded: int | None
 
 
 @dataclass(frozen=True)
@@ -144,9 +155,9 @@ class Watch:
                 count, seconds, *_ = after[number]["decode"]
                 count_before, seconds_before, *_ = self.before[number]["decode"]
                 calls[number] = count - count_before
-                filters_s[_name(number, after)] = seconds - seconds_before
+                filters_s[name_of(number, after)] = seconds - seconds_before
             else:
-                filters_s[_name(number, after)] = None
+                filters_s[name_of(number, after)] = None
         counting = [n for n in table.always_applied if n in calls] if table else []
         loads = calls[counting[0]] if counting else None
         touches, distinct = table.touches(walk, operations) if table else (None, None)
@@ -169,6 +180,7 @@ class Watch:
             "chunk_loads": loads,
             "chunk_hits": touches - loads if touches is not None and loads is not None else None,
             "chunks_touched": distinct,
+            "chunks_encoded": None,
         }
 
 
@@ -208,7 +220,7 @@ class EngineWatch:
             "elapsed_s": elapsed_s,
             "index_s": both["index"],
             "storage_s": both["storage"],
-            "filters_s": {_name(n, {}): both.get(ENGINE_FILTERS.get(n, "")) for n in names},
+            "filters_s": {name_of(n, {}): both.get(ENGINE_FILTERS.get(n, "")) for n in names},
             "scatter_s": both["scatter"],
             "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
             "waiting_s": waiting_s,
@@ -217,6 +229,7 @@ class EngineWatch:
             "chunk_loads": loads,
             "chunk_hits": hits,
             "chunks_touched": distinct,
+            "chunks_encoded": None,
         }
 
 
@@ -272,7 +285,7 @@ def _bare_seconds(
     return (loads - first) * warm_s + first * (cold_s or 0.0)
 
 
-def _name(number: int, tallied: dict[int, _native.FilterTally]) -> str:
+def name_of(number: int, tallied: dict[int, _native.FilterTally]) -> str:
     """Name a filter as the grammar does, else as libhdf5 does."""
     if number in CODECS_BY_ID:
         return CODECS_BY_ID[number].name
@@ -287,6 +300,7 @@ def sentence(found: Breakdown) -> str:
     ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
     ...     "scatter_s": None, "other_s": 6.0, "waiting_s": None, "other_threads_s": None,
     ...     "chunk_touches": 16200, "chunk_loads": 16200, "chunk_hits": 0, "chunks_touched": 15,
+    ...     "chunks_encoded": None,
     ... })  # doctest: +NORMALIZE_WHITESPACE
     'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
     chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
@@ -295,7 +309,7 @@ def sentence(found: Breakdown) -> str:
     known = {name: s for name, s in found["filters_s"].items() if s is not None}
     if known:
         loads = found["chunk_loads"]
-        what = "decode chunks" if loads is None else f"decode {_count(loads, 'chunk')}"
+        what = "decode chunks" if loads is None else f"decode {count(loads, 'chunk')}"
         if len(known) == 1:
             notes = [next(iter(known))]
         else:
@@ -344,5 +358,6 @@ def _cache(found: Breakdown) -> str | None:
     return f"{often}: the chunk cache missed {loads:,} of {touches:,} times"
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """Write a number of things: 1 chunk, 2 chunks."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -19,6 +19,7 @@ from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
+from chunkwise.durable import sync
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.opening import missing_filter
@@ -218,7 +219,7 @@ def _made(trial: Trial, path: str) -> Iterator[_Made]:
             dataset_id.close()
         made.close_s = time.perf_counter() - begun
         begun = time.perf_counter()
-        _sync(path)
+        sync(path)
         made.sync_s = time.perf_counter() - begun
     except BaseException:
         with contextlib.suppress(OSError):
@@ -241,15 +242,6 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
         return timed
 
     return _walk(prepare, walk, trial.max_seconds)
-
-
-def _sync(path: str) -> None:
-    """Have the system put a file on storage."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -280,7 +280,7 @@ class Measurement:
     fallback : str or None
         Why libhdf5 read in the place of chunkwise's engine; None where it did not.
     breakdown : Breakdown or None
-        Of reads: where the seconds went, and what the chunk cache did.
+        Where the seconds went, and what the chunk cache did.
     file_nbytes : int or None
         Of writes: bytes of the whole file; None for reads.
     peak_rss_nbytes : int or None

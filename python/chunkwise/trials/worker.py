@@ -6,6 +6,7 @@ exactly one libhdf5 and its own peak memory, and keeps a crash away from the oth
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from chunkwise import _native
 from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
-from chunkwise.trials import breakdown, environment, pagecache
+from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
 from chunkwise.trials.checking import Checker
 from chunkwise.trials.drivers import (
     DRIVERS,
@@ -151,16 +152,27 @@ def _write(trial: Trial) -> dict[str, Any]:
     path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
     walk = trial.pattern.walk(trial.shape)
     try:
-        before = _spent()
         driver = DRIVERS[trial.driver]
-        write = driver.writer()
-        result, cache = _timed(driver, lambda: write(trial, walk, str(path)))
+        writer = driver.writer()
+        library = None if trial.driver in NATIVE else _below(trial)
+        before = _spent()
+        (result, cache), tell = write_breakdown.watch(
+            library,
+            trial.filter_ids,
+            lambda: _timed(driver, lambda: writer(trial, walk, str(path))),
+        )
         cpu_s, _, _ = _since(before)
+        # Reading back takes memory, too.
+        figures = _figures(trial, result)
         file_nbytes = path.stat().st_size
-        _read_back(trial, result, path)
+        stored_nbytes, table = _read_back(trial, result, path)
+        spent = None
+        # What fell back was not watched where it was written.
+        if "fallback" not in result:
+            written = write_breakdown.Written(result, walk, str(path), stored_nbytes, table)
+            spent = tell(written)
     finally:
         path.unlink(missing_ok=True)
-    figures = _figures(trial, result)
     written_s = figures["total_s"]
     scale = put_off_scale(
         result["operations"],
@@ -180,6 +192,7 @@ def _write(trial: Trial) -> dict[str, Any]:
         "file_nbytes": file_nbytes,
         "cpu_s": cpu_s,
         "fallback": result.get("fallback"),
+        "breakdown": spent,
         **_cache(cache),
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
@@ -193,8 +206,17 @@ def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
     return cache[1]
 
 
-def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
+def _read_back(
+    trial: Trial, written: WalkResult, path: Path
+) -> tuple[int, _native.ChunkTable | None]:
     """Compare what is in the file with what was given to be written.
+
+    Returns
+    -------
+    stored_nbytes : int
+        Bytes that the elements take in it.
+    table : chunkwise._native.ChunkTable or None
+        Its chunks; None where there are none, or libhdf5 cannot list them.
 
     Raises
     ------
@@ -213,6 +235,11 @@ def _read_back(trial: Trial, written: WalkResult, path: Path) -> None:
         raise CorruptDataError(
             f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
         )
+    table = None
+    if trial.chunks is not None:
+        with contextlib.suppress(ChunkwiseError):
+            table = library.chunk_table(dataset.id)
+    return dataset.storage_nbytes, table
 
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
@@ -262,11 +289,17 @@ def _version_of(library: _native.Library | None) -> str | None:
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
-    if trial.driver != "netcdf4":
-        return environment.describe(_version_of(library_of(trial)))
-    netcdf = _native.NetCdf(netcdf_library())
-    below = _native.Library.from_path(netcdf.path)
-    return {**environment.describe(_version_of(below)), "netcdf": netcdf.version}
+    versions = environment.describe(_version_of(_below(trial)))
+    if trial.driver == "netcdf4":
+        versions["netcdf"] = _native.NetCdf(netcdf_library()).version
+    return versions
+
+
+def _below(trial: Trial) -> _native.Library:
+    """Bind the libhdf5 that a trial's driver writes through: netCDF-C has its own."""
+    if trial.driver == "netcdf4":
+        return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
+    return library_of(trial)
 
 
 def _cache(cache: Cache) -> dict[str, Any]:

@@ -7,6 +7,7 @@ use chunkwise_codec::{Effort, EncodeScratch, Encoding, Scratch, Step, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
 use crate::process::thread_count;
+use crate::profile::{Laps, Phase, timed};
 use crate::scatter::fill_run;
 use crate::schedule::most_threads;
 use crate::write::dirty::DirtyChunks;
@@ -142,7 +143,7 @@ impl DatasetWriter {
             let mut stored = None;
             if missing {
                 let (mut bytes, chunk_origin) = (Vec::new(), self.origin(&job.chunk_index));
-                let read = self.store.stored(&chunk_origin, &mut bytes);
+                let read = timed(Phase::Storage, || self.store.stored(&chunk_origin, &mut bytes));
                 match read {
                     Ok(mask) => stored = mask.map(|mask| (bytes, mask)),
                     Err(message) => return Err(WriteError::Stored { chunk_origin, message }),
@@ -288,7 +289,9 @@ impl Maker<'_> {
         let unfiltered =
             self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
         let encoding = if unfiltered { &Encoding::default() } else { encoding };
+        let mut laps = Laps::begin();
         let elsewhere = self.raw(job, stored, buffers)?;
+        laps.end(Phase::Scatter);
         if elsewhere.is_none() && encoding.steps().is_empty() {
             // Put together for this chunk alone: handed over as it is.
             std::mem::swap(&mut buffers.raw, &mut out.bytes);
@@ -296,7 +299,8 @@ impl Maker<'_> {
             return Ok(());
         }
         let raw = elsewhere.unwrap_or(&buffers.raw);
-        let made = encoding.encode(raw, &mut buffers.encoding, &mut out.bytes);
+        let done = |filter| laps.end(Phase::Encode(filter));
+        let made = encoding.encode_in_steps(raw, &mut buffers.encoding, &mut out.bytes, done);
         out.filter_mask =
             made.map_err(|source| WriteError::Encode { chunk_origin: self.origin(job), source })?;
         Ok(())

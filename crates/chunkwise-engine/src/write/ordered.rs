@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::crew::share_beside;
+use crate::profile::{Phase, timed};
 use crate::write::{CommitError, Committer, EncodedChunk};
 
 /// Chunks that are handed over together have about so many bytes...
@@ -64,7 +65,7 @@ impl<E> Queue<E> {
     }
 
     fn wait<'g>(&self, state: MutexGuard<'g, State<E>>) -> MutexGuard<'g, State<E>> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        timed(Phase::Waiting, || self.changed.wait(state).unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -171,8 +172,11 @@ impl<E: From<CommitError>> Queue<E> {
                 }
                 Turn::Commit(chunks, done) => {
                     let Some((committer, progress)) = &mut handing else { return };
-                    let outcome =
-                        if chunks.is_empty() { Ok(()) } else { committer.commit(&chunks) };
+                    let outcome = if chunks.is_empty() {
+                        Ok(())
+                    } else {
+                        timed(Phase::Commit, || committer.commit(&chunks))
+                    };
                     if outcome.is_ok() {
                         progress(done);
                     }

@@ -10,6 +10,8 @@ use std::sync::atomic::AtomicBool;
 use chunkwise_codec::{Effort, Encoding, Pipeline, Tuning};
 use chunkwise_select::{ChunkGrid, ChunkTask, Dims, Plan, SelectError, Selected};
 
+use crate::landing::TIMED_NBYTES;
+use crate::profile::{Phase, timed};
 use crate::walk::ends;
 use crate::write::dirty::DirtyChunks;
 use crate::write::edges::{for_each_beyond, reach};
@@ -189,7 +191,11 @@ impl DatasetWriter {
                 jobs.push(Job { chunk_index, task: Some(number) });
                 continue;
             }
-            self.merge(&task, &chunk_index, data)?;
+            if (data.len() as u64) < TIMED_NBYTES {
+                self.merge(&task, &chunk_index, data)?;
+            } else {
+                timed(Phase::Scatter, || self.merge(&task, &chunk_index, data))?;
+            }
             if self.dirty.held_nbytes() > self.budget_nbytes {
                 // More than has to, so that several threads have something to encode.
                 let due = self.dirty.due(self.budget_nbytes / 2);

@@ -1,0 +1,118 @@
+"""What lies in the folder of a study's run, and may another run go on in it?
+
+``trials``: every trial as it was made, by which a stopped run goes on.  ``files``: generated
+data, while the run lasts.  ``results.json.gz``: what was measured so far.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.grammar import format_size
+from chunkwise.names import printable
+from chunkwise.studies.results import StudyResults
+
+RESULTS: Final = "results.json.gz"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one study at one scale.
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    path: Path
+
+    @property
+    def files(self) -> Path:
+        """Where data is generated."""
+        return self.path / "files"
+
+    @property
+    def trials(self) -> Path:
+        """Where each trial is saved as it is done."""
+        return self.path / "trials"
+
+    @property
+    def results(self) -> Path:
+        """What all of them came to."""
+        return self.path / RESULTS
+
+    @property
+    def name(self) -> str:
+        """The path, for a message."""
+        return printable(str(self.path))
+
+    def claim(self, new: StudyResults, needed: int, resume: bool) -> StudyResults | None:
+        """Make the folders, and return what an earlier run left if this one goes on with it.
+
+        Parameters
+        ----------
+        new : StudyResults
+            What is to be measured.
+        needed : int
+            Bytes of room.
+        resume : bool
+            Whether to go on.
+
+        Raises
+        ------
+        UsageError
+            It holds results and this run does not go on with them, or those of another study
+            or scale, or of more repeats; it cannot be written to, or has too little room.
+        """
+        earlier = StudyResults.read(self.results) if self.results.exists() else None
+        if earlier is not None and resume:
+            self._check(earlier, new)
+        tried = self.trials.is_dir() and any(self.trials.iterdir())
+        if not resume and (tried or (earlier is not None and earlier.outcomes)):
+            raise UsageError(
+                f"{self.name}: there are trials of an earlier run: go on with it (--resume), or "
+                "name another folder (--out)"
+            )
+        try:
+            for folder in (self.files, self.trials):
+                folder.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.path).free
+        except OSError as error:
+            raise UsageError(
+                f"{self.name}: no folder that can be written to: {error.strerror}; name another "
+                "one (--out)"
+            ) from None
+        if free < needed:
+            raise UsageError(
+                f"{self.name}: {new.study} needs about {format_size(needed)}, and "
+                f"{format_size(free)} are free; name another folder (--out)"
+            )
+        return earlier if resume else None
+
+    def _check(self, earlier: StudyResults, new: StudyResults) -> None:
+        if (earlier.study, earlier.scale) != (new.study, new.scale):
+            raise UsageError(
+                f"{self.name}: it holds {printable(earlier.study)} at the scale {earlier.scale}, "
+                f"and not {new.study} at the scale {new.scale}: name another folder (--out)"
+            )
+        if _told(earlier) != _told(new):
+            raise UsageError(
+                f"{self.name}: it holds measurements of {_told(earlier)}, and not of "
+                f"{_told(new)}: name another folder (--out)"
+            )
+        if earlier.repeat > new.repeat:
+            raise UsageError(
+                f"{self.name}: everything in it was to be measured {earlier.repeat} times: go on "
+                f"with --repeat {earlier.repeat} or more, or name another folder (--out)"
+            )
+
+
+def _told(results: StudyResults) -> str:
+    """Say what data was measured."""
+    if results.target is None:
+        return "the study's own data"
+    return printable(f"{results.target['file']}: {results.target['dataset']}")

@@ -1,0 +1,301 @@
+"""Where did the time of writing go, and how often was a chunk encoded?
+
+What is taken apart is all that a library may do with what it is given: making the dataset
+(where space may be allocated and filled), the writes, the flush and the close.  In libhdf5
+the filters' calls are counted and timed where it makes them, as for reads
+(`chunkwise.trials.breakdown`).  What storage takes is estimated: bytes of the file that was
+made are written once more, bare, to another one.  chunkwise's engine measures itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from chunkwise import _native
+from chunkwise.trials.breakdown import (
+    ENGINE_FILTERS,
+    MOST_BARE_CHUNKS,
+    MOST_BARE_SECONDS,
+    Breakdown,
+    Method,
+    count,
+    name_of,
+)
+from chunkwise.words import format_ratio, format_seconds
+
+if TYPE_CHECKING:
+    from chunkwise._native import WriteResult
+
+FROM_BARE: Final[Method] = "filters measured, storage from bare writing"
+T = TypeVar("T")
+
+# The engine measures what it does, and how long it hands chunks over; what of that is
+# storage is an estimate.
+OF_ENGINE: Final[Method] = "measured, storage from bare writing"
+# Data without chunks is written bare in pieces of at most so many bytes.
+_MOST_PIECE_NBYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written, when it is in the file.
+
+    Attributes
+    ----------
+    result : WriteResult
+        What the driver measured.
+    walk : chunkwise._native.Walk
+        What was written.
+    path : str
+        The file that was made.
+    stored_nbytes : int
+        Bytes that the dataset's elements take in it.
+    table : chunkwise._native.ChunkTable or None
+        Its chunks; None where there are none, or they cannot be listed.
+    """
+
+    result: WriteResult
+    walk: _native.Walk
+    path: str
+    stored_nbytes: int
+    table: _native.ChunkTable | None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds that are taken apart."""
+        result = self.result
+        return result["create_s"] + result["elapsed_s"] + result["flush_s"] + result["close_s"]
+
+    def touches(self) -> tuple[int | None, int | None]:
+        """Chunks that the writes touched, and how many different ones."""
+        if self.table is None:
+            return None, None
+        return self.table.touches(self.walk, self.result["operations"])
+
+    def storage_s(self, encoded: int | None, distinct: int | None) -> float | None:
+        """Estimate what storage took for chunks that were encoded so often.
+
+        Where nobody knows how often, each byte counts once.
+        """
+        nbytes = float(self.stored_nbytes)
+        if distinct and encoded is not None:
+            nbytes *= encoded / distinct
+        each = self.stored_nbytes / distinct if distinct else self._block_nbytes
+        per_byte_s = bare_seconds(self.path, max(1, round(each)))
+        return None if per_byte_s is None else nbytes * per_byte_s
+
+    @property
+    def _block_nbytes(self) -> float:
+        """Bytes of one write, as far as it can lie together."""
+        mean = self.result["selected_nbytes"] / max(1, self.result["operations"])
+        return min(mean, _MOST_PIECE_NBYTES)
+
+
+# Tells where the time went, once what was written can be looked at.
+Teller = Callable[[Written], Breakdown]
+
+
+def watch(
+    library: _native.Library | None, filters: Sequence[int], write: Callable[[], T]
+) -> tuple[T, Teller]:
+    """Write, and watch who does.
+
+    Parameters
+    ----------
+    library : chunkwise._native.Library or None
+        The libhdf5 that writes; None for chunkwise's engine.
+    filters : sequence of int
+        HDF5's numbers of the filters of the dataset's pipeline.
+    write : callable
+        Does it; what it gives is given back.
+    """
+    if library is None:
+        return _watch_engine(filters, write)
+    before = library.tally(filters)
+    outcome = write()
+    after = library.tally(filters)
+
+    def tell(written: Written) -> Breakdown:
+        numbers = tuple(dict.fromkeys(filters))
+        told = [n for n in numbers if n in before and n in after]
+        encoded, decoded = (
+            {n: _since(before[n][way], after[n][way]) for n in told}
+            for way in ("encode", "decode")
+        )
+        always = written.table.always_applied if written.table else []
+        counting = next((n for n in always if n in encoded), None)
+        calls = None if counting is None else encoded[counting][0]
+        touches, distinct = written.touches()
+        filters_s = {
+            name_of(n, after): encoded[n][1] + decoded[n][1] if n in encoded else None
+            for n in numbers
+        }
+        known = [seconds for seconds in filters_s.values() if seconds is not None]
+        left_s = max(0.0, written.elapsed_s - sum(known))
+        bare_s = written.storage_s(calls, distinct)
+        storage_s = None if bare_s is None else min(bare_s, left_s)
+        complete = storage_s is not None and len(known) == len(filters_s)
+        return {
+            "method": FROM_BARE,
+            "elapsed_s": written.elapsed_s,
+            "index_s": None,
+            "storage_s": storage_s,
+            "filters_s": filters_s,
+            "scatter_s": None,
+            "other_s": left_s - storage_s if complete and storage_s is not None else None,
+            "waiting_s": None,
+            "other_threads_s": None,
+            "chunk_touches": touches,
+            "chunk_loads": None if counting is None else decoded[counting][0],
+            "chunk_hits": None,
+            "chunks_touched": distinct,
+            "chunks_encoded": calls,
+        }
+
+    return outcome, tell
+
+
+def _since(
+    before: tuple[int, float, int, int], after: tuple[int, float, int, int]
+) -> tuple[int, float]:
+    """Calls and seconds between two tallies."""
+    return after[0] - before[0], after[1] - before[1]
+
+
+def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Teller]:
+    """As `watch`, of the engine."""
+    _native.set_profiling(True)
+    before = _native.profile()
+    outcome = write()
+    after = _native.profile()
+    _native.set_profiling(False)
+
+    def tell(written: Written) -> Breakdown:
+        own, pool = (
+            {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
+        )
+        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+        both = {phase: own[phase] + pool[phase] for phase in own}
+        touches, distinct = written.touches()
+        result: dict[str, Any] = {**written.result}
+        encoded = result["encoded_chunks"]
+        # Handing a chunk over is writing its bytes, and entering it into the chunk index.
+        commit_s = both["commit"]
+        bare_s = written.storage_s(encoded, distinct)
+        storage_s = None if bare_s is None else min(bare_s, commit_s)
+        filters_s: dict[str, float | None] = {}
+        for number in dict.fromkeys(filters):
+            name = ENGINE_FILTERS.get(number, "")
+            found = both.get(name), both.get(f"encode {name}")
+            known = [seconds for seconds in found if seconds is not None]
+            filters_s[name_of(number, {})] = sum(known) if known else None
+        return {
+            "method": OF_ENGINE,
+            "elapsed_s": written.elapsed_s,
+            "index_s": None if storage_s is None else commit_s - storage_s,
+            "storage_s": None if storage_s is None else storage_s + both["storage"],
+            "filters_s": filters_s,
+            "scatter_s": both["scatter"],
+            "other_s": max(0.0, written.elapsed_s - sum(own.values()) - waiting_s),
+            "waiting_s": waiting_s,
+            "other_threads_s": sum(pool.values()),
+            "chunk_touches": touches,
+            "chunk_loads": result["read_back_chunks"],
+            "chunk_hits": None,
+            "chunks_touched": distinct,
+            "chunks_encoded": encoded,
+        }
+
+    return outcome, tell
+
+
+def bare_seconds(path: str, piece_nbytes: int) -> float | None:
+    """Write a file's bytes once more, bare, in pieces to a new file beside it.
+
+    At most `MOST_BARE_CHUNKS` pieces, until `MOST_BARE_SECONDS` are over.
+
+    Returns
+    -------
+    float or None
+        Seconds a byte; None where there are none, or they cannot be written.
+    """
+    other = Path(f"{path}.bare")
+    spent_s, nbytes = 0.0, 0
+    try:
+        with Path(path).open("rb") as stream, other.open("xb") as bare:
+            for _ in range(MOST_BARE_CHUNKS):
+                piece = stream.read(piece_nbytes)
+                if not piece or spent_s >= MOST_BARE_SECONDS:
+                    break
+                begun = time.perf_counter()
+                os.write(bare.fileno(), piece)
+                spent_s += time.perf_counter() - begun
+                nbytes += len(piece)
+    except OSError:
+        return None
+    finally:
+        other.unlink(missing_ok=True)
+    return spent_s / nbytes if nbytes else None
+
+
+def sentence(found: Breakdown) -> str:
+    """Say in one sentence where the time of writing went.
+
+    >>> sentence({
+    ...     "method": "filters measured, storage from bare writing", "elapsed_s": 5.0,
+    ...     "index_s": None, "storage_s": 0.5, "filters_s": {"deflate": 4.0},
+    ...     "scatter_s": None, "other_s": 0.5, "waiting_s": None, "other_threads_s": None,
+    ...     "chunk_touches": 300, "chunk_loads": 45, "chunk_hits": None, "chunks_touched": 15,
+    ...     "chunks_encoded": 60,
+    ... })  # doctest: +NORMALIZE_WHITESPACE
+    'Of 5.00 s, 4.00 s encode 60 chunks (deflate; each of 15 chunks 4.00 times: 45 were loaded
+    again), 500 ms write storage, 500 ms are the rest.'
+    """
+    parts = []
+    known = {name: s for name, s in found["filters_s"].items() if s is not None}
+    if known:
+        encoded = found["chunks_encoded"]
+        what = "encode chunks" if encoded is None else f"encode {count(encoded, 'chunk')}"
+        names = [next(iter(known))]
+        if len(known) > 1:
+            names = [", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())]
+        often = _often(found)
+        notes = "; ".join([*names, often] if often else names)
+        parts.append(f"{format_seconds(sum(known.values()))} {what} ({notes})")
+    shared = bool(found["other_threads_s"])
+    for name, seconds in (
+        ("put elements into chunks", found["scatter_s"]),
+        ("write storage", found["storage_s"]),
+        ("keep the chunk index", found["index_s"]),
+        ("are the rest", None if shared else found["other_s"]),
+    ):
+        if seconds:
+            parts.append(f"{format_seconds(seconds)} {name}")
+    took = format_seconds(found["elapsed_s"])
+    if not parts:
+        return f"Of {took} nothing is told: what filters take is not known."
+    if not shared:
+        return f"Of {took}, {', '.join(parts)}."
+    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
+    return (
+        f"In {took}, with all threads added up, {', '.join(parts)}; "
+        f"the writing thread waited {waiting_s} for the others, and {other_s} are the rest."
+    )
+
+
+def _often(found: Breakdown) -> str | None:
+    """Say how often chunks were encoded, and how many were loaded for it."""
+    encoded, distinct = found["chunks_encoded"], found["chunks_touched"]
+    if not encoded or not distinct or encoded < distinct:
+        return None
+    if encoded == distinct:
+        return "each of them once"
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    loads = found["chunk_loads"]
+    again = f": {loads:,} were loaded again" if loads else ""
+    return f"{which} {format_ratio(encoded / distinct)}{again}"
