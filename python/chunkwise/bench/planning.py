@@ -138,6 +138,11 @@ def share_s(seconds: float, trials: int) -> float:
     return max(_LEAST_S, _SHARE * seconds / max(1, trials) - OVERHEAD_S)
 
 
+def budget_s(share_s: float, trials: int) -> float:
+    """Return the budget in which each of so many trials may take so many seconds."""
+    return trials * (share_s + OVERHEAD_S) / _SHARE
+
+
 def trial_of(target: Target, pattern: Access, driver: str, **parameters: Any) -> Trial:
     """Make a trial of a pattern on a target; `parameters` are further fields of it."""
     facts = {

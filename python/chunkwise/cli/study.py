@@ -32,6 +32,7 @@ Examples:
   chunkwise study cris
   chunkwise study cris --driver libhdf5,chunkwise --repeat 5
   chunkwise study cris --file mine.nc --dataset /t2m
+  chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
   chunkwise study ./my-study
@@ -67,6 +68,11 @@ Examples:
     help="Measure everything so often.  [default: the study's own number]",
 )
 @click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Let each trial's reads or writes take so long, about; what takes longer is estimated.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -90,6 +96,7 @@ def command(
     driver: str | None,
     libhdf5: str | None,
     repeat: int | None,
+    seconds: float | None,
     out: Path | None,
     file: str | None,
     dataset: str | None,
@@ -131,6 +138,7 @@ def command(
         file,
         dataset,
         source="" if name in NAMES else str(Path(name).resolve()),
+        seconds=seconds,
     )
     return _say(study, _measured(study, options), folder, console, as_json)
 

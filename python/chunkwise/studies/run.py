@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from chunkwise import bench, sample
 from chunkwise.bench.axes import DEFAULT
+from chunkwise.bench.planning import budget_s
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
@@ -67,6 +68,9 @@ class Options:
         Further libraries, as `chunkwise bench --libhdf5` takes them.
     repeat : int or None
         How often; None for the study's own number.
+    seconds : float or None
+        What the operations of a trial may take, about; what takes longer is estimated.  None
+        for what the study says.
     resume : bool
         Whether trials of an earlier run in the same folder are used.
     file, dataset : str or None
@@ -85,6 +89,7 @@ class Options:
     file: str | None = None
     dataset: str | None = None
     source: str = ""
+    seconds: float | None = None
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
@@ -252,7 +257,7 @@ class _Running:
                 given.get("dataset", dataset),
                 space,
                 repeat=one.repeat or self.repeat,
-                seconds=one.seconds[self.options.scale] or MOST_SECONDS,
+                seconds=self._budget_s(one, space),
                 progress=say,
                 save=self.trials / f"{place}.jsonl",
                 # A part of the data would not be the paper's experiment.
@@ -265,6 +270,14 @@ class _Running:
                 ours = labels_of(given, cell.point, self.libraries)
                 outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
+
+    def _budget_s(self, one: Run, space: Space) -> float:
+        """Return what a run may take on one dataset."""
+        stated = one.seconds[self.options.scale] or MOST_SECONDS
+        if self.options.seconds is None:
+            return stated
+        trials = len(space.points((DEFAULT,))) * (one.repeat or self.repeat)
+        return min(stated, budget_s(self.options.seconds, trials))
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
         """Leave out drivers that are not wanted, and put in the libraries that were found."""
