@@ -167,6 +167,25 @@ def test_a_file_is_no_folder(study: Study, tmp_path: Path, below: bool) -> None:
         run(study, replace(options(tmp_path), out=out))
 
 
+@pytest.mark.usefixtures("made")
+def test_only_what_was_generated_is_removed(study: Study, tmp_path: Path) -> None:
+    theirs = tmp_path / "out" / "files" / "thesis.txt"
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    for resume in (False, True):
+        with pytest.raises(UsageError, match="'files' in it that is not of a study"):
+            run(study, options(tmp_path, resume=resume))
+    assert theirs.exists()
+    theirs.unlink()
+    run(study, options(tmp_path, only=("rows",)))
+    # As a run that was killed leaves it.
+    theirs.parent.mkdir()
+    (theirs.parent / "small.h5").write_bytes(b"half a file")
+    results = run(study, options(tmp_path, only=("chunks",), resume=True))
+    assert not results.outcomes["chunks"].skipped
+    assert not theirs.parent.exists()
+
+
 def test_too_little_room_is_said_before_anything(study: Study, tmp_path: Path) -> None:
     vast = replace(study, disk_nbytes={"quick": 1 << 62, "paper": 1 << 62})
     with pytest.raises(UsageError, match=r"needs about .* are free"):

@@ -66,7 +66,8 @@ class Folder:
         ------
         UsageError
             It holds results and this run does not go on with them, or those of another study
-            or scale, or of more repeats; it cannot be written to, or has too little room.
+            or scale, or of more repeats; or a folder ``files`` that is not of a study's; it
+            cannot be written to, or has too little room.
         """
         earlier = StudyResults.read(self.results) if self.results.exists() else None
         if earlier is not None and resume:
@@ -77,6 +78,7 @@ class Folder:
                 f"{self.name}: there are trials of an earlier run: go on with it (--resume), or "
                 "name another folder (--out)"
             )
+        self._clear(is_ours=earlier is not None)
         try:
             for folder in (self.files, self.trials):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +94,19 @@ class Folder:
                 f"{format_size(free)} are free; name another folder (--out)"
             )
         return earlier if resume else None
+
+    def _clear(self, *, is_ours: bool) -> None:
+        """Remove what a run that was killed had generated, as it may be half a file.
+
+        What is generated is removed at the end of a run, and what the user has is not.
+        """
+        if is_ours:
+            shutil.rmtree(self.files, ignore_errors=True)
+        elif self.files.is_dir() and any(self.files.iterdir()):
+            raise UsageError(
+                f"{self.name}: there is a folder 'files' in it that is not of a study: name "
+                "another folder (--out)"
+            )
 
     def _check(self, earlier: StudyResults, new: StudyResults) -> None:
         if (earlier.study, earlier.scale) != (new.study, new.scale):
