@@ -131,3 +131,20 @@ def test_what_has_no_unions_is_not_split(tmp_path: Path) -> None:
         assert one["select_s"] is None
         assert one["read_s"] == one["elapsed_s"]
         assert one["open_s"] > 0
+
+
+@pytest.mark.parametrize("reopen", [False, True])
+@pytest.mark.parametrize("driver", ["chunkwise", "chunkwise-py"])
+def test_what_libhdf5_reads_in_the_engines_place_is_said(
+    tmp_path: Path, driver: str, reopen: bool
+) -> None:
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file["source"] = np.arange(100.0)
+        layout = h5py.VirtualLayout((100,), "f8")
+        layout[:] = h5py.VirtualSource(file["source"])
+        file.create_virtual_dataset("x", layout)
+    target = look(tmp_path / "v.h5", "x")
+    pattern = access.parse("cells:3:4", target.shape, target.itemsize, target.where)
+    one = measure(trial_of(target, pattern, driver, reopen=reopen))
+    assert one["fallback"]
+    assert one["breakdown"] is None

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -55,7 +55,7 @@ PATIENCE = 4.0
 def open_h5py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of h5py, called in a loop in Python."""
     if trial.reopen:
-        yield _reopened(trial, lambda dataset: partial(read_by_h5py, dataset), watched=True)
+        yield _reopened(trial, lambda dataset: partial(read_by_h5py, dataset))
         return
     with _dataset(trial) as (library, dataset, open_s):
         read, plist = partial(read_by_h5py, dataset), dataset.id.get_access_plist()
@@ -72,7 +72,7 @@ def open_h5py(trial: Trial) -> Iterator[Opened]:
 def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
     """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
     if trial.reopen:
-        yield _reopened(trial, _reader_of_chunkwise, watched=False)
+        yield _reopened_by_chunkwise(trial)
         return
     with _dataset(trial) as (library, dataset, open_s):
         wrapped = chunkwise.wrap(dataset)
@@ -81,20 +81,33 @@ def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
             read = partial(read_by_chunkwise, wrapped)
             result = walk_in_python(read, selections, trial.max_seconds, look=look)
             # Asked now: the answer needs the chunk index, which is the first read's to load.
-            reason = wrapped.explain()["reason"]
-            told: EngineWalkResult = {**result, "fallback": str(reason)}
-            if reason is None:
-                del told["fallback"]
-            return told
+            return _explained(result, wrapped)
 
         yield Opened(walk, library=library, dataset_id=dataset.id.id, watched=False, open_s=open_s)
 
 
-def _reader_of_chunkwise(dataset: h5py.Dataset) -> Read:
-    return partial(read_by_chunkwise, chunkwise.wrap(dataset))
+def _explained(result: WalkResult, read: chunkwise.Dataset) -> EngineWalkResult:
+    """Add why libhdf5 read in the place of chunkwise's engine, if it did."""
+    reason = read.explain()["reason"]
+    told: EngineWalkResult = {**result, "fallback": str(reason)}
+    if reason is None:
+        del told["fallback"]
+    return told
 
 
-def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read], *, watched: bool) -> Opened:
+def _reopened_by_chunkwise(trial: Trial) -> Opened:
+    """As `_reopened`, and without the chunk cache of libhdf5."""
+    opened = _reopened(trial, lambda dataset: partial(read_by_chunkwise, chunkwise.wrap(dataset)))
+
+    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+        result = opened.walk(selections, look)
+        with _dataset(trial) as (_, dataset, _):
+            return _explained(result, chunkwise.wrap(dataset))
+
+    return replace(opened, walk=walk, cache=lambda: (None, None, None), watched=False)
+
+
+def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read]) -> Opened:
     """Open the file for each read; closing it is not timed."""
 
     def read(index: Index, laps: Laps) -> npt.NDArray[Any]:
@@ -108,13 +121,12 @@ def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read], *, watched: 
     def cache() -> Cache:
         with _dataset(trial) as (_, dataset, _):
             found: Cache = dataset.id.get_access_plist().get_chunk_cache()
-        return found if watched else (None, None, None)
+        return found
 
     return Opened(
         lambda walk, look: walk_in_python(read, walk, trial.max_seconds, look=look),
         cache,
         library_of(trial),
-        watched=watched,
     )
 
 
