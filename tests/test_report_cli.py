@@ -116,6 +116,63 @@ def test_other_files_are_refused_in_one_line(
     assert name in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"repeat": "<b>"}, "repeat is missing, or no such value"),
+        ({"target": []}, "target is missing"),
+        ({"outcomes": {"a": 1}}, "outcomes is missing"),
+        ({"outcomes": {"default": {"records": []}}}, "default: skipped is missing"),
+        ({"libraries": {"default": 1}}, "libraries is missing"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_results_of_another_shape_are_refused_in_one_line(
+    study: Path, tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    values = json.loads(gzip.decompress((study / "results.json.gz").read_bytes()))
+    (tmp_path / "r.json").write_text(json.dumps({**values, **change}))
+    with pytest.raises(ChunkwiseError, match=f"r.json: no results of a study: .*{words}"):
+        report([tmp_path / "r.json"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": None}, {"point": {"driver": 1}}, {"point": None}, {"error": []},
+        {"total_s": "x"}, {"total_s": float("inf")}, {"shape": 3, "file_nbytes": 1},
+    ],
+)  # fmt: skip
+def test_records_of_another_shape_are_refused(
+    study: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    values = json.loads(gzip.decompress((study / "results.json.gz").read_bytes()))
+    values["outcomes"]["default"]["records"][1] |= change
+    (tmp_path / "r.json").write_text(json.dumps(values))
+    with pytest.raises(ChunkwiseError, match=r"r.json: no results of a study: default, record 1"):
+        report([tmp_path / "r.json"])
+
+
+def test_damaged_results_are_refused_in_one_line(study: Path, tmp_path: Path) -> None:
+    whole = (study / "results.json.gz").read_bytes()
+    made = tmp_path / "results.json.gz"
+    for content in (whole[:-9], whole[:12] + bytes(40) + whole[52:], b"[" * 100_000):
+        made.write_bytes(content)
+        for path in (made, tmp_path):
+            with pytest.raises(ChunkwiseError, match="no results") as caught:
+                report([path])
+            assert "\n" not in str(caught.value)
+
+
+def test_a_run_of_bench_of_another_shape_is_refused(
+    benches: tuple[Path, Path], tmp_path: Path
+) -> None:
+    values = json.loads(benches[0].read_text(encoding="utf-8"))
+    (tmp_path / "t.json").write_text(json.dumps({**values, "advice": 1}))
+    with pytest.raises(ChunkwiseError, match=r"t.json: is no whole file of chunkwise bench"):
+        report([tmp_path / "t.json"])
+
+
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChunkwiseError, match="cannot be read"):
         report([tmp_path / "none.json"])

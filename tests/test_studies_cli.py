@@ -45,6 +45,12 @@ def test_a_study_is_run_shown_and_printed_as_json(tiny: str) -> None:
     assert StudyResults.from_json(found).outcomes["rows"].rows()
 
 
+def test_results_of_another_study_are_not_shown(tiny: str) -> None:
+    StudyResults("other", "quick", 1, "2026-11-22T12:00:00+00:00").save("results.json.gz")
+    wrong = study(tiny, "--out", ".", "--show").exception
+    assert str(wrong) == ".: holds results of other, not of tiny"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

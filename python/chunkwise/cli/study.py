@@ -122,7 +122,12 @@ def command(
     own = "" if file is None else f"-{Path(file).stem}"
     folder = Folder(out or Path("studies") / f"{study.name}-{scale}{own}")
     if show:
-        return _say(study, StudyResults.read(folder.results), folder, console, as_json, table)
+        results = StudyResults.read(folder.results)
+        if results.study != study.name:
+            raise UsageError(
+                f"{folder.name}: holds results of {printable(results.study)}, not of {study.name}"
+            )
+        return _say(study, results, folder, console, as_json, table)
     if dataset is not None and file is None:
         raise UsageError("--dataset names a dataset of --file: add that")
     if table is not None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.report import benches, studies
 from chunkwise.report.model import Report, Section
 from chunkwise.report.sources import Source, read
@@ -22,8 +24,8 @@ def report(paths: Sequence[str | Path]) -> Report:
     UsageError
         A file cannot be read, or is something else.
     """
-    sources = read(paths)
-    made = [_section(source, f"r{n}") for n, source in enumerate(sources, 1)]
+    sources = zip(read(paths), paths, strict=True)
+    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(sources, 1)]
     sections = sorted(_told_apart(made), key=lambda section: not section.of_study)
     title = "What each access pattern takes"
     if any(section.of_study for section in sections):
@@ -31,10 +33,16 @@ def report(paths: Sequence[str | Path]) -> Report:
     return Report(title, tuple(sections))
 
 
-def _section(source: Source, id_: str) -> Section:
+def _section(source: Source, path: str | Path, id_: str) -> Section:
     if isinstance(source, StudyResults):
         return studies.section(source, load(source.source or source.study), id_)
-    return benches.section(*source, id_)
+    try:
+        return benches.section(*source, id_)
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        raise UsageError(
+            f"{printable(str(path))}: is no whole file of chunkwise bench "
+            f"({printable(f'{type(wrong).__name__}: {wrong}')})"
+        ) from None
 
 
 def _told_apart(sections: Sequence[Section]) -> list[Section]:

@@ -38,7 +38,7 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
         lines += [f"## {escape(section.title)} in short", "", f"*{escape(section.source)}*", ""]
         lines += [escape(section.about), ""]
         if section.remedy:
-            lines += ["```", *section.remedy.splitlines(), "```", ""]
+            lines += [*(f"    {line}" for line in section.remedy.splitlines()), ""]
         lines += _listed(map(_advice, section.advice))
     lines += ["## Measured on", ""]
     lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in setting(report))

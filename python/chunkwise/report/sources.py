@@ -78,7 +78,7 @@ def _head(path: Path, name: str) -> dict[str, Any]:
     for part in (text, text.partition("\n")[0]):
         try:
             values = json.loads(part)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return values if isinstance(values, dict) else {}
     raise UsageError(f"{name}: no results: it is no JSON; {_HELP}")

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import statistics
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Scale, Statistic, Where, matches
+from chunkwise.studies.wellformed import check
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 1
@@ -202,6 +204,7 @@ class StudyResults:
         """
         if values.get("format") != FORMAT or values.get("version") != VERSION:
             raise UsageError("no results of a study, or of a version that is not known here")
+        check(values)
         kept = {k: v for k, v in values.items() if k not in ("format", "version", "verdicts")}
         outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}
         return cls(outcomes=outcomes, **kept)
@@ -234,8 +237,11 @@ class StudyResults:
             return cls.from_json(json.loads(text))
         except OSError as error:
             raise UsageError(f"{name}: cannot be read: {error.strerror or error}") from None
-        except (ValueError, TypeError, KeyError, AttributeError, EOFError) as wrong:
-            raise UsageError(f"{name}: no results of a study: {wrong}") from None
+        except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
+            reason = printable(str(wrong))
+            raise UsageError(f"{name}: no results of a study: {reason}") from None
+        except (EOFError, zlib.error):
+            raise UsageError(f"{name}: no results of a study: it is cut short") from None
 
 
 def labelled(
