@@ -240,6 +240,32 @@ def test_rows_are_summed_up_over_a_label_and_half_a_sum_is_none() -> None:
     assert told.sentence == (
         "There are no figures with chunkwise: the worker was ended by SIGKILL."
     )
+    # Nor is half a mean one, where the other half was never tried.
+    halves = claim("ratio", over="variable", **sides)
+    assert judge(halves, rows[:3], "mean").word == "not measured"
+
+
+def test_what_stands_in_several_pairs_is_no_less_noisy_for_it() -> None:
+    slow = row(2.1, 2.2, 2.3, cache="1MiB", sieve="1KiB")
+    fast = [row(0.9, 1.0, 1.1, cache="3MiB", sieve=f"{n}KiB") for n in range(1, 9)]
+    sides = {
+        "slow": {**SLOW, "sieve": "1KiB"},
+        "fast": FAST | {"sieve": tuple(f"{n}KiB" for n in range(1, 9))},
+    }
+    one = judge(claim("ratio", **sides), [slow, fast[0]], "median")
+    assert (
+        one.word == judge(claim("ratio", **sides), [slow, *fast], "median").word == "cannot tell"
+    )
+
+
+def test_what_is_estimated_is_synced_in_proportion() -> None:
+    done = {"create_s": 1.0, "flush_s": 2.0, "close_s": 2.0, "sync_s": 3.0}
+    whole = {**done, "written_s": 10.0, "put_off_s": 4.0, "operations": 5, "total_operations": 5}
+    half = {**whole, "put_off_s": 8.0, "operations": 5, "total_operations": 10}
+    figures = FIGURES["synced_s"], FIGURES["calls_synced_s"]
+    assert [one.of(whole) for one in figures] == [18.0, 15.0]
+    assert [one.of(half) for one in figures] == [25.0, 20.0]
+    assert [one.of({"total_s": 1.0}) for one in figures] == [None, None]
 
 
 def test_libraries_are_named_by_version_and_found_whatever_their_path() -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from chunkwise.bench.verdict import FACTOR_OF_FEW, FEWEST, MOST_REPEATS, THRESHOLD, verdict
 from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row, middle, standard_error
-from chunkwise.studies.study import Statistic, Where, matches
+from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches
 
 # Of repeats too few to tell their spread: 3 times is what it then takes to be called slower.
 _HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
@@ -69,10 +69,13 @@ def samples(
     for row in rows:
         key = tuple((name, text) for name, text in row.point.items() if name != over)
         groups.setdefault(key, []).append(row)
+    # Of the libraries of one build, there are as many as were found.
+    most = 1 if over in LIBRARIES else max(map(len, groups.values()), default=1)
     found = []
     for key, group in groups.items():
         parts = [row.values(figure) for row in group]
-        if all(parts):
+        lacks = len(group) < most and over in group[0].point
+        if all(parts) and not lacks:
             # Of rows that were measured less often, as many repeats as all have.
             repeats = zip(*parts, strict=False)
             added = map(statistics.fmean if total == "mean" else math.fsum, repeats)
@@ -196,6 +199,9 @@ def ratio(found: Sequence[Pair]) -> Ratio:
     centres, halves = zip(*(_interval(first, second) for first, second in found), strict=True)
     centre = statistics.fmean(centres)
     half = math.sqrt(math.fsum(half**2 for half in halves)) / len(found)
+    if len({id(side) for pair in found for side in pair}) < 2 * len(found):
+        # The noise of what stands in several pairs is the same in each, and is not averaged out.
+        half = statistics.fmean(halves)
     if not half:
         return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats)
     # The interval is one of medians; it reaches to where the study's own statistic is.
