@@ -111,7 +111,7 @@ wheel: dist/.built
 
 # Against an old glibc, through zig's linker, so that the wheel runs on clusters too; in
 # a target folder of its own, as another C compiler would rebuild everything each time.
-dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -name '*.py*' -not -name '*.pyc')
+dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -type f -not -name '*.pyc' -not -name '*.so')
 	rm -rf dist && mkdir -p dist
 	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
 	    --compatibility manylinux2014 --out dist

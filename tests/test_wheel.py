@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import venv
+import zipfile
 from pathlib import Path
 
 import h5py
@@ -22,12 +23,30 @@ print(chunkwise.__file__)
 """
 
 
-def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
+def newest() -> Path:
+    """Return the wheel."""
     wheels = sorted((ROOT / "dist").glob("chunkwise-*.whl"))
     if not wheels:
         pytest.skip("no wheel in dist/ (`make wheel`)")
-    assert "abi3" in wheels[-1].name
-    assert "manylinux" in wheels[-1].name
+    return wheels[-1]
+
+
+def test_holds_all_that_is_read_when_it_runs() -> None:
+    package = ROOT / "python" / "chunkwise"
+    kinds = (".py", ".pyi", ".toml", ".css", ".js", ".typed")
+    files = [path for path in package.rglob("*") if path.suffix in kinds]
+    if newest().stat().st_mtime < max(path.stat().st_mtime for path in files):
+        pytest.skip("the wheel in dist/ is older than the package (`make wheel`)")
+    wanted = {str(path.relative_to(package.parent)) for path in files}
+    assert {"chunkwise/studies/cris/study.toml", "chunkwise/report/page.css"} <= wanted
+    with zipfile.ZipFile(newest()) as wheel:
+        assert wanted <= set(wheel.namelist())
+
+
+def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
+    wheel = newest()
+    assert "abi3" in wheel.name
+    assert "manylinux" in wheel.name
     with h5py.File(tmp_path / "x.h5", "w") as f:
         data = np.arange(10000).reshape(100, 100)
         f.create_dataset("x", data=data, chunks=(30, 30), compression=4, shuffle=True)
@@ -52,7 +71,7 @@ def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
         return done.stdout
 
     constraints = str(ROOT / "constraints.txt")
-    run("-m", "pip", "install", "-q", "-c", constraints, "--only-binary=:all:", str(wheels[-1]))
+    run("-m", "pip", "install", "-q", "-c", constraints, "--only-binary=:all:", str(wheel))
     assert run("-c", READ, str(tmp_path / "x.h5")).startswith(str(tmp_path / "venv"))
     version = run("-m", "pip", "show", "chunkwise")
     assert "Version: 0.1.0" in version
