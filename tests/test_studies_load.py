@@ -115,6 +115,7 @@ def test_what_is_wrong_is_named_with_its_place(case: str, tmp_path: Path) -> Non
         ("{quick = 1, paper = 3}", "{quick = 1}", "repeat says nothing of the scale paper"),
         ('sample = "cris"', 'sample = "criss"', "no sample is called 'criss' (did you mean"),
         ('setting = "A made-up machine."', "", "a study: 'setting' is missing"),
+        ("[data.small]", '[data."../small"]', "'../small': an id, and a name of data, is letters"),
         ('files = ["rows.toml"]', "", "'files' is missing, or no list"),
         ('files = ["rows.toml"]', 'files = ["row.toml"]', "row.toml: cannot be read"),
     ],

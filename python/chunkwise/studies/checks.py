@@ -7,6 +7,7 @@ at both scales, before anything is measured.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from typing import Any, Final, get_args
 from chunkwise.bench.axes import DEFAULT, check_axis
 from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import BUILD
@@ -38,6 +40,7 @@ from chunkwise.studies.study import (
     matches,
 )
 
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
 # What a space's values for libraries stand for, where none has been looked for.
@@ -98,8 +101,8 @@ def check_study(study: Study) -> None:
     Raises
     ------
     UsageError
-        A statistic or sample that there is not, a scale without numbers, or two experiments
-        of one id.
+        A statistic or sample that there is not, a scale without numbers, a name that nothing
+        can be called by, or two experiments of one id.
     """
     if study.statistic not in get_args(Statistic):
         raise UsageError(
@@ -120,6 +123,12 @@ def check_study(study: Study) -> None:
     if study.own is not None:
         _check_own(study, study.own)
     ids = [experiment.id for experiment in study.experiments]
+    for name in (*ids, *study.data):
+        if _NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"'{printable(name)}': an id, and a name of data, is letters, digits, - and _, as "
+                "files and parts of a report are called so"
+            )
     for repeated in sorted({name for name in ids if ids.count(name) > 1}):
         raise UsageError(f"two experiments are called '{repeated}'")
 
