@@ -44,8 +44,6 @@ class Sample:
         Whether all dimensions are unlimited.
     attributes
         Attributes of every dataset.
-    any_rank
-        Whether its values make sense in any number of dimensions.
     resolutions
         Shapes that have a name of their own.
     any_rank

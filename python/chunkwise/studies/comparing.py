@@ -161,11 +161,6 @@ class Ratio:
     repeats: int
 
     @property
-    def each(self) -> list[float]:
-        """The ratio of every pair."""
-        return [_ratio(first.middle, second.middle) for first, second in self.pairs]
-
-    @property
     def estimated(self) -> bool:
         """Whether a side is extrapolated."""
         return any(first.estimated or second.estimated for first, second in self.pairs)
