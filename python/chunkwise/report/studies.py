@@ -213,7 +213,7 @@ def _printed(
     one: Published, rows: Sequence[Row], statistic: Statistic, libraries: Libraries
 ) -> tuple[str, ...]:
     figure = FIGURES[one.figure]
-    today = {} if one.elsewhere else measured(rows, one.where, one.figure, statistic)
+    today = {} if one.elsewhere else measured(rows, one, statistic)
     said = [
         f"{figure_text(figure, summary.middle)} {driver}".rstrip()
         for driver, summary in today.items()
