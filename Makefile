@@ -13,6 +13,8 @@
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
+#   make studies   the papers' four studies and their report, in target/studies (about ten
+#                  minutes; SCALE=paper for the papers' sizes: hours)
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill the figures in README.md from runs on this machine
 #   make lock      renew constraints.txt
@@ -28,7 +30,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check fuzz wheel bench benchmarks bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check fuzz wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -134,6 +136,20 @@ bench: $(VENV)/.peers
 benchmarks: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-engine --example limits
 	$(BENCH) --docs docs/benchmarks.md
+
+$(VENV)/.report: $(VENV)/.installed
+	$(PIP) matplotlib plotly netCDF4
+	touch $@
+
+SCALE ?= quick
+STUDIES := occam netcdf4 hyperslabs cris
+
+studies: $(VENV)/.report
+	@for study in $(STUDIES); do \
+	    $(BIN)/chunkwise study $$study --scale $(SCALE) --out target/studies/$$study-$(SCALE) \
+	        --resume || exit; \
+	done
+	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) -o target/studies/report.html
 
 bench-c: install
 	$(BIN)/python benches/against_c.py

@@ -34,6 +34,7 @@ from chunkwise.cli.main import cli
 from chunkwise.studies import published
 from chunkwise.studies.load import load
 from chunkwise.studies.results import StudyResults
+from chunkwise.studies.study import Published
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "demo-files/study"
@@ -114,7 +115,8 @@ def figures(results: StudyResults) -> dict[str, str]:
     values = []
     for access, filters, cache in READS.values():
         where = {"access": access, "chunk": "stored", "filter": filters, "cache": cache}
-        found = published.measured(outcome.rows(), where, "total_s", statistic)
+        asked = Published(where, "total_s", 0.0, "")
+        found = published.measured(outcome.rows(), asked, statistic)
         slow, fast = (found[driver].middle for driver in DRIVERS)
         values += [published.number(slow), published.number(fast), published.times(slow / fast)]
     values.append(published.machine(outcome).partition(";")[0])

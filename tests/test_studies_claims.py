@@ -65,8 +65,8 @@ def test_the_larger_stands_first_also_where_the_paper_has_it_the_other_way_round
 def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
     told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
     assert told.word == "cannot tell"
-    assert "By 3 repeats it lies between" in told.sentence
-    assert "and the limit is 2: about 7 repeats would tell." in told.sentence
+    assert "By 3 repeats this ratio may be anything from" in told.sentence
+    assert "and the verdict turns at 2: about 7 repeats would tell." in told.sentence
 
 
 def test_pairs_that_differ_elsewhere_are_averaged_and_their_range_is_said() -> None:

@@ -36,7 +36,8 @@ def lead(report: Report) -> str:
         return about
     found = [f"{n} {_ENDINGS[word][n != 1]}" for word in _ENDINGS if (n := report.count(word)) > 0]
     pieces = "piece" if advice == 1 else "pieces"
-    return f"{about} Of {advice} {pieces} of advice, {joined(found)}."
+    whose = "the papers' own and what follows from their claims"
+    return f"{about} Of {advice} {pieces} of advice ({whose}), {joined(found)}."
 
 
 def troubles(report: Report) -> list[str]:

@@ -45,11 +45,11 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
 
 def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
     records = [r for outcome in results.outcomes.values() for r in outcome.records]
-    of_paper = study.repeat["paper"]
+    full = study.repeat["paper"]
     reduced = any(_reduced(e, results, study) for e in study.experiments)
     sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
     often = count(results.repeat, "repeat")
-    often += f" (the paper's: {of_paper})" if results.repeat != of_paper else ", as in the paper"
+    often += f" (the full study has {full})" if results.repeat != full else ""
     missing = _missing(results, study)
     return (
         ("Paper", study.paper),
@@ -213,7 +213,7 @@ def _printed(
     one: Published, rows: Sequence[Row], statistic: Statistic, libraries: Libraries
 ) -> tuple[str, ...]:
     figure = FIGURES[one.figure]
-    today = {} if one.elsewhere else measured(rows, one.where, one.figure, statistic)
+    today = {} if one.elsewhere else measured(rows, one, statistic)
     said = [
         f"{figure_text(figure, summary.middle)} {driver}".rstrip()
         for driver, summary in today.items()

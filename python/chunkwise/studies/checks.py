@@ -255,6 +255,8 @@ def _check_published(published: Published, points: Points) -> None:
         return
     try:
         points.check(what, published.where)
+        if published.over:
+            points.check_name(what, published.over)
     except UsageError as wrong:
         raise UsageError(
             f"{wrong}; of what is not measured here at all, say elsewhere = true"

@@ -14,8 +14,9 @@ from typing import Final
 
 from chunkwise.bench.axes import AXES
 from chunkwise.errors import UsageError
+from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.results import Outcome, Row, StudyResults, Summary
+from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
 
 _WIDTH: Final = 80
@@ -35,37 +36,37 @@ class Beside:
     Attributes
     ----------
     published : Published
-    measured : mapping of str to Summary
+    measured : mapping of str to Sample
         By driver; without those that did not measure the same, or have no figure.
     """
 
     published: Published
-    measured: Mapping[str, Summary]
+    measured: Mapping[str, Sample]
 
 
 def beside(experiment: Experiment, rows: Sequence[Row], statistic: Statistic) -> list[Beside]:
     """Put today's values beside an experiment's published ones, in the file's order."""
-    return [
-        Beside(one, measured(rows, one.where, one.figure, statistic))
-        for one in experiment.published
-    ]
+    return [Beside(one, measured(rows, one, statistic)) for one in experiment.published]
 
 
-def measured(
-    rows: Sequence[Row], where: Where, figure: str, statistic: Statistic
-) -> dict[str, Summary]:
-    """Return what each driver takes for the same.
+def measured(rows: Sequence[Row], published: Published, statistic: Statistic) -> dict[str, Sample]:
+    """Return what each driver takes for what was published.
 
     Settings that do not concern a driver, such as libhdf5's cache for chunkwise, are its
     default.  Where several rows fit, as of several libraries, none is chosen.
     """
     found = {}
     for driver in dict.fromkeys(row.point.get("driver", "") for row in rows):
-        wanted = _as_asked_of(driver, where)
-        fitting = [row for row in rows if matches(row.point, wanted)]
-        summary = fitting[0].summary(figure, statistic) if len(fitting) == 1 else None
-        if summary is not None:
-            found[driver] = summary
+        wanted = _as_asked_of(driver, published.where)
+        fitting = samples(
+            [row for row in rows if matches(row.point, wanted)],
+            published.figure,
+            statistic,
+            published.over,
+            published.total,
+        )
+        if len(fitting) == 1:
+            found[driver] = fitting[0]
     return found
 
 
@@ -167,7 +168,7 @@ def _text(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else " or ".join(value)
 
 
-def _often(figure: str, first: Summary, second: Summary) -> str:
+def _often(figure: str, first: Sample, second: Sample) -> str:
     """Write how many times as good the second is."""
     pair = first.middle, second.middle
     better, worse = pair if FIGURES[figure].better == "higher" else pair[::-1]
@@ -175,7 +176,7 @@ def _often(figure: str, first: Summary, second: Summary) -> str:
     return mark + times(worse / better) if better else "-"
 
 
-def _mark(value: Summary) -> str:
+def _mark(value: Sample) -> str:
     return "~" if value.estimated else ""
 
 

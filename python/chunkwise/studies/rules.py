@@ -251,8 +251,8 @@ def _doubt(found: Ratio, border: float) -> str:
         else f"about {needed} repeats would tell"
     )
     return (
-        f" By {often} it lies between {factor(found.low).removesuffix(' times')} and "
-        f"{factor(found.high)}, and the limit is {plain(border)}: {remedy}."
+        f" By {often} this ratio may be anything from {factor(found.low).removesuffix(' times')} "
+        f"to {factor(found.high)}, and the verdict turns at {plain(border)}: {remedy}."
     )
 
 

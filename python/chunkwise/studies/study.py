@@ -126,6 +126,10 @@ class Published:
         What it is of, in a few words, beside others of the same source; empty for `where`.
     elsewhere : bool
         Whether it stands alone: of the paper's other machine, or of what is gone.
+    over : str or None
+        An axis or label whose rows are summed up to one, by `total`, as the paper did.
+    total : str
+        ``mean`` or ``sum``, of `over`.
     """
 
     where: Where
@@ -135,6 +139,8 @@ class Published:
     note: str = ""
     label: str = ""
     elsewhere: bool = False
+    over: str | None = None
+    total: Literal["mean", "sum"] = "mean"
 
 
 @dataclass(frozen=True)

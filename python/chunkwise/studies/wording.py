@@ -132,8 +132,10 @@ def setting(name: str, text: str) -> str:
     if name in _SAID:
         return _SAID[name].format(text)
     # A count of something, such as 16 datasets.
-    counted = text.isdecimal() and name.endswith("s")
-    return f"{text} {_spaced(name)}" if counted else f"{_spaced(name)} {text}"
+    if text.isdecimal() and name.endswith("s"):
+        return f"{text} {_spaced(name.removesuffix('s') if text == '1' else name)}"
+    # A label whose values name it, such as tile1.
+    return text if text.startswith(name) else f"{_spaced(name)} {text}"
 
 
 def setting_of(sample: Sample, name: str) -> str:
