@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from chunkwise.report.studies import section
 from chunkwise.studies.load import load
 from chunkwise.studies.render import list_experiments, list_studies, show
 from chunkwise.studies.results import Outcome, StudyResults
@@ -95,6 +96,21 @@ def test_what_failed_was_left_out_or_is_wrong_is_said(study: Study) -> None:
     assert "WRONG VALUES: a and b differ" in text
     assert "stopped before its end" in text
     assert "Advice of which this run cannot tell:" in text
+
+
+def test_what_libhdf5_did_in_chunkwises_place_is_said(study: Study) -> None:
+    rows = [
+        row(1.0, driver="chunkwise", cache=cache, extra={"fallback": "its layout is contiguous"})
+        for cache in ("1KiB", "1MiB")
+    ]
+    found = results(rows=outcome(*CACHES, *rows))
+    line = "Done by libhdf5 in chunkwise's place, 2 rows: its layout is contiguous"
+    assert line in printed(study, found)
+    (block,) = section(found, study, "r1").blocks
+    assert block.texts[-1] == (
+        "Done by libhdf5 in chunkwise's place",
+        "cache 1KiB, chunkwise (and 1 row more): its layout is contiguous.",
+    )
 
 
 def test_fewer_repeats_than_asked_for_are_admitted(study: Study) -> None:

@@ -70,6 +70,23 @@ def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     )
 
 
+def fallbacks(rows: Sequence[Row], libraries: Libraries) -> list[str]:
+    """Say which rows of chunkwise are libhdf5's, and why."""
+    names = differing([row.point for row in rows])
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        if row.fallback is not None:
+            what = phrase(row.point, names, libraries) or "all of it"
+            told.setdefault(row.fallback, []).append(what)
+    return shortened(f"{_first(what)}: {why}." for why, what in told.items())
+
+
+def _first(several: Sequence[str]) -> str:
+    """Name the first of several rows, and count the others."""
+    more = len(several) - 1
+    return f"{several[0]} (and {count(more, 'row')} more)" if more else several[0]
+
+
 def shortened(sentences: Iterable[str]) -> list[str]:
     """Give the first sentences, each once, and count the others."""
     several = list(dict.fromkeys(sentences))

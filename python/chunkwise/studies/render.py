@@ -118,6 +118,9 @@ def _show_experiment(
         _say(console, f"  {one.verdict.word}: {one.verdict.sentence}")
     for reason in outcome.skipped:
         _say(console, f"Not measured: {printable(reason)}")
+    for why, often in Counter(row.fallback for row in outcome.rows() if row.fallback).items():
+        rows = f"{often:,} row{'' if often == 1 else 's'}"
+        _say(console, f"Done by libhdf5 in chunkwise's place, {rows}: {printable(why)}")
     for problem in dict.fromkeys(row.problem for row in outcome.rows() if row.problem):
         _say(console, f"Failed: {printable(problem)}")
     for mismatch in outcome.mismatches:

@@ -88,6 +88,12 @@ class Row:
             return None
         return str(self.records[0].get("error") or self.records[0]["status"])
 
+    @property
+    def fallback(self) -> str | None:
+        """Why libhdf5 did it in the place of chunkwise; None where it did not."""
+        told = (record.get("fallback") for record in self.records)
+        return next((str(why) for why in told if why), None)
+
 
 def middle(values: Sequence[float], statistic: Statistic) -> float:
     """Sum up repeats; a trimmed mean of fewer than three is their mean."""

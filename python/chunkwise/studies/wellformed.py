@@ -119,6 +119,7 @@ _OUTCOME: Final[Mapping[str, Is]] = {
 _RECORD: Final[Mapping[str, Is]] = {
     "status": _is_text,
     "error": _optional(_is_text),
+    "fallback": _optional(_is_text),
     "point": _names(_is_text),
     "shape": _optional(_list_of(_is_length)),
     "cpu_count": _optional(_is_fact),
