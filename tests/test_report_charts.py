@@ -191,7 +191,7 @@ def test_what_nothing_today_measures_stands_alone() -> None:
     assert [series.name for series in chart.series] == ["today", "paper: Linux"]
     assert chart.series[1].style is None
     assert len(table.rows) == 2
-    assert table.rows[1][1] == "not measured"
+    assert table.rows[1][1] == "no counterpart"
 
 
 def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:

@@ -178,9 +178,10 @@ def _measured(study: Study, options: Options) -> StudyResults:
     """Run a study; whoever ends it is told how to go on."""
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
+        often = "1 repeat" if options.repeat == 1 else f"{options.repeat} repeats"
         click.echo(
-            f"chunkwise: {options.repeat} repeats, where this scale has {theirs}: more verdicts "
-            "will be 'cannot tell'",
+            f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
+            "'cannot tell'",
             err=True,
         )
     with ending() as end, showing(Console(stderr=True)) as bar:

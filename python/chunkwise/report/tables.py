@@ -81,7 +81,7 @@ def _whole(
     rows = [
         (
             *(value_text(n, line.of.point.get(n, ""), drawing.libraries) for n in names),
-            line.today or "not measured",
+            line.today or ("no counterpart" if line.of.elsewhere else "not measured"),
             line.error,
             line.paper,
             line.ratio,

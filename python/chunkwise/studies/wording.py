@@ -115,6 +115,8 @@ def setting(name: str, text: str) -> str:
 
     >>> setting("cache", "3MiB"), setting("filter", "none"), setting("storage", "chunked")
     ('a chunk cache of 3MiB', 'no filter', 'storage chunked')
+    >>> setting("datasets", "16"), setting("datasets", "1"), setting("tile", "tile1")
+    ('16 datasets', '1 dataset', 'tile1')
     """
     text = printable(text)
     if text in (DEFAULT, "stored") and name in AXES and text == AXES[name].default:
