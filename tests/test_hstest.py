@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from functools import partial
 from pathlib import Path
@@ -9,10 +10,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from rich.console import Console
 
+from chunkwise import bench
 from chunkwise.bench import hstest
+from chunkwise.bench.records import as_json
+from chunkwise.bench.render import show
 from chunkwise.bench.run import run as run_bench
 from chunkwise.cli import main
+from chunkwise.report.build import report
 from tests.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 
@@ -49,6 +55,32 @@ def test_each_driver_has_a_row(
     # All have checked the same elements.
     assert len({row[-2] for row in rows}) == 1
     assert printed.err == ""
+
+
+def test_what_libhdf5_read_in_chunkwises_place_is_said(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with h5py.File(file, "a") as f:
+        layout = h5py.VirtualLayout((60, 100), ">f4")
+        layout[:] = h5py.VirtualSource(f["flat"])
+        f.create_virtual_dataset("seen", layout)
+    given = (file, "seen", "--count", 2, "-k", 3, "--driver", "chunkwise")
+    assert run(monkeypatch, *given) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "done by libhdf5 in chunkwise's place: 'cells:3:2:0' by chunkwise: " in printed
+    saved = tmp_path / "run.json"
+    results = run_bench(
+        file, "seen", bench.Space.of(access=["all"], driver=["chunkwise"]), repeat=1
+    )
+    out = io.StringIO()
+    show(results, Console(file=out, width=80))
+    assert "done by libhdf5 in chunkwise's place: 'all' by chunkwise: " in out.getvalue()
+    saved.write_text(json.dumps(as_json(results)))
+    (section,) = report([saved]).sections
+    assert section.blocks[0].texts[0][0] == "Done by libhdf5 in chunkwise's place"
 
 
 def test_a_wrong_value_ends_with_1(

@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from chunkwise.bench.labels import fallback_notes
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.run import run as run_bench
@@ -24,7 +25,7 @@ from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.objects import printable
-from chunkwise.words import three_digits
+from chunkwise.words import LAYOUTS, three_digits
 
 # All that read unions: compiled loops, and as programs in Python do.
 DRIVERS: Final = ("libhdf5", "h5py", "chunkwise", "chunkwise-py")
@@ -130,16 +131,18 @@ def show(results: Results, console: Console) -> None:
         for measurement in cell.measurements
         if measurement.status != "ok" and not measurement.wrong
     ]
+    notes += fallback_notes(results)
     for note in notes:
         console.print()
-        for part in textwrap.wrap(note, WIDTH):
+        for part in textwrap.wrap(printable(note), WIDTH):
             console.print(part, highlight=False, markup=False)
 
 
 def _heading(results: Results) -> list[str]:
     target, access = results.target, results.cells[0].access
-    stored = "contiguous"
-    if target.chunks is not None:
+    if target.chunks is None:
+        stored = LAYOUTS[target.layout]
+    else:
         stored = f"chunks of {format_shape(target.chunks)}, filters {target.filters}"
     kind = "each a box" if access.cells == 2 else "of cells taken by a toss"
     return [

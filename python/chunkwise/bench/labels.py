@@ -5,6 +5,7 @@ from __future__ import annotations
 from chunkwise.bench.axes import AXES
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.variants import Variant
+from chunkwise.names import printable
 from chunkwise.trials.drivers import WITH_LIBRARY_CACHE
 
 # Axes that a table tells by its heading, or by its first columns.
@@ -107,3 +108,17 @@ def change_label(results: Results, cell: Cell, axis: str) -> str:
     if axis == "cache":
         return f"a cache of {text}" if text != "default" else "the default cache"
     return text or f"{axis} {cell.point[axis]}"
+
+
+def fallback_notes(results: Results) -> list[str]:
+    """Say which figures of chunkwise are libhdf5's, and why."""
+    found: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        if cell.fallback is not None:
+            found.setdefault(cell.fallback, []).append(cell)
+    notes = []
+    for why, (first, *others) in found.items():
+        what = f"'{first.access.name}' by {driver_label(results, first.driver)}"
+        what += f" (and {len(others)} more)" if others else ""
+        notes.append(f"done by libhdf5 in chunkwise's place: {what}: {printable(why)}")
+    return notes

@@ -11,7 +11,7 @@ from chunkwise.bench.advice import Advice
 from chunkwise.bench.closing import closing
 from chunkwise.bench.effects import how, worst
 from chunkwise.bench.explain import explain
-from chunkwise.bench.labels import driver_label, full_label
+from chunkwise.bench.labels import driver_label, fallback_notes, full_label
 from chunkwise.bench.plot import effects_plot
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.tables import tables_of
@@ -122,6 +122,7 @@ def _footnotes(results: Results) -> list[str]:
             lines.append(
                 f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
             )
+    lines += fallback_notes(results)
     lines += [_timing(results), _bytes(results), _versions(results)]
     return [line for line in lines if line]
 

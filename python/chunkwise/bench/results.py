@@ -103,6 +103,11 @@ class Cell:
         return None if self.succeeded else self.measurements[0]
 
     @property
+    def fallback(self) -> str | None:
+        """Why libhdf5 did it in the place of chunkwise; None where it did not."""
+        return next((m.fallback for m in self.succeeded if m.fallback), None)
+
+    @property
     def extrapolated(self) -> bool:
         """Whether the total is an estimate."""
         return any(m.extrapolated for m in self.succeeded)

@@ -61,6 +61,8 @@ class Sample:
         What the page cache turned out to be; ``mixed`` where that differs.
     error : str or None
         Why the last repeat without figures has none.
+    fallback : str or None
+        Why libhdf5 did it in the place of chunkwise; None where it did not.
     status : str
         ``ok`` if a repeat has figures; else ``failed`` or ``timeout``.
     """
@@ -72,6 +74,7 @@ class Sample:
     extrapolated: bool = False
     page_cache: str = ""
     error: str | None = None
+    fallback: str | None = None
     status: str = "failed"
 
     @property
@@ -236,6 +239,7 @@ def _add(sample: Sample, record: Values) -> None:
     sample.total_s.append(float(total))
     # What was counted for the reads done, for all of them.
     sample.cpu_s.append(float(cpu) / elapsed * total if cpu and elapsed else None)
+    sample.fallback = record.get("fallback") or sample.fallback
     sample.extrapolated |= bool(record.get("extrapolated"))
     page_cache = str(record.get("page_cache", "uncontrolled"))
     sample.page_cache = page_cache if sample.page_cache in ("", page_cache) else "mixed"

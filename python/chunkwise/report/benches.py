@@ -12,7 +12,7 @@ from chunkwise.bench.saved import AS_STORED, Sample, Saved
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.report.charts import draw
-from chunkwise.report.facts import machine, problems, shortened
+from chunkwise.report.facts import FALLBACK, fallbacks, machine, problems, shortened
 from chunkwise.report.labels import count, phrase
 from chunkwise.report.model import Block, Section, Table
 from chunkwise.report.scales import number
@@ -119,7 +119,7 @@ def _row(sample: Sample) -> Row:
     stored = chunks == AS_STORED
     point["chunk"] = "stored" if stored else format_shape(chunks) if chunks else "contiguous"
     point["filter"] = "stored" if stored else str(filters)
-    common = {"extrapolated": sample.extrapolated}
+    common = {"extrapolated": sample.extrapolated, "fallback": sample.fallback}
     records = [{"status": "ok", "total_s": seconds, **common} for seconds in sample.total_s]
     if not records:
         records = [{"status": sample.status, "error": sample.error}]
@@ -141,7 +141,9 @@ def _block(operation: str, access: str, rows: Sequence[Row], id_: str) -> Block:
     drawn = draw(id_, plot, Drawing(rows, (), "median", {}, ends=True))
     pictures = () if drawn is None else ((drawn[0], _table(rows, plot.title)),)
     title = printable(access) if operation == "read" else f"{printable(access)}, written"
-    return Block(id_, title, alerts=tuple(problems(rows, {})), pictures=pictures)
+    left = " ".join(fallbacks(rows, {}))
+    texts = ((FALLBACK, left),) if left else ()
+    return Block(id_, title, texts=texts, alerts=tuple(problems(rows, {})), pictures=pictures)
 
 
 def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:

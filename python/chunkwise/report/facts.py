@@ -18,6 +18,8 @@ _VERSIONS: Final = (
     ("python", "Python"),
     ("chunkwise", "chunkwise"),
 )
+# Under which heading `fallbacks` stand.
+FALLBACK: Final = "Done by libhdf5 in chunkwise's place"
 # More sentences of one kind are counted.
 _MOST: Final = 6
 

@@ -8,7 +8,7 @@ from typing import Any
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 from chunkwise.report.charts import draw
-from chunkwise.report.facts import environment, fallbacks, machine, problems, shortened
+from chunkwise.report.facts import FALLBACK, environment, fallbacks, machine, problems, shortened
 from chunkwise.report.labels import Libraries, count, figure_text, where_phrase
 from chunkwise.report.model import Block, Chart, Finding, Section, Table
 from chunkwise.report.values import Drawing, published
@@ -149,7 +149,7 @@ def _block(
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
-        ("Done by libhdf5 in chunkwise's place", " ".join(fallbacks(rows, results.libraries))),
+        (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
     alerts = [
