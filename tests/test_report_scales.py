@@ -66,3 +66,9 @@ def test_each_style_is_seen_on_white_and_on_dark_and_differs_without_colour() ->
     # Six at a time are told apart in black and white.
     assert len({look.mark for look in looks[:6]}) == len({look.dash for look in looks[:6]}) == 6
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_words_that_are_numbers_stand_by_value() -> None:
+    assert list(words(["2", "10", "1"]).places) == ["1", "2", "10"]
+    assert list(words(["790x790", "8x8"]).places) == ["8x8", "790x790"]
+    assert list(words(["b", "1", "a"]).places) == ["b", "1", "a"]

@@ -63,8 +63,12 @@ def number(text: str) -> float | None:
 
 
 def words(texts: Sequence[str], label: Callable[[str], str] = str) -> Scale:
-    """Give each text a place of its own, in order."""
-    places = {text: float(n) for n, text in enumerate(dict.fromkeys(texts))}
+    """Give each text a place of its own: in order, or by value where all are numbers."""
+    order = list(dict.fromkeys(texts))
+    values = [number(text) for text in order]
+    if None not in values:
+        order.sort(key=lambda text: number(text) or 0.0)
+    places = {text: float(n) for n, text in enumerate(order)}
     ticks = tuple(Tick(at, label(text)) for text, at in places.items())
     return Scale(places, ticks, (), True, False)
 
