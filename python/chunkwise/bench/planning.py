@@ -23,6 +23,8 @@ OVERHEAD_S: Final = 0.6
 # Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
 _SHARE: Final = 0.7
 _LEAST_S: Final = 0.2
+# So many times as long as its reads may a trial take that looks at every element.
+_WHOLE_LOOP: Final = 3
 # Of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
 
@@ -92,7 +94,12 @@ class Plan:
         return len(self.planned) * (OVERHEAD_S + _LEAST_S)
 
     def cells(
-        self, made: Prepared, repeat: int, seconds: float, known: str | None = None
+        self,
+        made: Prepared,
+        repeat: int,
+        seconds: float,
+        known: str | None = None,
+        trial_seconds: float | None = None,
     ) -> list[tuple[Planned, Trial]]:
         """Make the trials.
 
@@ -107,9 +114,11 @@ class Plan:
         known : str, optional
             A file with all elements, with which each that is read is compared; None for no
             comparison.
+        trial_seconds : float, optional
+            What the reads or writes of each may take; None for a share of the budget.
         """
-        share = share_s(seconds, len(self.planned) * repeat)
-        bounds = {"max_seconds": share}
+        share = share_s(seconds, len(self.planned) * repeat, known is not None)
+        bounds = {"max_seconds": trial_seconds or share}
         # A cold trial before it has dropped what was warmed for all.
         drops = any(p.parameters.get("page_cache") == "cold" for p in self.planned)
         found = []
@@ -133,14 +142,10 @@ class Plan:
         return found
 
 
-def share_s(seconds: float, trials: int) -> float:
+def share_s(seconds: float, trials: int, checked: bool = False) -> float:
     """Return the seconds of reads or writes that each of so many trials may take."""
-    return max(_LEAST_S, _SHARE * seconds / max(1, trials) - OVERHEAD_S)
-
-
-def budget_s(share_s: float, trials: int) -> float:
-    """Return the budget in which each of so many trials may take so many seconds."""
-    return trials * (share_s + OVERHEAD_S) / _SHARE
+    share = _SHARE * seconds / max(1, trials) - OVERHEAD_S
+    return max(_LEAST_S, share / _WHOLE_LOOP if checked else share)
 
 
 def trial_of(target: Target, pattern: Access, driver: str, **parameters: Any) -> Trial:

@@ -50,6 +50,7 @@ def run(
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
     check: bool | str | os.PathLike[str] = False,
+    trial_seconds: float | None = None,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -85,6 +86,9 @@ def run(
         plain read of everything through libhdf5 gives; or a file that holds all elements in
         C order, as they are stored.  A trial that reads another value has failed
         (`Results.wrong`).
+    trial_seconds : float, optional
+        What the reads or writes of each trial may take, about; what would take longer is
+        estimated.  None for its share of `seconds`.
 
     Returns
     -------
@@ -140,13 +144,14 @@ def run(
             store = stack.enter_context(contextlib.closing(Store(save, original)))
         deadline = begun + seconds
         cells = Schedule(
-            plan.cells(made, repeat, seconds, known),
+            plan.cells(made, repeat, seconds, known, trial_seconds),
             repeat,
             deadline,
             libraries,
             _warmed(made, say),
             progress,
             store,
+            shares=trial_seconds is None,
         ).execute()
         # The file that the user knows, also where a sample of it was read.
         first = next(iter(made.reading.values()), original)

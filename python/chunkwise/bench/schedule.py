@@ -63,6 +63,7 @@ class Schedule:
         pages: Mapping[str, str],
         progress: Callable[[Step], None] | None = None,
         store: Store | None = None,
+        shares: bool = True,
     ) -> None:
         self.plan = plan
         self.repeat = repeat
@@ -71,6 +72,7 @@ class Schedule:
         self.pages = pages
         self.progress = progress
         self.store = store
+        self.shares = shares
         self.done: list[list[Measurement]] = [
             store.done(trial)[:repeat] if store else [] for _, trial in plan
         ]
@@ -110,12 +112,11 @@ class Schedule:
     def _measure(self, place: int, timeout_s: float) -> None:
         one, trial = self.plan[place]
         repeat = len(self.done[place])
-        trial = replace(
-            trial,
-            timeout_s=round(timeout_s, 1),
+        if self.shares:
             # What short trials leave over is for the others.
-            max_seconds=max(trial.max_seconds, share_s(self._left_s(), self._left_trials())),
-        )
+            share = share_s(self._left_s(), self._left_trials(), trial.check)
+            trial = replace(trial, max_seconds=max(trial.max_seconds, share))
+        trial = replace(trial, timeout_s=round(timeout_s, 1))
         self._say(one, repeat)
         begun = time.monotonic()
         library = self.libraries[trial.libhdf5]

@@ -23,7 +23,6 @@ from typing import Any, Final
 
 from chunkwise import bench, sample
 from chunkwise.bench.axes import DEFAULT
-from chunkwise.bench.planning import budget_s
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import Space
@@ -257,7 +256,8 @@ class _Running:
                 given.get("dataset", dataset),
                 space,
                 repeat=one.repeat or self.repeat,
-                seconds=self._budget_s(one, space),
+                seconds=one.seconds[self.options.scale] or MOST_SECONDS,
+                trial_seconds=self.options.seconds,
                 progress=say,
                 save=self.trials / f"{place}.jsonl",
                 # A part of the data would not be the paper's experiment.
@@ -270,14 +270,6 @@ class _Running:
                 ours = labels_of(given, cell.point, self.libraries)
                 outcome.records += labelled(made, {**ours, **labels}, cell.point)
             outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
-
-    def _budget_s(self, one: Run, space: Space) -> float:
-        """Return what a run may take on one dataset."""
-        stated = one.seconds[self.options.scale] or MOST_SECONDS
-        if self.options.seconds is None:
-            return stated
-        trials = len(space.points((DEFAULT,))) * (one.repeat or self.repeat)
-        return min(stated, budget_s(self.options.seconds, trials))
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
         """Leave out drivers that are not wanted, and put in the libraries that were found."""
