@@ -130,11 +130,6 @@ def _make_chunk(
     if chunk == "auto" or (chunk in (None, "stored") and not same_rank):
         return default_chunk(shape, np.dtype(sample.dtype).itemsize)
     if chunk is None or chunk == "stored":
-        if len(shape) != len(sample.shape):
-            raise UsageError(
-                f"shape {format_shape(shape)}: name a chunk of as many dimensions, auto, or "
-                "contiguous"
-            )
         return tuple(min(pair) for pair in zip(sample.chunk, shape, strict=True))
     assert not isinstance(chunk, str)
     if len(chunk) != len(shape):
