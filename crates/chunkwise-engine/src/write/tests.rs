@@ -279,7 +279,9 @@ fn what_cannot_be_committed_stays() {
     kept.0.lock().unwrap().room = None;
     written.flush(NEVER).unwrap();
     let model: Vec<u8> = (0..12).flat_map(|at| values(at, 1)).collect();
-    assert!(kept.0.lock().unwrap().commits.is_sorted());
+    // Each flush in order; what was handed over together with what failed comes once more.
+    let commits = kept.0.lock().unwrap().commits.clone();
+    assert!(commits.chunk_by(|one, next| one < next).count() <= 3);
     assert_eq!(contents(&info, &shape, &kept), model);
 }
 
