@@ -336,3 +336,13 @@ def test_which_side_is_named_first_makes_no_difference_to_the_same(
         for a, b in ((SLOW, FAST), (FAST, SLOW))
     }
     assert len(words) == 1
+
+
+def test_what_a_bounded_write_leaves_is_no_size_of_a_file() -> None:
+    written = {"status": "ok", "file_nbytes": 50, "shape": (10,), "itemsize": 10}
+    sizes = [FIGURES[name].of(written) for name in ("file_nbytes", "ratio")]
+    assert sizes == [50.0, 2.0]
+    bounded = {**written, "extrapolated": True}
+    assert [FIGURES[name].of(bounded) for name in ("file_nbytes", "ratio")] == [None, None]
+    read = {"status": "ok", "extrapolated": True, "stored_nbytes": 25, "shape": (10,)}
+    assert FIGURES["ratio"].of({**read, "itemsize": 10}) == 4.0

@@ -108,9 +108,16 @@ def _selected_mb(record: Record) -> float | None:
     return None if nbytes is None else nbytes / 1e6
 
 
+def _file_nbytes(record: Record) -> float | None:
+    """Bytes of a file that was written to its end: what a bounded trial leaves is a part."""
+    nbytes = record.get("file_nbytes")
+    return None if nbytes is None or record.get("extrapolated") else float(nbytes)
+
+
 def _ratio(record: Record) -> float | None:
     """Raw bytes by the file's; of reads, by the stored ones."""
-    stored = record.get("file_nbytes") or record.get("stored_nbytes")
+    written = record.get("file_nbytes") is not None
+    stored = _file_nbytes(record) if written else record.get("stored_nbytes")
     return _nbytes(record) / stored if stored else None
 
 
@@ -138,7 +145,7 @@ _ALL: Final = (
         "rate_synced", "MB/s until it was on storage", "MB/s", "higher",
         _rate("elapsed_s", "flush_s", "sync_s"),
     ),
-    Figure("file_nbytes", "bytes of the file", "bytes", "lower", _of("file_nbytes")),
+    Figure("file_nbytes", "bytes of the file", "bytes", "lower", _file_nbytes),
     Figure("stored_nbytes", "bytes stored", "bytes", "lower", _of("stored_nbytes")),
     Figure("ratio", "compression ratio", "times", "higher", _ratio),
     Figure("peak_rss_nbytes", "peak memory", "bytes", "lower", _of("peak_rss_nbytes")),
