@@ -66,6 +66,11 @@ def test_each_kind_is_recognised(study: Path, benches: tuple[Path, Path], tmp_pa
     assert [section.title for section in made.sections] == [
         "cris, run 1", "cris, run 2", "t.json: t", "t.jsonl: t"
     ]  # fmt: skip
+    other = StudyResults.read(plain)
+    other.scale = "paper"
+    other.save(plain)
+    titles = [section.title for section in report([study, plain, benches[1]]).sections]
+    assert titles == ["cris, quick", "cris, paper", "t.jsonl: t"]
     assert len({chart.id for chart in made.charts}) == len(list(made.charts)) >= 6
     assert made.sections[2].facts[1] == ("Bytes", "equal in all runs that can be compared")
     assert [block.title for block in made.sections[3].blocks] == ["all", "row"]

@@ -24,9 +24,11 @@ def report(paths: Sequence[str | Path]) -> Report:
     UsageError
         A file cannot be read, or is something else.
     """
-    sources = zip(read(paths), paths, strict=True)
-    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(sources, 1)]
-    sections = sorted(_told_apart(made), key=lambda section: not section.of_study)
+    sources = read(paths)
+    pairs = enumerate(zip(sources, paths, strict=True), 1)
+    made = [_section(source, path, f"r{n}") for n, (source, path) in pairs]
+    told_apart = _told_apart(_scaled(made, sources))
+    sections = sorted(told_apart, key=lambda section: not section.of_study)
     title = "What each access pattern takes"
     if any(section.of_study for section in sections):
         title = "Does the papers' advice still stand?"
@@ -43,6 +45,23 @@ def _section(source: Source, path: str | Path, id_: str) -> Section:
             f"{printable(str(path))}: is no whole file of chunkwise bench "
             f"({printable(f'{type(wrong).__name__}: {wrong}')})"
         ) from None
+
+
+def _scaled(sections: Sequence[Section], sources: Sequence[Source]) -> list[Section]:
+    """Name the scale where a study was run at several."""
+    runs = [source for source in sources if isinstance(source, StudyResults)]
+    several = {
+        one.study
+        for one in runs
+        for other in runs
+        if one.study == other.study and one.scale != other.scale
+    }
+    return [
+        replace(section, title=f"{section.title}, {source.scale}")
+        if isinstance(source, StudyResults) and source.study in several
+        else section
+        for section, source in zip(sections, sources, strict=True)
+    ]
 
 
 def _told_apart(sections: Sequence[Section]) -> list[Section]:
