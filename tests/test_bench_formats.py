@@ -103,6 +103,9 @@ def test_types_that_a_format_lacks_are_refused(
 def test_a_scratch_file_is_of_its_format_and_holds_the_data(
     path: str, tmp_path: Path, format: str
 ) -> None:
+    python = pytest.importorskip("netCDF4")
+    # Makes its format netCDF-C's default in this process.
+    python.Dataset(tmp_path / "other.nc", "w", format="NETCDF4").close()
     target = look(path, "/a/b")
     variant = variants.variant_of(target, "stored", "stored", format)
     with variants.prepared(target, [variant], scratch=str(tmp_path)) as made:
@@ -110,7 +113,6 @@ def test_a_scratch_file_is_of_its_format_and_holds_the_data(
         assert Path(found.file).read_bytes()[:4] == NETCDF3[format]
         assert (found.dataset, found.chunks, found.filters) == ("/b", None, "none")
         assert str(variant) == FORMATS[format]
-        python = pytest.importorskip("netCDF4")
         with python.Dataset(found.file) as file:
             assert np.array_equal(file["b"][:], np.arange(48).reshape(6, 8))
 

@@ -117,6 +117,7 @@ functions! {
     /// What it takes to write.  The contract is that of [`Api`].
     struct Writing since "4.1" {
         fn nc_create(*const c_char, c_int, *mut c_int) -> c_int;
+        fn nc_set_default_format(c_int, *mut c_int) -> c_int;
         fn nc_def_grp(c_int, *const c_char, *mut c_int) -> c_int;
         fn nc_def_dim(c_int, *const c_char, usize, *mut c_int) -> c_int;
         fn nc_def_var(c_int, *const c_char, c_int, c_int, *const c_int, *mut c_int) -> c_int;

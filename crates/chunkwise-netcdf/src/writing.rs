@@ -18,6 +18,9 @@ use crate::request::Request;
 use crate::variable::cache_of;
 use crate::{ChunkCache, Format, NetCdf, NetCdfError, NewVariable};
 
+/// `NC_FORMAT_CLASSIC`
+const CLASSIC: c_int = 1;
+
 /// What was written.
 #[derive(Debug, Clone)]
 pub struct Written {
@@ -156,8 +159,16 @@ impl<'a> NewFile<'a> {
     ) -> Result<Self, NetCdfError> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(not_created)?;
         let mut id = 0;
-        // SAFETY: a valid string and pointer; the lock is held.
-        let status = unsafe { (calls.nc_create)(name.as_ptr(), format.mode(), &raw mut id) };
+        // A mode that names no format means this process's default, which others may have
+        // set: netCDF4-python does.
+        let mut before = CLASSIC;
+        // SAFETY: valid strings and pointers; the lock is held.
+        let status = unsafe {
+            (calls.nc_set_default_format)(CLASSIC, &raw mut before);
+            let status = (calls.nc_create)(name.as_ptr(), format.mode(), &raw mut id);
+            (calls.nc_set_default_format)(before, std::ptr::null_mut());
+            status
+        };
         let is_open = status == 0;
         // Somebody else's file is not removed.
         let is_kept = status == ALREADY_EXISTS;
