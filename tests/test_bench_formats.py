@@ -16,22 +16,11 @@ from chunkwise.bench.target import look
 from chunkwise.cli import main
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.trials import worker
-from chunkwise.trials.drivers import netcdf_library
 from chunkwise.trials.formats import FORMATS, is_netcdf3
 from chunkwise.trials.trial import Trial
+from tests.tools import needs_netcdf
 
 NETCDF3 = {"classic": b"CDF\x01", "64bit-offset": b"CDF\x02", "64bit-data": b"CDF\x05"}
-
-
-def has_netcdf() -> bool:
-    try:
-        netcdf_library()
-    except UsageError:
-        return False
-    return True
-
-
-needs_netcdf = pytest.mark.skipif(not has_netcdf(), reason="netCDF-C is not installed")
 
 
 @pytest.fixture

@@ -7,28 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.errors import UsageError
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.load import load
 from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import SCALES, Run, Scale, Study
-from chunkwise.trials.drivers import netcdf_library
 from chunkwise.trials.formats import holds, is_netcdf3
 from tests.studies import STUDY, write_study
+from tests.tools import needs_netcdf
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
     return load("netcdf4")
-
-
-def has_netcdf() -> bool:
-    try:
-        netcdf_library()
-    except UsageError:
-        return False
-    return True
 
 
 def measured(study: Study, scale: Scale) -> list[tuple[str, Run]]:
@@ -99,7 +90,7 @@ def test_variables_of_every_rank_can_be_made(study: Study, name: str, tmp_path: 
         assert found[(0,) * (found.ndim - 1) + (3,)] == 3
 
 
-@pytest.mark.skipif(not has_netcdf(), reason="netCDF-C is not installed")
+@needs_netcdf
 def test_an_experiment_from_end_to_end(tmp_path: Path) -> None:
     head = STUDY.replace('"cris"', '"radar"').replace("[4, 5, 3, 7]", "[20, 30]")
     small = load(str(write_study(tmp_path / "study", _EXPERIMENT, head)))

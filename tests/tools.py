@@ -6,6 +6,9 @@ import shutil
 
 import pytest
 
+from chunkwise.errors import UsageError
+from chunkwise.trials.drivers import netcdf_library
+
 _PACKAGES = {
     "h5diff": "hdf5-tools",
     "h5dump": "hdf5-tools",
@@ -23,3 +26,15 @@ def require_tool(name: str) -> str:
         package = _PACKAGES.get(name, name)
         pytest.skip(f"{name} is not installed (Debian package {package}; `make tools`)")
     return path
+
+
+def has_netcdf() -> bool:
+    """Whether netCDF-C can be loaded, of netCDF4's wheel or the system's."""
+    try:
+        netcdf_library()
+    except UsageError:
+        return False
+    return True
+
+
+needs_netcdf = pytest.mark.skipif(not has_netcdf(), reason="netCDF-C is not installed")

@@ -13,7 +13,7 @@ waited for the others, and the rest make up that time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
@@ -305,39 +305,65 @@ def sentence(found: Breakdown) -> str:
     'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
     chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
     """
-    parts = []
+    why = "what filters take is not known"
+    if not found["filters_s"]:
+        why = "the data is not filtered, and storage, copying and calls are not told apart"
+    phases = {
+        "list the chunk index": found["index_s"],
+        "read storage": found["storage_s"],
+        "copy elements to their places": found["scatter_s"],
+    }
+    filters = filters_told(found, "decode", found["chunk_loads"], _cache(found))
+    return told(found, filters, phases, "reading", why)
+
+
+def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | None) -> list[str]:
+    """Say what filters took, for how many chunks; nothing where it is not known."""
     known = {name: s for name, s in found["filters_s"].items() if s is not None}
-    if known:
-        loads = found["chunk_loads"]
-        what = "decode chunks" if loads is None else f"decode {count(loads, 'chunk')}"
-        if len(known) == 1:
-            notes = [next(iter(known))]
-        else:
-            notes = [", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())]
-        cache = _cache(found)
-        notes += [cache] if cache else []
-        parts.append(f"{format_seconds(sum(known.values()))} {what} ({'; '.join(notes)})")
+    if not known:
+        return []
+    what = f"{verb} chunks" if chunks is None else f"{verb} {count(chunks, 'chunk')}"
+    names = next(iter(known))
+    if len(known) > 1:
+        names = ", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())
+    notes = "; ".join([names, note] if note else [names])
+    return [f"{format_seconds(sum(known.values()))} {what} ({notes})"]
+
+
+def told(
+    found: Breakdown,
+    filters: Sequence[str],
+    phases: Mapping[str, float | None],
+    thread: str,
+    why: str,
+) -> str:
+    """Put parts of the time into a sentence.
+
+    Parameters
+    ----------
+    found : Breakdown
+        What was measured.
+    filters : sequence of str
+        What filters took.
+    phases : mapping of str to float or None
+        Seconds of what else was told apart, by what is done in them.
+    thread : str
+        What the thread does that the others help.
+    why : str
+        Why nothing is told, where nothing is.
+    """
     shared = bool(found["other_threads_s"])
-    for name, seconds in (
-        ("list the chunk index", found["index_s"]),
-        ("read storage", found["storage_s"]),
-        ("copy elements to their places", found["scatter_s"]),
-        ("are the rest", None if shared else found["other_s"]),
-    ):
-        if seconds:
-            parts.append(f"{format_seconds(seconds)} {name}")
-    if not parts:
-        why = "what filters take is not known"
-        if not found["filters_s"]:
-            why = "the data is not filtered, and storage, copying and calls are not told apart"
-        return f"Of {format_seconds(found['elapsed_s'])} nothing is told: {why}."
+    all_phases = {**phases, "are the rest": None if shared else found["other_s"]}
+    parts = [*filters, *(f"{format_seconds(s)} {name}" for name, s in all_phases.items() if s)]
     took = format_seconds(found["elapsed_s"])
+    if not parts:
+        return f"Of {took} nothing is told: {why}."
     if not shared:
         return f"Of {took}, {', '.join(parts)}."
     waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
     return (
         f"In {took}, with all threads added up, {', '.join(parts)}; "
-        f"the reading thread waited {waiting_s} for the others, and {other_s} are the rest."
+        f"the {thread} thread waited {waiting_s} for the others, and {other_s} are the rest."
     )
 
 

@@ -23,10 +23,11 @@ from chunkwise.trials.breakdown import (
     MOST_BARE_SECONDS,
     Breakdown,
     Method,
-    count,
+    filters_told,
     name_of,
+    told,
 )
-from chunkwise.words import format_ratio, format_seconds
+from chunkwise.words import format_ratio
 
 if TYPE_CHECKING:
     from chunkwise._native import WriteResult
@@ -256,36 +257,13 @@ def sentence(found: Breakdown) -> str:
     'Of 5.00 s, 4.00 s encode 60 chunks (deflate; each of 15 chunks 4.00 times: 45 were loaded
     again), 500 ms write storage, 500 ms are the rest.'
     """
-    parts = []
-    known = {name: s for name, s in found["filters_s"].items() if s is not None}
-    if known:
-        encoded = found["chunks_encoded"]
-        what = "encode chunks" if encoded is None else f"encode {count(encoded, 'chunk')}"
-        names = [next(iter(known))]
-        if len(known) > 1:
-            names = [", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())]
-        often = _often(found)
-        notes = "; ".join([*names, often] if often else names)
-        parts.append(f"{format_seconds(sum(known.values()))} {what} ({notes})")
-    shared = bool(found["other_threads_s"])
-    for name, seconds in (
-        ("put elements into chunks", found["scatter_s"]),
-        ("write storage", found["storage_s"]),
-        ("keep the chunk index", found["index_s"]),
-        ("are the rest", None if shared else found["other_s"]),
-    ):
-        if seconds:
-            parts.append(f"{format_seconds(seconds)} {name}")
-    took = format_seconds(found["elapsed_s"])
-    if not parts:
-        return f"Of {took} nothing is told: what filters take is not known."
-    if not shared:
-        return f"Of {took}, {', '.join(parts)}."
-    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
-    return (
-        f"In {took}, with all threads added up, {', '.join(parts)}; "
-        f"the writing thread waited {waiting_s} for the others, and {other_s} are the rest."
-    )
+    phases = {
+        "put elements into chunks": found["scatter_s"],
+        "write storage": found["storage_s"],
+        "keep the chunk index": found["index_s"],
+    }
+    filters = filters_told(found, "encode", found["chunks_encoded"], _often(found))
+    return told(found, filters, phases, "writing", "what filters take is not known")
 
 
 def _often(found: Breakdown) -> str | None:
