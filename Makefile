@@ -9,6 +9,7 @@
 #                  in which tests open reports
 #   make check     formats, lints, types (part of `make test`)
 #   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
+#   make attack    random sequences of writes and the like, for SECONDS=600; ONLY=name for some
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
@@ -30,7 +31,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check fuzz wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check fuzz attack wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -108,6 +109,9 @@ fuzz:
 	        -print_final_stats=1 -verbosity=0 -artifact_prefix=target/fuzz/failures/$$target- \
 	        || exit; \
 	done
+
+attack: dev
+	$(BIN)/python -m tests.attack $(ONLY) --seconds $(if $(filter file,$(origin SECONDS)),600,$(SECONDS))
 
 wheel: dist/.built
 
