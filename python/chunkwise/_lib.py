@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import h5py
-from h5py import h5d
+from h5py import h5s
 
 from chunkwise import _native
 
 
 @cache
 def library() -> _native.Library:
-    """The libhdf5 of h5py, bound through h5py's own extension module.
+    """The libhdf5 of h5py, found by a handle that it alone can have made.
 
     Raises
     ------
     chunkwise.errors.LibraryError
-        When that library cannot be bound (older than HDF5 1.10.5).
+        When that library cannot be found, or not be bound (older than HDF5 1.10.5).
     """
-    return _native.Library.from_handle(h5d.__file__, h5py._objects.phil)
+    # 60 random bits: handles are counted, and would be valid in a second libhdf5, too.
+    dims = (1 + secrets.randbits(30), 1 + secrets.randbits(30))
+    space = h5s.create_simple(dims)
+    return _native.Library.from_handle((space.id, dims), _modules(), h5py._objects.phil)
+
+
+def _modules() -> list[str]:
+    """Return the paths of h5py's loaded extension modules, whatever its build calls them."""
+    found = [
+        str(getattr(module, "__file__", None))
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == "h5py"
+    ]
+    return [path for path in dict.fromkeys(found) if path.endswith(tuple(EXTENSION_SUFFIXES))]

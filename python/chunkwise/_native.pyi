@@ -114,11 +114,15 @@ class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
     @staticmethod
-    def from_handle(path: str, lock: Any | None) -> Library:
-        """The libhdf5 on which the loaded module at `path` depends.
+    def from_handle(
+        dataspace: tuple[int, tuple[int, ...]], modules: Sequence[str], lock: Any
+    ) -> Library:
+        """The libhdf5 that made a handle.
 
-        `lock` has ``acquire`` and ``release`` and is held during every call; None where
-        nobody else calls that library at the same time.  Raises `LibraryError`.
+        `dataspace` is a dataspace's handle and its extents, which no other library's can
+        have by chance.  Tried are the libraries to which the loaded `modules` (paths) lead,
+        then all that are loaded.  `lock` has ``acquire`` and ``release`` and is held during
+        every call.  Raises `LibraryError`, with all that was tried.
         """
     @staticmethod
     def from_path(path: str) -> Library:

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::LibraryVersion;
+
 /// Why libhdf5 could not be bound, or a call of it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BindError {
@@ -27,9 +29,30 @@ pub enum BindError {
     /// More than one.
     #[error("{} copies of libhdf5 are loaded in this process ({}); say which one by a handle or path", .0.len(), .0.join(", "))]
     Several(Vec<String>),
+    /// A libhdf5, but not the one that made the handle.
+    #[error("{path} is libhdf5 {version}, but another one")]
+    Another {
+        /// The path.
+        path: String,
+        /// The library's version.
+        version: LibraryVersion,
+    },
+    /// No library in this process made the handle.
+    #[error("cannot find the libhdf5 that h5py calls: install another build of h5py, such as PyPI's or conda-forge's; tried: {}; {others} more libraries of this process, which lead to no H5open", .tried.join("; "))]
+    NoMaker {
+        /// What was tried, with the reason why it does not fit.
+        tried: Vec<String>,
+        /// How many other libraries are loaded.
+        others: usize,
+    },
     /// A version before what this crate needs.
-    #[error("libhdf5 {0} is older than 1.10.5, the first that lists chunks")]
-    TooOld(String),
+    #[error("{path}: libhdf5 {version} is older than 1.10.5, the first that lists chunks")]
+    TooOld {
+        /// The path.
+        path: String,
+        /// The library's version.
+        version: LibraryVersion,
+    },
     /// A call that failed, with libhdf5's own messages.
     #[error("{call} failed: {message}")]
     Call {

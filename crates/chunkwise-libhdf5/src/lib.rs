@@ -19,6 +19,7 @@ mod facts;
 mod file;
 mod library;
 mod lock;
+mod maker;
 mod probe;
 mod properties;
 mod reopened;
@@ -46,6 +47,7 @@ pub use facts::{
 pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
 pub use lock::{LibraryLock, MutexLock};
+pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use reopened::{Reopened, read_by_engine};

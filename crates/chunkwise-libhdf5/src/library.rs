@@ -15,6 +15,7 @@ use chunkwise_loader::{Loaded, loaded_paths};
 use parking_lot::Mutex;
 
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
+use crate::maker::{self, Witness};
 use crate::probe::{ChunkConventions, probe};
 use crate::{BindError, LibraryLock};
 
@@ -36,7 +37,6 @@ pub struct Library {
     api: Api,
     loaded: Loaded,
     lock: Box<dyn LibraryLock>,
-    path: String,
     version: LibraryVersion,
     conventions: ChunkConventions,
     /// Storage of the files in use, by device and inode: datasets of one file share a
@@ -44,22 +44,37 @@ pub struct Library {
     files: Mutex<HashMap<(u64, u64), Weak<FileStorage>>>,
 }
 
+/// What binding finds out about a library.
+struct Started {
+    api: Api,
+    version: LibraryVersion,
+    conventions: ChunkConventions,
+}
+
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Library(HDF5 {} at {})", self.version, self.path)
+        write!(f, "Library(HDF5 {} at {})", self.version, self.path())
     }
 }
 
 impl Library {
-    /// The libhdf5 that the loaded module at `path` depends on (h5py's own extension
-    /// module): handles that the module has made are valid in this library.
+    /// The libhdf5 that made a handle: one to which the loaded `modules` lead (h5py's own
+    /// extension modules), or another that this process has loaded.
+    ///
+    /// `lock` is held throughout, also while libraries are asked that turn out to be others.
     ///
     /// # Errors
-    /// When that module is not loaded, or neither it nor what it depends on is libhdf5.
-    pub fn from_handle(path: &str, lock: Box<dyn LibraryLock>) -> Result<Self, BindError> {
-        // Looking a name up through a handle searches the module and then everything it
-        // depends on, in the order in which the loader resolved them.
-        Self::bind(path, Loaded::find(path), lock)
+    /// When no library that can be bound knows the handle.
+    pub fn from_handle(
+        handle: Witness<'_>,
+        modules: &[String],
+        lock: Box<dyn LibraryLock>,
+    ) -> Result<Self, BindError> {
+        let (loaded, started) = maker::find(modules, |loaded| {
+            let started = Self::start(&loaded, &*lock, Some(handle))?;
+            Ok((loaded, started))
+        })?;
+        Ok(Self::of(loaded, started, lock))
     }
 
     /// Load the libhdf5 at `path`, or use it when it is loaded already.
@@ -93,39 +108,54 @@ impl Library {
     ) -> Result<Self, BindError> {
         let loaded =
             loaded.map_err(|message| BindError::Open { path: path.to_string(), message })?;
-        let symbol = |symbol: &'static str| loaded.symbol(symbol);
-        let mut bound = Err(BindError::None);
-        lock.with(&mut || {
-            // SAFETY: the library is never unloaded, and its lock is held.
-            bound = unsafe { Self::start(path, &symbol) };
-        });
-        let (api, version, conventions) = bound?;
-        let files = Mutex::default();
-        Ok(Self { api, loaded, lock, path: path.to_string(), version, conventions, files })
+        let started = Self::start(&loaded, &*lock, None)?;
+        Ok(Self::of(loaded, started, lock))
     }
 
-    /// Resolve and probe.
-    ///
+    fn of(loaded: Loaded, started: Started, lock: Box<dyn LibraryLock>) -> Self {
+        let Started { api, version, conventions } = started;
+        Self { api, loaded, lock, version, conventions, files: Mutex::default() }
+    }
+
+    /// Resolve, see whether it made the handle that is given, and probe.
+    fn start(
+        loaded: &Loaded,
+        lock: &dyn LibraryLock,
+        handle: Option<Witness<'_>>,
+    ) -> Result<Started, BindError> {
+        let mut started = Err(BindError::None);
+        lock.with(&mut || {
+            // SAFETY: the library is never unloaded, and its lock is held.
+            started = unsafe { Self::start_locked(loaded, handle) };
+        });
+        started
+    }
+
     /// # Safety
-    /// As [`Api::resolve`], with the library's lock held.
-    unsafe fn start(
-        path: &str,
-        symbol: &impl Fn(&'static str) -> *mut c_void,
-    ) -> Result<(Api, LibraryVersion, ChunkConventions), BindError> {
-        // SAFETY: the caller's contract.
-        let api = unsafe { Api::resolve(path, symbol)? };
+    /// The library's lock must be held.
+    unsafe fn start_locked(
+        loaded: &Loaded,
+        handle: Option<Witness<'_>>,
+    ) -> Result<Started, BindError> {
+        let path = loaded.path();
+        // SAFETY: a libhdf5, as it has H5open, that stays loaded.
+        let api = unsafe { Api::resolve(path, |symbol| loaded.symbol(symbol))? };
         let (mut major, mut minor, mut release): (c_uint, c_uint, c_uint) = (0, 0, 0);
         // SAFETY: three valid pointers, as the function wants.
         unsafe { (api.H5get_libversion)(&raw mut major, &raw mut minor, &raw mut release) };
         let version = LibraryVersion(major, minor, release);
         if version < OLDEST {
-            return Err(BindError::TooOld(version.to_string()));
+            return Err(BindError::TooOld { path: path.to_string(), version });
         }
         let quiet = Quiet::new(&api);
         // SAFETY: the lock is held by the caller.
+        if handle.is_some_and(|handle| unsafe { !handle.is_known_to(&api) }) {
+            return Err(BindError::Another { path: path.to_string(), version });
+        }
+        // SAFETY: as above.
         let conventions = unsafe { probe(&api)? };
         drop(quiet);
-        Ok((api, version, conventions))
+        Ok(Started { api, version, conventions })
     }
 
     /// The version it says it is.
@@ -133,9 +163,9 @@ impl Library {
         self.version
     }
 
-    /// Where it, or the module it was found through, lies.
+    /// Where it lies, or where what was given instead does (a library that needs it).
     pub fn path(&self) -> &str {
-        &self.path
+        self.loaded.path()
     }
 
     /// Where its symbols are looked up.

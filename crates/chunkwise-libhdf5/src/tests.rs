@@ -14,7 +14,7 @@ use chunkwise_engine::Dataset;
 use chunkwise_select::Hyperslab;
 
 use crate::api::{DEFAULT, hid_t, hsize_t};
-use crate::{BindError, Library, LibraryVersion, MutexLock, OpenDataset, Properties};
+use crate::{BindError, Library, LibraryVersion, MutexLock, OpenDataset, Properties, Witness};
 
 /// Paths below `folder` whose names begin and end so.
 fn matching(folder: &Path, begin: &str, holds: &str) -> Vec<PathBuf> {
@@ -183,8 +183,67 @@ fn what_is_no_libhdf5_is_refused() {
     let bind = |path| Library::from_path(path, Box::new(MutexLock)).unwrap_err();
     assert!(matches!(bind("/nowhere/libhdf5.so"), BindError::Open { .. }));
     assert!(matches!(bind("libm.so.6"), BindError::Symbol { symbol: "H5open", .. }));
-    let loaded = Library::from_handle("libnowhere.so", Box::new(MutexLock));
-    assert!(matches!(loaded.unwrap_err(), BindError::Open { .. }));
+}
+
+/// Dataspaces of these extents; the handles of the first in each library are mostly equal.
+fn dataspaces(library: &Library, dims: [u64; 2], count: usize) -> Vec<hid_t> {
+    library.locked(|api| {
+        // SAFETY: two extents, as stated; no largest ones.
+        let make = |_| unsafe { (api.H5Screate_simple)(2, dims.as_ptr(), std::ptr::null()) };
+        (0..count).map(make).collect()
+    })
+}
+
+fn close(library: &Library, spaces: &[hid_t]) {
+    // SAFETY: handles that `dataspaces` has made.
+    library.locked(|api| spaces.iter().for_each(|&id| unsafe { _ = (api.H5Sclose)(id) }));
+}
+
+#[test]
+fn a_handle_leads_to_the_library_that_made_it() {
+    let libraries = libraries();
+    let paths: Vec<String> = libraries.iter().map(|one| one.path().to_string()).collect();
+    let reversed: Vec<String> = paths.iter().rev().cloned().collect();
+    let made: Vec<(&str, [u64; 2], Vec<hid_t>)> = (1..)
+        .zip(&libraries)
+        .map(|(n, one)| (one.path(), [n, 0xc0de], dataspaces(one, [n, 0xc0de], 64)))
+        .collect();
+    // Valid in all of them, or what follows shows nothing.
+    let (_, _, first) = &made[0];
+    let shared = first.iter().filter(|id| made.iter().all(|(_, _, ids)| ids.contains(id)));
+    assert!(shared.count() > 0, "{made:?}");
+    for (path, dims, ids) in &made {
+        for modules in [&paths, &reversed, &vec![]] {
+            for &id in &ids[..] {
+                let handle = Witness { id, dims };
+                let found = Library::from_handle(handle, modules, Box::new(MutexLock)).unwrap();
+                let same = std::fs::canonicalize(found.path()).unwrap();
+                assert_eq!(same, std::fs::canonicalize(path).unwrap(), "{id} of {modules:?}");
+            }
+        }
+    }
+    libraries.iter().zip(&made).for_each(|(one, (_, _, ids))| close(one, ids));
+}
+
+#[test]
+fn a_handle_of_no_library_is_refused_with_all_that_was_tried() {
+    let libraries = libraries();
+    let spaces = dataspaces(&libraries[0], [3, 5], 1);
+    let modules = ["libnowhere.so".to_string(), "libm.so.6".to_string()];
+    let wrong: [(hid_t, &[u64]); 5] =
+        [(spaces[0], &[3, 6]), (spaces[0], &[3]), (spaces[0], &[3, 5, 1]), (-1, &[]), (0, &[])];
+    for (id, dims) in wrong {
+        let handle = Witness { id, dims };
+        let refused = Library::from_handle(handle, &modules, Box::new(MutexLock)).unwrap_err();
+        assert!(matches!(refused, BindError::NoMaker { .. }));
+        let said = refused.to_string();
+        assert!(said.contains("libnowhere.so: "), "{said}");
+        assert!(said.contains("libm.so.6 leads to no H5open"), "{said}");
+        for one in &libraries {
+            assert!(said.contains(&format!("is libhdf5 {}, but another", one.version())), "{said}");
+        }
+    }
+    close(&libraries[0], &spaces);
 }
 
 #[test]

@@ -36,6 +36,18 @@ impl Loaded {
         Ok(Self { handle, path: path.to_string() })
     }
 
+    /// The library in which `symbol` lies, where this or what it depends on has it.  This
+    /// itself where the loader cannot say which.
+    pub fn holder(self, symbol: &str) -> Option<Self> {
+        let address = self.symbol(symbol);
+        if address.is_null() {
+            return None;
+        }
+        let holder = path_at(address).and_then(|path| Self::find(&path).ok());
+        // A path may lead elsewhere: the program's is the name it was called by.
+        Some(holder.filter(|holder| holder.symbol(symbol) == address).unwrap_or(self))
+    }
+
     /// Where `symbol` lies, in the library or, after it, in what it depends on; null where
     /// nowhere.
     pub fn symbol(&self, symbol: &str) -> *mut c_void {
@@ -80,6 +92,20 @@ pub fn loaded_paths() -> Vec<String> {
     // SAFETY: the callback and its data fit each other.
     unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
     paths
+}
+
+/// The path of the library in which an address lies.
+fn path_at(address: *const c_void) -> Option<String> {
+    let mut place = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked about; the loader fills the record where it knows it.
+    let path = unsafe {
+        if libc::dladdr(address, place.as_mut_ptr()) == 0 {
+            return None;
+        }
+        place.assume_init().dli_fname
+    };
+    // SAFETY: null, or a string that ends with zero and stays while the library is loaded.
+    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned())
 }
 
 /// Load a library, and before it those of its folder that the loader misses.
@@ -160,6 +186,17 @@ mod tests {
         let paths = loaded_paths();
         assert!(paths.iter().any(|path| path.contains("libc.so")), "{paths:?}");
         assert!(paths.iter().all(|path| !path.is_empty()));
+    }
+
+    #[test]
+    fn a_symbol_is_held_by_the_library_that_has_it() {
+        let open = |path| Loaded::open(path).unwrap_or_else(|why| unreachable!("{why}"));
+        // libm depends on libc.
+        let holder = open("libm.so.6").holder("puts");
+        assert!(holder.is_some_and(|found| found.path().contains("libc.so")));
+        let itself = open("libm.so.6").holder("cos");
+        assert!(itself.is_some_and(|found| found.path().contains("libm.so")));
+        assert!(open("libm.so.6").holder("H5open").is_none());
     }
 
     #[test]

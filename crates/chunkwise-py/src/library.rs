@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chunkwise_libhdf5::{
-    Calls, Library, LibraryLock, MutexLock, OpenDataset, Placement, Properties,
+    Calls, Library, LibraryLock, MutexLock, OpenDataset, Placement, Properties, Witness,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,15 +55,18 @@ pub struct PyLibrary {
 #[pymethods]
 impl PyLibrary {
     #[staticmethod]
-    fn from_handle(py: Python<'_>, path: &str, lock: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let lock: Box<dyn LibraryLock> = match lock {
-            Some(lock) => Box::new(PhilLock {
-                acquire: lock.getattr("acquire")?.unbind(),
-                release: lock.getattr("release")?.unbind(),
-            }),
-            None => Box::new(MutexLock),
-        };
-        Self::bound(py, Library::from_handle(path, lock))
+    fn from_handle(
+        py: Python<'_>,
+        dataspace: (i64, Vec<u64>),
+        modules: Vec<String>,
+        lock: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let lock = Box::new(PhilLock {
+            acquire: lock.getattr("acquire")?.unbind(),
+            release: lock.getattr("release")?.unbind(),
+        });
+        let (id, dims) = dataspace;
+        Self::bound(py, Library::from_handle(Witness { id, dims: &dims }, &modules, lock))
     }
 
     #[staticmethod]
