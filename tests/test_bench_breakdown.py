@@ -205,7 +205,7 @@ def netcdf_libraries() -> list[str]:
 def test_netcdf_c(netcdf_c: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.nc", shuffle=True, compression="gzip")
     netcdf = _native.NetCdf(netcdf_c)
-    library = _native.Library.from_handle(netcdf.path, None)
+    library = _native.Library.from_path(netcdf.path)
     walk = _native.Walk(SHAPE, (1, *SHAPE[1:]))
     for cache_nbytes, loads in ((CHUNK_NBYTES - 1, 36), (1 << 20, 9)):
         watch = breakdown.start(library, [2, 1])

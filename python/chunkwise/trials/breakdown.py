@@ -240,7 +240,7 @@ def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | En
     ----------
     library : chunkwise._native.Library or None
         The libhdf5 that reads: h5py's, or the one below netCDF-C
-        (``Library.from_handle(path of libnetcdf, None)``); None for chunkwise's engine,
+        (``Library.from_path(path of libnetcdf)``); None for chunkwise's engine,
         before the dataset's chunk index is listed.  What the engine leaves to libhdf5 is
         to be watched there.
     filters : sequence of int
