@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from chunkwise._native import __version__
 from chunkwise.errors import ChunkwiseError
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
@@ -65,7 +66,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="chunkwise")
+@click.version_option(__version__, prog_name="chunkwise")
 def cli() -> None:
     """Measure, explain and fix slow HDF5 and netCDF-4 input and output."""
 

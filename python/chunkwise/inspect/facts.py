@@ -366,7 +366,8 @@ class MetadataFacts:
     raw_nbytes
         Bytes of the datasets' data in this file.
     unaccounted_nbytes
-        What is left of the file: lost space, and heaps of variable-length data.
+        What is left of the file: lost space, and heaps of variable-length data; None
+        before h5py 3.11, which does not tell the sizes of objects.
     """
 
     open_requests: int
@@ -380,7 +381,7 @@ class MetadataFacts:
     span_nbytes: int
     blocks: int
     raw_nbytes: int
-    unaccounted_nbytes: int
+    unaccounted_nbytes: int | None
 
 
 @dataclass(frozen=True, slots=True)

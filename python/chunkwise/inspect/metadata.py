@@ -74,7 +74,8 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
         return None
     if superblock is not None:
         left -= superblock.offset + len(superblock.content)
-    return _facts(recorder, accounts.raw_nbytes, max(0, left - free))
+    unaccounted = max(0, left - free) if accounts.are_complete else None
+    return _facts(recorder, accounts.raw_nbytes, unaccounted)
 
 
 class _Recorder(ReadOnlyFile):
@@ -105,6 +106,8 @@ class _Accounts:
     def __init__(self) -> None:
         self.metadata_nbytes = 0
         self.raw_nbytes = 0
+        # h5py tells the sizes of indexes and heaps from 3.11 on.
+        self.are_complete = True
         self._seen: set[int] = set()
 
     def add(self, found: Any) -> None:
@@ -113,7 +116,10 @@ class _Accounts:
         if info.addr in self._seen:
             return
         self._seen.add(info.addr)
-        sizes = info.meta_size
+        sizes = getattr(info, "meta_size", None)
+        if sizes is None:
+            self.are_complete = False
+            return
         self.metadata_nbytes += info.hdr.space.total
         self.metadata_nbytes += sizes.obj.index_size + sizes.obj.heap_size
         self.metadata_nbytes += sizes.attr.index_size + sizes.attr.heap_size
@@ -190,7 +196,7 @@ def _layout(dataset: h5d.DatasetID) -> int | None:
     return None
 
 
-def _facts(recorder: _Recorder, raw_nbytes: int, unaccounted_nbytes: int) -> MetadataFacts:
+def _facts(recorder: _Recorder, raw_nbytes: int, unaccounted_nbytes: int | None) -> MetadataFacts:
     phases = [
         (np.frombuffer(offsets, np.int64), np.frombuffer(lengths, np.int64))
         for offsets, lengths in recorder.reads.values()

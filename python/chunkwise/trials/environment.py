@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -31,12 +32,24 @@ def describe(hdf5: str | None = None) -> dict[str, str | int]:
         "cpu_count": usable_cpus(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "h5py": metadata.version("h5py"),
+        "h5py": _h5py_version(),
         "hdf5": hdf5,
         "numpy": np.__version__,
         "chunkwise": _native.__version__,
         "zlib": zlib_version(),
     }
+
+
+def _h5py_version() -> str:
+    # It is not imported for this, as that would load its libhdf5 too.
+    loaded = sys.modules.get("h5py")
+    if loaded is not None:
+        return str(loaded.__version__)
+    try:
+        return metadata.version("h5py")
+    except metadata.PackageNotFoundError:
+        # Debian's package goes by another name.
+        return "unknown"
 
 
 def usable_cpus() -> int:

@@ -152,7 +152,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
 def lost_space(facts: FileFacts) -> Iterator[Finding]:
     """Find a file much of which is in no use."""
     found = facts.metadata
-    if found is None or _has_unknown_space(facts):
+    if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
         return
     lost = found.unaccounted_nbytes - _page_ends(facts)
     if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
