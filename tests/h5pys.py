@@ -84,5 +84,5 @@ DEBIAN_MPI = H5py(
 )
 AS_NEEDED = H5py("h5py linked with --as-needed", _made("as-needed"), "make h5pys")
 MPI = H5py("h5py built for MPI", _made("mpi"), "make h5pys", _ALONE)
-OLDEST = H5py("the oldest h5py that is allowed", _made("oldest"), "make tools")
+OLDEST = H5py("the oldest h5py that is allowed", _made("oldest"), "make target/h5pys/oldest/.made")
 BUILDS = (DEBIAN, DEBIAN_MPI, AS_NEEDED, MPI, OLDEST)

@@ -106,13 +106,15 @@ def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
         is raised for one that HDF5 cannot open: it comes as ``unreadable``.
     """
     try:
-        root = _opened(path, 0, top.id)
+        # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
+        is_file = isinstance(top, h5py.File)
+        root = _opened(path, 0, h5g.open(top.id, b"/") if is_file else top.id)
     except HDF5_ERRORS as error:
         yield Entry(path, 0, "unreadable", reason=hdf5_reason(error))
         return
     yield root
     seen = {root.address: path}
-    pending = [_members(top.id, path, 1)]
+    pending = [_members(root.identifier, path, 1)]
     while pending:
         entry = next(pending[-1], None)
         if entry is None:
@@ -193,7 +195,7 @@ def _opened(path: str, depth: int, identifier: Any) -> Entry:
     # damaged it can end the process (HDF5 2.0).
     info = h5g.get_objinfo(identifier)
     kind: Kind = "named_type"
-    if isinstance(identifier, h5g.GroupID | h5f.FileID):
+    if isinstance(identifier, h5g.GroupID):
         kind = "group"
     elif isinstance(identifier, h5d.DatasetID):
         kind = "dataset"
