@@ -145,9 +145,14 @@ class FileHandle:
 
     def close(self) -> None:
         """Close it for good."""
-        try:
-            self._settle()
-        finally:
+        with pending.closing(self._h5_file()):
+            try:
+                self._settle()
+            except pending.BusyError:
+                raise
+            except BaseException:
+                self._close()
+                raise
             self._close()
 
     def _close(self) -> None:
@@ -178,12 +183,16 @@ class FileHandle:
 
     def _settle(self) -> None:
         """Wait for those who are writing, who may wait for h5py's lock, without it."""
-        with phil:
-            is_open = self.writable and self._id is not None and self._id.valid
-            file = h5py.File(self._id) if is_open else None
+        file = self._h5_file()
         if file is not None:
             with told(printable(self.filename), "cannot be written"):
                 pending.settle_file(file)
+
+    def _h5_file(self) -> h5py.File | None:
+        """The file as h5py has it, where it is open and may be written."""
+        with phil:
+            is_open = self.writable and self._id is not None and self._id.valid
+            return h5py.File(self._id) if is_open else None
 
     @contextlib.contextmanager
     def _written(self, file: h5py.File, doing: str) -> Iterator[None]:

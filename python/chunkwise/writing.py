@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, TypedDict, cast
 
@@ -22,6 +21,7 @@ from chunkwise import _native, lowlevel, pending
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, SelectionError, UsageError
 from chunkwise.grammar import Effort
+from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.values import as_stored, assignment, parts_of
 
@@ -60,7 +60,10 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
     with phil:
         if not dataset:
             raise UsageError("the dataset's file is closed")
-        return pending.known(dataset) or pending.register(dataset, Writing(dataset))
+        known = pending.known(dataset)
+        if known is not None and known.is_open:
+            return known
+        return pending.register(dataset, Writing(dataset))
 
 
 class Writing:
@@ -71,13 +74,15 @@ class Writing:
 
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
-        self._label = f"{dataset.file.filename}: dataset {dataset.name}"
+        self.label = f"{dataset.file.filename}: dataset {dataset.name}"
+        # By which all who write to the dataset are told from others.
+        self.key = address_of(dataset.id)
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._native: _native.Writer | None = None
         # The shape for which that was made.
         self._described: Shape | None = None
-        self._finish: weakref.finalize[..., Writing] | None = None
+        self._left: pending.Left | None = None
         # Whether there may be dirty chunks.
         self._dirty = False
         # How deflate's encoder is chosen, with the next writer.
@@ -90,7 +95,7 @@ class Writing:
         with self._turn():
             native = self._writer()
             if native.reason is None:
-                understood = assignment(self._h5, index, value, self._label)
+                understood = assignment(self._h5, index, value, self.label)
                 if understood is not None:
                     self._write(native, *understood)
                     return
@@ -106,14 +111,14 @@ class Writing:
                 return
             if not self._h5.shape or not isinstance(selection, Selection | Union | Points):
                 raise SelectionError(
-                    f"{self._label}: write() takes chunkwise.hyperslab, chunkwise.union or "
+                    f"{self.label}: write() takes chunkwise.hyperslab, chunkwise.union or "
                     f"chunkwise.points, not {type(selection).__name__}; d[...] takes an index"
                 )
             array = self._array(value)
             want = selection.shape + self._h5.dtype.shape
             if array.shape not in ((), want):
                 raise SelectionError(
-                    f"{self._label}: the selection has the shape {want}, the array {array.shape}"
+                    f"{self.label}: the selection has the shape {want}, the array {array.shape}"
                 )
             if 0 in want:
                 return
@@ -130,7 +135,7 @@ class Writing:
         with self._turn():
             shape = self._h5.shape
             if not shape or not -len(shape) <= axis < len(shape):
-                raise SelectionError(f"{self._label}: there is no axis {axis} to append along")
+                raise SelectionError(f"{self.label}: there is no axis {axis} to append along")
             axis %= len(shape)
             array = self._array(value)
             inner = self._h5.dtype.shape
@@ -140,7 +145,7 @@ class Writing:
             want = (*shape[:axis], rows, *shape[axis + 1 :])
             if array.shape != want + inner:
                 raise SelectionError(
-                    f"{self._label}: an array of shape {array.shape} cannot be appended along "
+                    f"{self.label}: an array of shape {array.shape} cannot be appended along "
                     f"axis {axis} to one of shape {shape}"
                 )
             begin = shape[axis]
@@ -162,7 +167,7 @@ class Writing:
                 self._h5.resize(size, axis)
             except (TypeError, ValueError, RuntimeError, OSError) as error:
                 raise UsageError(
-                    f"{self._label}: it cannot be resized from {old}: {error}; its largest shape "
+                    f"{self.label}: it cannot be resized from {old}: {error}; its largest shape "
                     f"is {self._h5.maxshape}"
                 ) from error
 
@@ -180,27 +185,48 @@ class Writing:
                 sync(file)
             except (OSError, RuntimeError) as error:
                 raise CannotWriteError(
-                    f"{self._label}: what was written cannot be flushed: {error}; it may not be "
+                    f"{self.label}: what was written cannot be flushed: {error}; it may not be "
                     "in the file"
                 ) from error
 
     def settle(self, blocking: bool = True) -> None:
         """Commit all dirty chunks, so that libhdf5 reads what was written."""
-        if not self._dirty:
-            return
-        self._check_process()
+        if self._dirty:
+            self._check_process()
+            self.finish(blocking)
+
+    def finish(self, blocking: bool = True) -> bool:
+        """Commit all dirty chunks, those of writes that have begun included.
+
+        Parameters
+        ----------
+        blocking : bool
+            Whether to wait for another thread that is writing.
+
+        Returns
+        -------
+        bool
+            False where another thread is writing, which is not waited for.
+        """
+        if os.getpid() != self._process:
+            return True
         if not self._lock.acquire(blocking):
-            return
+            return False
         try:
             native = self._native
-            if native is None or not self._dirty:
-                return
-            self._check_open()
-            self._follow(native)
-            native.flush()
-            self._dirty = False
+            if native is not None and self._dirty:
+                self._check_open()
+                self._follow(native)
+                native.flush()
+                self._dirty = False
+            return True
         finally:
             self._lock.release()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its dataset's file is."""
+        return bool(self._h5)
 
     def explain(self) -> WritePlan:
         """How the dataset is written."""
@@ -234,7 +260,7 @@ class Writing:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise UsageError(
-                f"{self._label}: it was opened by the process that this one was forked from: "
+                f"{self.label}: it was opened by the process that this one was forked from: "
                 "write in the parent, or open the file here"
             )
 
@@ -244,12 +270,13 @@ class Writing:
                 chunks = self._native.dirty_chunks
                 self._native.forget()
                 self._dirty = False
-                raise CannotWriteError(pending.lost(self._label, chunks))
+                raise CannotWriteError(pending.lost(self.label, chunks))
             raise UsageError("the dataset's file is closed")
 
     def _writer(self) -> _native.Writer:
         """The engine's part, which knows the dataset's present shape."""
         self._check_open()
+        pending.refuse_late(self.key[:2], self.label)
         native, shape = self._native, self._h5.shape
         if native is not None and shape == self._described:
             return native
@@ -266,13 +293,13 @@ class Writing:
             enum = h5py.check_enum_dtype(dtype) is not None
             memory_type = h5t.py_create(dtype, logical=enum)
             native = _native.Writer(
-                library(), h5.id.id, memory_type.id, dtype, self._label, effort=self.effort
+                library(), h5.id.id, memory_type.id, dtype, self.label, effort=self.effort
             )
-        if self._finish is not None:
-            self._finish.detach()
+        if self._left is not None:
+            self._left.drop()
+            self._left = None
         if native.reason is None:
-            left = (native, self._h5, self._label, self._process)
-            self._finish = weakref.finalize(self, pending.finish, *left)
+            self._left = pending.Left(self, native, self._h5)
         self._native, self._described = native, shape
         return native
 
@@ -309,18 +336,18 @@ class Writing:
         if not isinstance(selection, Points):
             # For its checks: both paths refuse the same selections.
             chunk = h5.chunks or tuple(max(size, 1) for size in h5.shape)
-            _native.count_chunks(h5.shape, chunk, selection.parts, self._label)
+            _native.count_chunks(h5.shape, chunk, selection.parts, self.label)
             lowlevel.write(h5, selection, array)
             return
         coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
         if coordinates.shape[1] != len(sizes):
             raise SelectionError(
-                f"{self._label}: points of {coordinates.shape[1]} dimensions, the dataset has "
+                f"{self.label}: points of {coordinates.shape[1]} dimensions, the dataset has "
                 f"{len(sizes)}"
             )
         wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)
         if (wrapped < 0).any() or (wrapped >= sizes).any():
-            raise SelectionError(f"{self._label}: a point lies outside the shape {h5.shape}")
+            raise SelectionError(f"{self.label}: a point lies outside the shape {h5.shape}")
         space = h5.id.get_space()
         space.select_elements(wrapped.astype(np.uint64))
         memory = h5s.create_simple(selection.shape)
@@ -332,7 +359,7 @@ class Writing:
             write()
         except OSError as error:
             raise CannotWriteError(
-                f"{self._label}: libhdf5 cannot write it: {error}; it may be written in part"
+                f"{self.label}: libhdf5 cannot write it: {error}; it may be written in part"
             ) from error
 
 
