@@ -37,9 +37,42 @@ def known(dataset: h5py.Dataset) -> Writing | None:
 
 
 def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
-    """Note who writes to a dataset; gives whoever was first.  Under h5py's lock."""
+    """Note who writes to a dataset from now on.  Under h5py's lock."""
     _watch()
-    return _writings.setdefault(address_of(dataset.id), writing)
+    _writings[address_of(dataset.id)] = writing
+    return writing
+
+
+def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
+    """Have libhdf5 given all that a read or a write of a dataset may meet.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        A virtual one may lead to any file of this process.
+    blocking : bool
+        As for `settle_file`.
+    """
+    if not _writings or not dataset:
+        return
+    if dataset.is_virtual:
+        settle_all(blocking)
+        return
+    writing = known(dataset)
+    if writing is not None:
+        writing.settle(blocking)
+
+
+def settle_all(blocking: bool = True) -> None:
+    """Have all that was written in this process handed to libhdf5, whatever the file.
+
+    Parameters
+    ----------
+    blocking : bool
+        As for `settle_file`.
+    """
+    for writing in list(_writings.values()):
+        writing.settle(blocking)
 
 
 def settle_file(file: h5py.File, blocking: bool = True) -> None:
