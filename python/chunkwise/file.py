@@ -43,6 +43,7 @@ class File(Group):
             When it does not get there: a full disk, a quota.
         """
         self._check_open()
+        self._flush_linked()
         self._file.flush()
 
     def close(self) -> None:
@@ -54,12 +55,21 @@ class File(Group):
             As `flush`; it is closed nevertheless.
         """
         try:
-            # What waits to be written is, while the datasets are still there.
-            self._file.close()
+            try:
+                self._flush_linked()
+            finally:
+                # What waits to be written is, while the datasets are still there.
+                self._file.close()
         finally:
             for dataset in list(self._known.values()):
                 dataset._release()
             self._known.clear()
+
+    def _flush_linked(self) -> None:
+        """Flush datasets that external links led to, in other files."""
+        if self._file.changes and self._file.is_open:
+            for dataset in list(self._known.values()):
+                dataset._flush_outside(self._file.number)
 
     def __enter__(self) -> File:
         return self

@@ -25,8 +25,8 @@ from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, 
 from chunkwise.objects import Address, address_of, names_of
 from chunkwise.opening import find_dataset
 
-# Datasets met so far.  In a file that is only read, by the path asked for and the number of the
-# file that it is in, which is None for the file that was opened.  In one that is written, by
+# Datasets met so far.  In a file that nobody writes, by the path asked for and the number of the
+# file that it is in, which is None for the file that was opened.  In one that is written here, by
 # address, because names change, and two names of a dataset must not have two caches.
 Known = dict[tuple[tuple[int, ...] | None, str] | Address, Dataset]
 
@@ -50,10 +50,9 @@ class Group(Mapping[str, "Group | Dataset"]):
     @property
     def h5py(self) -> h5py.Group:
         """The h5py group underneath, after all that was written; libhdf5 keeps its file open."""
-        found = self._handle.pin()
-        if self._file.writable:
-            pending.settle_file(found.file)
-        return found
+        # Links and virtual datasets lead to other files.
+        pending.settle_all()
+        return cast("h5py.Group", self._handle.pin())
 
     @property
     def name(self) -> str:
@@ -85,7 +84,7 @@ class Group(Mapping[str, "Group | Dataset"]):
             raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
         path = posixpath.join(self._handle.path, name)
         found = self._known.get((self._number, path))
-        if found is not None:  # Never in a file that is written.
+        if found is not None:  # Never in a file that changes.
             return found
         # Its file stays open as long as this refers to it.
         h5 = self._h5
@@ -110,7 +109,7 @@ class Group(Mapping[str, "Group | Dataset"]):
 
     def _met(self, item: Any, path: str) -> Dataset:
         """The dataset, the same object each time."""
-        key = address_of(item.id) if self._file.writable else (self._number, path)
+        key = address_of(item.id) if self._file.changes else (self._number, path)
         if key not in self._known:
             dataset = Dataset(item, ObjectHandle(item, self._file, path))
             return self._known.setdefault(key, dataset)

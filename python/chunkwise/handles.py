@@ -89,6 +89,9 @@ class FileHandle:
         By which libhdf5 tells open files apart; another each time the file is opened.
     used : int
         When it was last, as a count of all uses.
+    changes : bool
+        Whether it may change while it is open: this process has it open for writing, here or
+        elsewhere, or another one writes it for us to follow (SWMR).
     """
 
     def __init__(
@@ -130,6 +133,8 @@ class FileHandle:
         """
         if self._closed or self._id is not None:
             return False
+        # Somebody may have opened it for writing meanwhile; what waits is a change, too.
+        pending.settle_all()
         self._check()
         return True
 
@@ -254,8 +259,9 @@ class FileHandle:
             file.close()
             raise
         self._id = identifier
-        # A file that this process writes to changes, as it may.
-        if sec2 and identifier.get_intent() == h5f.ACC_RDONLY and not self._pinned:
+        # libhdf5 tells the intent of whoever opened the file first.
+        self.changes = identifier.get_intent() != h5f.ACC_RDONLY
+        if sec2 and not self.changes and not self._pinned:
             _open.add(self)
         else:
             self._pinned = True

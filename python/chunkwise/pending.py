@@ -59,14 +59,50 @@ def known(dataset: h5py.Dataset) -> Writing | None:
 
 
 def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
-    """Note who writes to a dataset; gives whoever was first.  Under h5py's lock."""
+    """Note who writes to a dataset from now on.  Under h5py's lock."""
     _watch()
     key = address_of(dataset.id)
     former = _writings.get(key)
-    if former is not None and not former.is_open:
+    if former is not None and former.is_over:
         # The file was opened twice, and closed once.
         del _writings[key]
     return _writings.setdefault(key, writing)
+
+
+def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
+    """Have libhdf5 given all that a read or a write of a dataset may meet.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        A virtual one may lead to any file of this process.
+    blocking : bool
+        Whether to wait for those who are writing: never while h5py's lock is held, which they
+        wait for.
+    """
+    if not _writings or not dataset:
+        return
+    if dataset.is_virtual:
+        settle_all(blocking)
+        return
+    writing = known(dataset)
+    if writing is not None:
+        writing.settle(blocking)
+
+
+def settle_all(blocking: bool = True) -> None:
+    """Have all that was written in this process handed to libhdf5, whatever the file.
+
+    Parameters
+    ----------
+    blocking : bool
+        Whether to wait for those who are writing: never while h5py's lock is held, which they
+        wait for.
+    """
+    for writing in _alive():
+        # What was lost with a closed file is told to whoever uses that dataset.
+        if writing.is_open:
+            writing.settle(blocking)
 
 
 def refuse_late(number: Key, label: str) -> None:
@@ -126,10 +162,10 @@ def settle_file(file: h5py.File) -> None:
     if not (_writings or _left) or not file.id.valid:
         return
     number = address_of(file.id)[:2]
-    _settle_all(lambda key: key[:2] == number)
+    _finish_all(lambda key: key[:2] == number)
 
 
-def _settle_all(wanted: Callable[[Key], bool]) -> None:
+def _finish_all(wanted: Callable[[Key], bool]) -> None:
     failure: BaseException | None = None
     for writing in _alive():
         if wanted(writing.key):
@@ -249,7 +285,7 @@ def _end() -> None:
     """Write what is left when the program ends; threads that still run write nothing more."""
     _ended.set()
     try:
-        _settle_all(lambda _: True)
+        _finish_all(lambda _: True)
     except Exception as error:
         warnings.warn(f"{error}; it is lost", RuntimeWarning, stacklevel=2)
 

@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import numpy.typing as npt
+from h5py import h5t
 
 from chunkwise import _native
 from chunkwise.conversions import convert, exact, identical
@@ -88,6 +89,21 @@ def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:
         return None
     into = np.empty(array.shape, dtype)
     return into if convert(array, into) else None
+
+
+def converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The values as libhdf5 stores them in a dataset of this dtype (H5Tconvert).
+
+    What holds no numbers is given back as it is.
+    """
+    if array.dtype.kind not in "iufcb" or dtype.kind not in "iufcb" or array.dtype == dtype:
+        return array
+    most = max(array.dtype.itemsize, dtype.itemsize)
+    buffer = np.zeros(array.size * most, "u1")
+    buffer[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view("u1")
+    types = h5t.py_create(array.dtype), h5t.py_create(dtype, logical=True)
+    h5t.convert(*types, array.size, buffer)
+    return buffer[: array.size * dtype.itemsize].view(dtype).reshape(array.shape)
 
 
 def parts_of(

@@ -8,6 +8,7 @@ import h5py
 
 from chunkwise import pending
 from chunkwise.grammar import Effort
+from chunkwise.objects import address_of
 from chunkwise.writing import WritePlan, Writing, writing_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Writable:
     """
 
     _writing: Writing | None = None
+    # Whether its elements lie in other datasets; found out when it matters.
+    _virtual: bool | None = None
 
     if TYPE_CHECKING:
 
@@ -131,6 +134,12 @@ class Writable:
         """
         self._written().flush()
 
+    def _flush_outside(self, file: tuple[int, ...]) -> None:
+        """Flush what was written here, unless it is in the file of that number."""
+        writing = self._writing
+        if writing is not None and not writing.is_over and address_of(self._h5.id)[:2] != file:
+            writing.flush()
+
     def explain_write(self) -> WritePlan:
         """How the dataset is written, as data.
 
@@ -152,18 +161,19 @@ class Writable:
 
     def _written(self) -> Writing:
         """What is being written, shared by all who write to the dataset."""
-        if self._writing is None:
+        if self._writing is None or self._writing.is_over:
             self._writing = writing_of(self._h5)
         return self._writing
 
     def _settle(self) -> None:
-        """Have what was written handed to libhdf5, whoever has written it."""
-        writing = self._writing or pending.known(self._h5)
-        if writing is not None:
-            writing.settle()
-
-    def _flush(self) -> None:
-        """The same, before the file is flushed or closed."""
+        """Have libhdf5 given all that a read may meet, whoever has written it."""
+        if self._virtual is None:
+            self._virtual = self._h5.is_virtual
+        if self._virtual:
+            pending.settle_all()
+            return
+        if self._writing is None or self._writing.is_over:
+            self._writing = pending.known(self._h5)
         if self._writing is not None:
             self._writing.settle()
 

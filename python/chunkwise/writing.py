@@ -23,7 +23,7 @@ from chunkwise.errors import CannotWriteError, SelectionError, UsageError
 from chunkwise.grammar import Effort
 from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
-from chunkwise.values import as_stored, assignment, parts_of
+from chunkwise.values import as_stored, assignment, converted, parts_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -61,7 +61,7 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
         if not dataset:
             raise UsageError("the dataset's file is closed")
         known = pending.known(dataset)
-        if known is not None and known.is_open:
+        if known is not None and not known.is_over:
             return known
         return pending.register(dataset, Writing(dataset))
 
@@ -92,6 +92,9 @@ class Writing:
 
     def put(self, index: Any, value: Any) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""
+        if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+            # Another dataset, maybe, whose turn is not to be waited for within this one's.
+            value = np.asarray(value)
         with self._turn():
             native = self._writer()
             if native.reason is None:
@@ -99,7 +102,9 @@ class Writing:
                 if understood is not None:
                     self._write(native, *understood)
                     return
-            self.settle()
+            self._settle_reached()
+            if isinstance(value, np.ndarray):
+                value = self._fitting(value)
             self._through_h5py(lambda: self._h5.__setitem__(index, value))
 
     def write(self, selection: Selection | Union | Points | None, value: Any) -> None:
@@ -126,8 +131,8 @@ class Writing:
             if elements is not None and not isinstance(selection, Points):
                 self._write(native, selection, elements)
                 return
-            self.settle()
-            whole = np.ascontiguousarray(np.broadcast_to(array, want))
+            self._settle_reached()
+            whole = np.ascontiguousarray(np.broadcast_to(self._fitting(array), want))
             self._through_h5py(lambda: self._write_selected(selection, whole))
 
     def append(self, value: Any, axis: int = 0) -> None:
@@ -225,8 +230,14 @@ class Writing:
 
     @property
     def is_open(self) -> bool:
-        """Whether its dataset's file is."""
-        return bool(self._h5)
+        """Whether the `h5py.File` that it writes through is open."""
+        # h5py sets the identifier to 0 when it closes a file; looking at it takes no lock.
+        return bool(self._h5.id.id)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that file is closed, with nothing left to write."""
+        return not self.is_open and not self._dirty
 
     def explain(self) -> WritePlan:
         """How the dataset is written."""
@@ -251,6 +262,16 @@ class Writing:
         return self._native.held_nbytes if self._dirty and self._native is not None else 0
 
     # Underneath ---------------------------------------------------------------------
+
+    def _settle_reached(self) -> None:
+        """Commit what waits and libhdf5 is about to write over: of a virtual dataset, anywhere."""
+        self.settle()
+        # Nobody waits for this turn meanwhile: of a virtual dataset no chunks are dirty.
+        pending.settle_reached(self._h5)
+
+    def _fitting(self, array: Array) -> Array:
+        """The values as libhdf5 takes them: into a virtual dataset it writes them unconverted."""
+        return converted(array, self._h5.dtype) if self._h5.is_virtual else array
 
     def _turn(self) -> threading.RLock:
         """What threads take turns by."""

@@ -138,6 +138,11 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             name = full_name(file, dataset)
             found = find_dataset(file, name)
         where = f"'{printable(name)}' in {printable(os.fspath(path))}"
+        if found.file.id.get_intent() & h5f.ACC_RDWR:
+            raise UsageError(
+                f"{printable(found.file.filename)}: is open for writing in this process; "
+                "close it first"
+            )
         _refuse_what_cannot_be_timed(found, where)
         properties = found.id.get_create_plist()
         nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()

@@ -64,6 +64,7 @@ def format_facts(
     strategy, persistent, _threshold = fcpl.get_file_space_strategy()
     superblock = read_superblock(file.filename if path is None else path)
     version = fcpl.get_version()[0]
+    open_here = bool(file.id.get_intent() & h5f.ACC_RDWR)
     return FormatFacts(
         superblock_version=version,
         oldest_reader=_oldest_reader(file, version, objects),
@@ -72,7 +73,8 @@ def format_facts(
         space_persistent=bool(persistent),
         page_nbytes=fcpl.get_file_space_page_size(),
         free_nbytes=free_nbytes(file),
-        flags=superblock.flags if superblock else (),
+        # What this process has open for writing is marked, and not left.
+        flags=superblock.flags if superblock and not open_here else (),
     )
 
 

@@ -17,6 +17,7 @@ from typing import Final
 import h5py
 
 from chunkwise.advise.readers import LIBRARIES, Reader, this_process
+from chunkwise.beside import flush_beside
 from chunkwise.errors import FileFormatError
 from chunkwise.inspect.collect import forget_filters, object_facts
 from chunkwise.inspect.facts import FileFacts, ObjectFacts
@@ -68,6 +69,7 @@ def inspect(
     readers = everyone() if readers is None else readers
     # A plugin may have been registered since the last call.
     forget_filters()
+    flush_beside(path)
     with _open(path) as file:
         entries = _entries(file, dataset)
         paths = _paths(entries, dataset)

@@ -15,7 +15,9 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py._objects import phil
 
+from chunkwise import pending
 from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.indexing import orthogonal
 from chunkwise.patching import bindings, reading
@@ -59,6 +61,7 @@ def _getitem(original: Method) -> Method:
         bound = binding.bound
         if bound is None:
             counts.h5py[binding.why] += 1
+            _settle(self)
             return original(self, args, new_dtype)
         why = _OTHER_INDEX
         wanted = new_dtype
@@ -113,6 +116,7 @@ def _array(original: Method) -> Method:
         bound = bindings.binding_of(self).bound
         # The original fills an array by read_direct, which comes here again.
         if bound is None or copy is False or bound.dtype.subdtype is not None:
+            _settle(self)
             return unpatched(self, dtype, copy)
         try:
             wanted = self.dtype if dtype is None else np.dtype(dtype)
@@ -149,6 +153,7 @@ def _read_direct(original: Method) -> Method:
             except (SelectionError, IndexError):
                 pass
         counts.h5py[why] += 1
+        _settle(self)
         original(self, dest, source_sel, dest_sel)
 
     return read_direct
@@ -163,6 +168,12 @@ def _close(original: Method) -> Method:
             bindings.release(number)
 
     return close
+
+
+def _settle(dataset: h5py.Dataset) -> None:
+    """Have libhdf5 given what chunkwise has written, before it reads."""
+    # Those who are writing may wait for h5py's lock, which some of its own methods hold here.
+    pending.settle_reached(dataset, blocking=not phil._is_owned())
 
 
 def _names_a_field(args: Any) -> bool:
