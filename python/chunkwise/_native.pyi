@@ -619,15 +619,16 @@ class Journal:
 
     Parameters
     ----------
-    path : str
-        The new journal, which is replaced; not that of `resume_from`.
+    file : int
+        Descriptor of a new file, open for writing; it may be closed afterwards.
     identity : bytes
         Says of which source, and of what is made of it; a journal of another identity is not
         used.
-    resume_from : (str, str) or None
-        Journal and half-written file of a run that was killed.  They are only read, and must stay
-        until this run is over.  What is not there any more, or not what the journal says, is
-        made again.
+    resume_from : (int, int) or None
+        Descriptors of the journal and of the half-written file of a run that was killed.  They
+        are only read, and may be closed afterwards.  What is not there any more, or not what the
+        journal says, is made again; so is everything of a dataset whose chunks lie elsewhere in
+        the source now.
 
     Raises
     ------
@@ -636,7 +637,7 @@ class Journal:
     """
 
     def __new__(
-        cls, path: str, identity: bytes, resume_from: tuple[str, str] | None = None
+        cls, file: int, identity: bytes, resume_from: tuple[int, int] | None = None
     ) -> Journal: ...
     @property
     def noted_chunks(self) -> int:

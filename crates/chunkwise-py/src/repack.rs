@@ -1,6 +1,7 @@
 //! Copying a dataset's data into another for Python: plans, journals, and who watches.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -79,15 +80,19 @@ pub struct PyJournal {
 #[pymethods]
 impl PyJournal {
     #[new]
-    #[pyo3(signature = (path, identity, resume_from = None))]
+    #[pyo3(signature = (file, identity, resume_from = None))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        file: RawFd,
         identity: &[u8],
-        resume_from: Option<(PathBuf, PathBuf)>,
+        resume_from: Option<(RawFd, RawFd)>,
     ) -> PyResult<Self> {
-        let resume_from = resume_from.as_ref().map(|(old, file)| (old.as_path(), file.as_path()));
-        let journal = py.detach(|| Journal::begin(&path, identity, resume_from));
+        let file = held(file)?;
+        let resume_from = match resume_from {
+            None => None,
+            Some((journal, half)) => Some((held(journal)?, held(half)?)),
+        };
+        let journal = py.detach(|| Journal::begin(file, identity, resume_from));
         let journal = journal
             .map_err(|error| raise(py, "CannotWriteError", format!("{error}; make room for it")))?;
         Ok(Self { journal })
@@ -98,6 +103,16 @@ impl PyJournal {
     fn noted_chunks(&self) -> usize {
         self.journal.noted_chunks()
     }
+}
+
+/// A descriptor of our own of an open file.
+fn held(descriptor: RawFd) -> PyResult<File> {
+    if descriptor < 0 {
+        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
+    }
+    // SAFETY: it is not -1, and is only duplicated, which the system refuses where it is not open.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
+    Ok(file.into())
 }
 
 /// Checksums of what was written.

@@ -196,9 +196,12 @@ impl Pair<'_> {
         let list = || unsafe {
             written_chunks(self.library, self.target).map_err(|error| error.to_string())
         };
+        // With where the source's data lie: a dataset that was written anew is another one.
         let journal = request.journal.filter(|_| matches!(form, Form::Chunk { .. }));
-        let records =
-            journal.map(|journal| Records::new(journal, request.label, &cells.grid, &list));
+        let label = source.whereabouts().map(|sum| format!("{} {sum:016x}", request.label));
+        let records = journal
+            .zip(label.as_deref())
+            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &list));
         let copying = Copying {
             source: &source,
             plan: &plan,

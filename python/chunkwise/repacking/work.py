@@ -6,6 +6,7 @@ file is closed, verified, and left where the caller brings it into place.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -21,12 +22,13 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError,
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import Address
 from chunkwise.opening import open_h5
+from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import close, copy_user_block, create, give_up
 from chunkwise.repacking.moment import Teller, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.records import DatasetResult, storage_of
-from chunkwise.repacking.target import Place, cannot_write
+from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
 
 
@@ -50,7 +52,7 @@ class _Run:
 
 
 def carry_out(
-    place: Place,
+    claim: Claim,
     source: h5py.File,
     plan: Plan,
     options: Options,
@@ -61,7 +63,7 @@ def carry_out(
 
     Parameters
     ----------
-    place
+    claim
         Where it is made.
     source
         The source, open for reading.
@@ -82,12 +84,13 @@ def carry_out(
     ChunkwiseError
         Damage in the source, a full disk, a result that is not what it should be.
     """
-    run = _Run()
+    run, place = _Run(), claim.place
     try:
-        target = create(place.partial, source, options)
+        target = create(claim.partial, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
+        claim.made(target.id.get_vfd_handle())
         _fill(run, source, target, plan, options, journal, watch)
     except BaseException as wrong:
         give_up(target)
@@ -99,12 +102,13 @@ def carry_out(
     try:
         close(target)
         place.require_unchanged()
-        copy_user_block(place.source, place.partial, source.userblock_size)
+        with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
+            copy_user_block(place.source, writing, source.userblock_size)
     except FileChangedError:
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, place, source, plan, options, watch)
+    _verify(run, claim, source, plan, options, watch)
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -214,7 +218,7 @@ def _result(step: Step, stored_nbytes: int) -> DatasetResult:
 
 
 def _verify(
-    run: _Run, place: Place, source: h5py.File, plan: Plan, options: Options, watch: Watch
+    run: _Run, claim: Claim, source: h5py.File, plan: Plan, options: Options, watch: Watch
 ) -> None:
     """Read the closed result again."""
     if options.verify == "none":
@@ -224,13 +228,13 @@ def _verify(
     lossy = {step.source.path: step.wanted.pipeline for step in plan.steps if step.lossy}
     for path, pipeline in lossy.items():
         run.warnings.append(f"'{printable(path)}': {pipeline} rounds values: not verified")
-    with open_h5(place.partial) as target:
+    with open_h5(claim.partial) as target:
         if options.verify == "full":
             unread = compare_files(
                 source,
                 target,
                 teller,
-                said=place.said,
+                said=claim.place.said,
                 rounded=lossy,
                 salvaged=options.salvage,
             )
@@ -241,7 +245,7 @@ def _verify(
             checksums = run.checksums.get(name)
             if checksums is not None:
                 made = h5d.open(target.id, encode_name(name))
-                label = f"{printable(place.said)}: '{printable(name)}'"
+                label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
             teller.ended(step.source.nbytes)
