@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -238,8 +239,20 @@ class StopError(Exception):
 
 
 def journal(folder: Path, name: str, resume: str | None = None) -> _native.Journal:
-    before = (str(folder / resume), str(folder / "half.h5")) if resume else None
-    return _native.Journal(str(folder / name), b"of this work", before)
+    return journal_of(folder, name, b"of this work", resume)
+
+
+def journal_of(
+    folder: Path, name: str, identity: bytes, resume: str | None = None
+) -> _native.Journal:
+    with contextlib.ExitStack() as opened:
+        made = opened.enter_context((folder / name).open("wb"))
+        before = None
+        if resume is not None:
+            paths = (folder / resume, folder / "half.h5")
+            files = [opened.enter_context(path.open("rb")) for path in paths]
+            before = (files[0].fileno(), files[1].fileno())
+        return _native.Journal(made.fileno(), identity, before)
 
 
 @pytest.fixture
@@ -300,14 +313,36 @@ def test_what_the_half_written_file_does_not_hold_is_made_again(tmp_path: Path) 
     torn = (tmp_path / "first").read_bytes()[:-5]
     (tmp_path / "first").write_bytes(torn)
     assert journal(tmp_path, "second", "first").noted_chunks == again.noted_chunks - 1
-    other = (str(tmp_path / "first"), str(tmp_path / "half.h5"))
-    assert _native.Journal(str(tmp_path / "second"), b"other", other).noted_chunks == 0
-    assert journal(tmp_path, "second", "nowhere").noted_chunks == 0
+    assert journal_of(tmp_path, "second", b"other", "first").noted_chunks == 0
+    (tmp_path / "empty").touch()
+    assert journal(tmp_path, "second", "empty").noted_chunks == 0
+
+
+def test_chunks_that_lie_elsewhere_now_are_made_again(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
+    created = {"chunks": (64, 8, 8), "compression": 9}
+    _native.set_threads(1)
+    try:
+        half_done(tmp_path, source, created)
+    finally:
+        _native.set_threads(None)
+    again = journal(tmp_path, "second", "first")
+    assert again.noted_chunks > 0
+    make(tmp_path, numbers(64, 256, 256)[::-1], chunks=(1, 256, 256), compression=1)
+    result = copied(source, tmp_path / "t.h5", created, journal=again)
+    assert result.chunks_replayed == 0
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
 
 
 def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(CannotWriteError, match=r"the journal .* cannot be written"):
-        _native.Journal(str(tmp_path / "no" / "folder"), b"")
+    (tmp_path / "journal").touch()
+    with (tmp_path / "journal").open("rb") as for_reading:
+        with pytest.raises(CannotWriteError, match=r"the journal cannot be written"):
+            _native.Journal(for_reading.fileno(), b"")
+        with pytest.raises(OSError, match="descriptor"):
+            _native.Journal(-1, b"")
+    with pytest.raises(OSError, match="descriptor"):
+        _native.Journal(10_000, b"")
 
 
 def test_copies_in_several_threads(tmp_path: Path) -> None:

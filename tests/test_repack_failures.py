@@ -89,7 +89,7 @@ def test_ctrl_c_is_clean(tmp_path: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "chunkwise", "repack", "in.h5", "out.h5"]
     rules = ["--chunk", "cube:80x16x16", "--filter", "deflate:9"]
     run = subprocess.Popen([*words, *rules], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while run.poll() is None and not (tmp_path / ".out.h5.partial").exists():
+    while run.poll() is None and not list(tmp_path.glob(".out.h5.*.partial")):
         time.sleep(0.005)
     run.send_signal(number)
     _, said = run.communicate(timeout=60)
@@ -153,16 +153,16 @@ def test_verification_finds_a_flipped_byte(
 ) -> None:
     original = work._verify
 
-    def flip(run: Any, place: Any, *rest: Any) -> None:
-        with h5py.File(place.partial) as file:
+    def flip(run: Any, claim: Any, *rest: Any) -> None:
+        with h5py.File(claim.partial) as file:
             chunk = file["cube"].id.get_chunk_info(7)
             at = chunk.byte_offset + chunk.size // 2
-        with place.partial.open("r+b") as stream:
+        with claim.partial.open("r+b") as stream:
             stream.seek(at)
             byte = stream.read(1)[0]
             stream.seek(at)
             stream.write(bytes([byte ^ 1]))
-        original(run, place, *rest)
+        original(run, claim, *rest)
 
     monkeypatch.setattr(work, "_verify", flip)
     with pytest.raises(CorruptDataError, match="again") as wrong:

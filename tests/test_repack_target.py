@@ -12,7 +12,9 @@ import h5py
 import pytest
 
 from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
-from chunkwise.repacking.target import Place, choose, claimed, publish
+from chunkwise.repacking.claim import BEFORE, Claim, claimed
+from chunkwise.repacking.publish import publish
+from chunkwise.repacking.target import Place, choose
 
 
 @pytest.fixture
@@ -27,11 +29,21 @@ def place_of(source: Path, target: Path | None = None, force: bool = False) -> P
     return choose(source, target, in_place=target is None, force=force)
 
 
-def interrupted(place: Place, *, resume: bool) -> None:
-    with claimed(place, resume=resume):
-        place.partial.write_bytes(b"half")
-        place.journal.write_bytes(b"chunks")
+def interrupted(place: Place, *, resume: bool, content: bytes = b"half") -> None:
+    with claimed(place, resume=resume) as claim:
+        fill(claim, content)
+        (place.folder / "journal").write_bytes(content)
         raise KeyboardInterrupt
+
+
+def fill(claim: Claim, content: bytes) -> None:
+    with os.fdopen(claim.make_partial(), "wb") as stream:
+        stream.write(content)
+
+
+def left_by(claim: Claim) -> tuple[bytes, bytes]:
+    journal, partial = ((claim.place.folder / name).read_bytes() for name in BEFORE)
+    return journal, partial
 
 
 def names(folder: Path) -> set[str]:
@@ -40,10 +52,10 @@ def names(folder: Path) -> set[str]:
 
 def test_a_result_appears_when_it_is_published(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
-        assert names(tmp_path) == {"in.h5", ".out.h5.repack", ".out.h5.partial"}
-        publish(place)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        assert names(tmp_path) == {"in.h5", ".out.h5.repack", claim.partial.name}
+        publish(claim)
     assert names(tmp_path) == {"in.h5", "out.h5"}
     assert (tmp_path / "out.h5").read_bytes() == b"new"
 
@@ -55,10 +67,10 @@ def test_a_target_that_appears_meanwhile(source: Path, tmp_path: Path, force: bo
     with contextlib.ExitStack() as expected:
         if not force:
             expected.enter_context(pytest.raises(UsageError, match="meanwhile"))
-        with claimed(place, resume=False):
-            place.partial.write_bytes(b"new")
+        with claimed(place, resume=False) as claim:
+            fill(claim, b"new")
             out.write_bytes(b"another's")
-            publish(place)
+            publish(claim)
     assert names(tmp_path) == {"in.h5", "out.h5"}
     assert out.read_bytes() == (b"new" if force else b"another's")
 
@@ -87,58 +99,65 @@ def test_what_was_done_stays_for_the_next_run(source: Path, tmp_path: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         interrupted(place, resume=True)
     assert names(place.folder) == {"lock", "journal"}
-    assert place.partial.exists()
-    with claimed(place, resume=True) as left:
-        assert left is not None
-        assert left.journal.read_bytes() == b"chunks"
-        assert left.partial.read_bytes() == b"half"
-        assert not place.partial.exists()
+    assert len(list(tmp_path.glob(".out.h5.*.partial"))) == 1
+    with claimed(place, resume=True) as claim:
+        assert claim.resumed
+        assert left_by(claim) == (b"half", b"half")
+        assert not claim.partial.exists()
     assert names(tmp_path) == {"in.h5"}
 
 
 def test_of_two_stopped_runs_the_one_that_did_more_counts(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    place.folder.mkdir()
     for journal, is_left in ((b"12", b"12"), (b"1", b"12"), (b"123", b"123"), (b"", b"123")):
-        place.journal.write_bytes(journal)
-        place.partial.write_bytes(journal)
-        with claimed(place, resume=True):
-            left = place.before
-            assert (left.journal.read_bytes(), left.partial.read_bytes()) == (is_left, is_left)
-            # As if the run were killed here: what it goes on from stays.
-            kept = {path: path.read_bytes() for path in (left.journal, left.partial)}
-        place.folder.mkdir()
-        for path, content in kept.items():
-            path.write_bytes(content)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(place, resume=True, content=journal)
+        with contextlib.suppress(KeyboardInterrupt), claimed(place, resume=True) as claim:
+            assert left_by(claim) == (is_left, is_left)
+            # What it goes on from stays.
+            raise KeyboardInterrupt
 
 
 def test_what_a_killed_run_left_is_removed(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    place.folder.mkdir()
-    for path in (place.folder / "lock", place.partial, place.journal):
-        path.write_bytes(b"123")
-    with claimed(place, resume=False) as left:
-        assert left is None
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(place, resume=True)
+    with claimed(place, resume=False) as claim:
+        assert not claim.resumed
         assert names(place.folder) == {"lock"}
-        assert not place.partial.exists()
+        assert not claim.partial.exists()
     assert names(tmp_path) == {"in.h5"}
+
+
+@pytest.mark.parametrize("begun", [b"", b"chunkwise", b"chunkwise repack 0123"])
+def test_what_a_run_left_that_was_killed_as_it_began(
+    source: Path, tmp_path: Path, begun: bytes
+) -> None:
+    place = place_of(source, tmp_path / "out.h5")
+    place.folder.mkdir(mode=0o700)
+    if begun:
+        (place.folder / "lock").write_bytes(begun)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
+    assert names(tmp_path) == {"in.h5", "out.h5"}
 
 
 def test_two_runs_do_not_write_the_same_target(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"mine")
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"mine")
         with (
             pytest.raises(CannotWriteError, match="another repack is writing it"),
             claimed(place, resume=False),
         ):
             pass
-        assert place.partial.read_bytes() == b"mine"
+        assert claim.partial.read_bytes() == b"mine"
 
 
 def test_a_lock_whose_file_is_gone_is_no_lock(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    place.folder.mkdir()
+    place.folder.mkdir(mode=0o700)
     with (place.folder / "lock").open("w") as old:
         fcntl.flock(old, fcntl.LOCK_EX)
         (place.folder / "lock").unlink()
@@ -150,9 +169,9 @@ def test_a_lock_whose_file_is_gone_is_no_lock(source: Path, tmp_path: Path) -> N
 def test_a_new_file_has_the_sources_permissions(source: Path, tmp_path: Path, mode: int) -> None:
     source.chmod(mode)
     place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
-        publish(place)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE((tmp_path / "out.h5").stat().st_mode) == mode & ~umask
@@ -162,9 +181,9 @@ def test_in_place_the_permissions_stay_and_the_time_is_new(source: Path) -> None
     source.chmod(0o640)
     os.utime(source, (1e9, 1e9))
     place = place_of(source)
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
-        publish(place)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
     assert source.read_bytes() == b"new"
     assert stat.S_IMODE(source.stat().st_mode) == 0o640
     assert source.stat().st_mtime > 1e9 + 1
@@ -175,9 +194,9 @@ def test_a_link_is_followed_and_stays(source: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.h5"
     link.symlink_to(tmp_path / "there" / "out.h5")
     place = place_of(source, link)
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
-        publish(place)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
     assert link.is_symlink()
     assert (tmp_path / "there" / "out.h5").read_bytes() == b"new"
     in_place = tmp_path / "me.h5"
@@ -187,11 +206,11 @@ def test_a_link_is_followed_and_stays(source: Path, tmp_path: Path) -> None:
 
 def test_a_source_that_changed_is_told(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
         os.utime(source, (1, 1))
         with pytest.raises(FileChangedError, match="changed while it was repacked"):
-            publish(place)
+            publish(claim)
     assert names(tmp_path) == {"in.h5"}
 
 
@@ -228,9 +247,9 @@ def test_long_names_have_room(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / ("x" * 250 + ".h5"))
     other = place_of(source, tmp_path / ("x" * 249 + "y.h5"))
     assert place.folder != other.folder
-    with claimed(place, resume=False):
-        place.partial.write_bytes(b"new")
-        publish(place)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
     assert place.target.read_bytes() == b"new"
 
 

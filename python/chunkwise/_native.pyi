@@ -1,7 +1,7 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, final
+from typing import Any, Protocol, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
@@ -623,15 +623,16 @@ class Journal:
 
     Parameters
     ----------
-    path : str
-        The new journal, which is replaced; not that of `resume_from`.
+    file : int
+        Descriptor of a new file, open for writing; it may be closed afterwards.
     identity : bytes
         Says of which source, and of what is made of it; a journal of another identity is not
         used.
-    resume_from : (str, str) or None
-        Journal and half-written file of a run that was killed.  They are only read, and must stay
-        until this run is over.  What is not there any more, or not what the journal says, is
-        made again.
+    resume_from : (int, int) or None
+        Descriptors of the journal and of the half-written file of a run that was killed.  They
+        are only read, and may be closed afterwards.  What is not there any more, or not what the
+        journal says, is made again; so is everything of a dataset whose chunks lie elsewhere in
+        the source now.
 
     Raises
     ------
@@ -640,11 +641,21 @@ class Journal:
     """
 
     def __new__(
-        cls, path: str, identity: bytes, resume_from: tuple[str, str] | None = None
+        cls, file: int, identity: bytes, resume_from: tuple[int, int] | None = None
     ) -> Journal: ...
     @property
     def noted_chunks(self) -> int:
         """Chunks that the run before has noted."""
+
+@final
+class Encoders:
+    """The encoders that were chosen in a run.
+
+    A dataset that is like another one is first tried with that one's encoder, on a few pieces;
+    where its data differ, all encoders are tried.
+    """
+
+    def __new__(cls) -> Encoders: ...
 
 @final
 class Checksums:
@@ -684,6 +695,9 @@ class CopyResult:
     @property
     def encode_s(self) -> float:
         """Seconds spent gathering, encoding and writing chunks."""
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from the first to the last; of many side by side, waiting included."""
 
 def copy_data(
     library: Library,
@@ -697,6 +711,8 @@ def copy_data(
     checksums: bool = True,
     salvage: bool = False,
     journal: Journal | None = None,
+    encoders: Encoders | None = None,
+    likeness: bytes = b"",
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
     """Copy the data of one dataset into another of the same shape and type.
@@ -727,6 +743,10 @@ def copy_data(
         A source chunk that cannot be read is filled with the fill value and listed.
     journal : Journal or None
         Where chunks are noted, and taken from (not with `raw`, which is as fast).
+    encoders : Encoders or None
+        Which were chosen in this run so far, and those chosen now.
+    likeness : bytes
+        Equal for datasets of the same type, chunk shape and filters.
     progress : callable or None
         Called about ten times a second on this thread with the raw bytes done, the stored bytes
         read and those written.  What it raises, as what a signal handler raises, ends the work
@@ -744,6 +764,41 @@ def copy_data(
         A chunk or a journal that cannot be written.
     chunkwise.errors.LibraryError
         When libhdf5 does not say what is needed.
+    """
+
+class Copy(Protocol):
+    """One of many datasets to be copied; parameters as those of `copy_data`."""
+
+    @property
+    def source_id(self) -> int: ...
+    @property
+    def target_id(self) -> int: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def effort(self) -> str: ...
+    @property
+    def raw(self) -> bool: ...
+    @property
+    def checksums(self) -> bool: ...
+    @property
+    def likeness(self) -> bytes: ...
+
+def copy_many(
+    library: Library,
+    copies: Sequence[Copy],
+    *,
+    memory_nbytes: int,
+    salvage: bool = False,
+    journal: Journal | None = None,
+    encoders: Encoders,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> list[CopyResult]:
+    """Copy the data of small datasets side by side, one on each thread.
+
+    Their chunks are written in the order of the datasets, as `copy_data` would one after another.
+    What is read of a dataset is kept in memory until then.  Parameters and errors are those of
+    `copy_data`; `memory_nbytes` and `progress` are for all together.
     """
 
 def verify_data(

@@ -5,6 +5,7 @@
 //! ([`Filter::from_hdf5`] gives None), so that the caller can leave the dataset to
 //! libhdf5.
 
+mod alike;
 mod bit_writer;
 mod bits;
 mod bitshuffle;
@@ -39,6 +40,7 @@ mod trial;
 mod tuning;
 mod zstd;
 
+pub use alike::Choices;
 pub use bitshuffle::encode::BitshuffleEncoder;
 pub use bitshuffle::{Bitshuffle, Inner};
 pub use blosc::encode::BloscEncoder;

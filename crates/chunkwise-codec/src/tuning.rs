@@ -75,12 +75,12 @@ const ZLIB_SPEEDS: [u32; 9] = [71, 70, 58, 54, 42, 29, 21, 9, 5];
 const WORTH: u32 = 2;
 
 /// How much more it may make of the samples: who asks for low levels asks for speed.
-const fn tolerance(level: u32) -> f64 {
+pub(crate) const fn tolerance(level: u32) -> f64 {
     if level <= 3 { 0.015 } else { 0.01 }
 }
 
 /// How much more an engine may make of the dataset, as far as samples can tell.
-const MOST_EXCESS: f64 = 0.02;
+pub(crate) const MOST_EXCESS: f64 = 0.02;
 
 impl Encoding {
     /// The same filters with the engine of deflate chosen for data such as `samples`, whole raw
@@ -102,11 +102,15 @@ impl Encoding {
         samples: &[&[u8]],
         former: &Self,
     ) -> (Self, Option<Tuning>) {
-        let engine = former.steps().iter().find_map(|step| match step.encoder {
+        self.chosen(effort, samples, former.engine())
+    }
+
+    /// The engine of its deflate.
+    pub(crate) fn engine(&self) -> Option<DeflateEngine> {
+        self.steps().iter().find_map(|step| match step.encoder {
             Encoder::Deflate { engine, .. } => Some(engine),
             _ => None,
-        });
-        self.chosen(effort, samples, engine)
+        })
     }
 
     fn chosen(
@@ -115,11 +119,7 @@ impl Encoding {
         samples: &[&[u8]],
         former: Option<DeflateEngine>,
     ) -> (Self, Option<Tuning>) {
-        let found = self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
-            Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
-            _ => None,
-        });
-        let chosen = found.and_then(|(at, level)| {
+        let chosen = self.deflate().and_then(|(at, level)| {
             let trial = Trial::new(self.steps(), at, most_nbytes(effort, level), samples)?;
             let zlib = trial.sizes(DeflateEngine::Zlib(level))?;
             let (engine, sizes) = match effort {
@@ -133,14 +133,27 @@ impl Encoding {
                 stored_nbytes: sizes.total(),
                 zlib_nbytes: zlib.total(),
             };
-            let mut steps = self.steps().to_vec();
-            steps.get_mut(at)?.encoder = Encoder::Deflate { level, engine };
-            Some((Self::new(steps), tuning))
+            Some((self.with_engine(at, level, engine)?, tuning))
         });
         match chosen {
             Some((encoding, tuning)) => (encoding, Some(tuning)),
             None => (self.clone(), None),
         }
+    }
+
+    /// Where deflate stands among the filters, and its level; None where there is no choice.
+    pub(crate) fn deflate(&self) -> Option<(usize, u32)> {
+        self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
+            Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
+            _ => None,
+        })
+    }
+
+    /// The same filters with another engine for the deflate at place `at`.
+    pub(crate) fn with_engine(&self, at: usize, level: u32, engine: DeflateEngine) -> Option<Self> {
+        let mut steps = self.steps().to_vec();
+        steps.get_mut(at)?.encoder = Encoder::Deflate { level, engine };
+        Some(Self::new(steps))
     }
 }
 

@@ -129,6 +129,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(opened::walk_reopened, m)?)?;
     m.add_class::<repack::PyRechunkPlan>()?;
     m.add_class::<repack::PyJournal>()?;
+    m.add_class::<repack::PyEncoders>()?;
+    m.add_function(wrap_pyfunction!(repack::copy_many, m)?)?;
     m.add_class::<repack::PyChecksums>()?;
     m.add_class::<repack::PyCopyResult>()?;
     m.add_function(wrap_pyfunction!(repack::copy_data, m)?)?;

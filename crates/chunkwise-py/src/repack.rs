@@ -1,14 +1,17 @@
 //! Copying a dataset's data into another for Python: plans, journals, and who watches.
 
-use std::path::PathBuf;
+use std::borrow::Borrow;
+use std::fs::File;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use chunkwise_engine::{LostChunk, thread_count};
 use chunkwise_repack::{
-    Checksums, CopyError, CopyResult, Journal, PlanError, Progress, RechunkPlan, Rechunking,
-    Request,
+    Checksums, CopyError, CopyResult, Encoders, Journal, PlanError, Progress, RechunkPlan,
+    Rechunking, Request, Task, copy_side_by_side,
 };
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error};
@@ -79,15 +82,19 @@ pub struct PyJournal {
 #[pymethods]
 impl PyJournal {
     #[new]
-    #[pyo3(signature = (path, identity, resume_from = None))]
+    #[pyo3(signature = (file, identity, resume_from = None))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        file: RawFd,
         identity: &[u8],
-        resume_from: Option<(PathBuf, PathBuf)>,
+        resume_from: Option<(RawFd, RawFd)>,
     ) -> PyResult<Self> {
-        let resume_from = resume_from.as_ref().map(|(old, file)| (old.as_path(), file.as_path()));
-        let journal = py.detach(|| Journal::begin(&path, identity, resume_from));
+        let file = held(file)?;
+        let resume_from = match resume_from {
+            None => None,
+            Some((journal, half)) => Some((held(journal)?, held(half)?)),
+        };
+        let journal = py.detach(|| Journal::begin(file, identity, resume_from));
         let journal = journal
             .map_err(|error| raise(py, "CannotWriteError", format!("{error}; make room for it")))?;
         Ok(Self { journal })
@@ -98,6 +105,16 @@ impl PyJournal {
     fn noted_chunks(&self) -> usize {
         self.journal.noted_chunks()
     }
+}
+
+/// A descriptor of our own of an open file.
+fn held(descriptor: RawFd) -> PyResult<File> {
+    if descriptor < 0 {
+        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
+    }
+    // SAFETY: it is not -1, and is only duplicated, which the system refuses where it is not open.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
+    Ok(file.into())
 }
 
 /// Checksums of what was written.
@@ -120,6 +137,7 @@ pub struct PyCopyResult {
     checksums: Option<Py<PyChecksums>>,
     read_s: f64,
     encode_s: f64,
+    elapsed_s: f64,
 }
 
 impl PyCopyResult {
@@ -138,7 +156,23 @@ impl PyCopyResult {
             checksums: checksums.transpose()?,
             read_s: found.read_s,
             encode_s: found.encode_s,
+            elapsed_s: found.elapsed_s,
         })
+    }
+}
+
+/// The encoders that were chosen in a run (see `_native.pyi`).
+#[pyclass(name = "Encoders", module = "chunkwise._native", frozen)]
+#[derive(Default)]
+pub struct PyEncoders {
+    encoders: Encoders,
+}
+
+#[pymethods]
+impl PyEncoders {
+    #[new]
+    fn new() -> Self {
+        Self::default()
     }
 }
 
@@ -147,7 +181,8 @@ impl PyCopyResult {
 #[pyfunction]
 #[pyo3(signature = (
     library, source_id, target_id, *, label, memory_nbytes, effort = "as-stated", raw = false,
-    checksums = true, salvage = false, journal = None, progress = None
+    checksums = true, salvage = false, journal = None, encoders = None, likeness = b"".as_slice(),
+    progress = None
 ))]
 #[allow(clippy::too_many_arguments)] // Named ones, in Python.
 pub fn copy_data(
@@ -162,17 +197,97 @@ pub fn copy_data(
     checksums: bool,
     salvage: bool,
     journal: Option<&PyJournal>,
+    encoders: Option<&PyEncoders>,
+    likeness: &[u8],
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
     let effort = effort_of(py, effort)?;
     let journal = journal.map(|journal| &journal.journal);
-    let result = watched(py, progress, |progress| {
-        let request =
-            Request { label, memory_nbytes, effort, raw, checksums, salvage, journal, progress };
+    let choices = encoders.map(|known| known.encoders.of(likeness)).unwrap_or_default();
+    let progresses = [Progress::default()];
+    let result = watched(py, progress, &progresses, || {
+        let (choices, threads, turn) = (&*choices, thread_count(), None);
+        let [progress] = &progresses;
+        let request = Request {
+            label,
+            memory_nbytes,
+            effort,
+            choices,
+            threads,
+            turn,
+            raw,
+            checksums,
+            salvage,
+            journal,
+            progress,
+        };
         // SAFETY: live handles of this library, by the contract above.
         unsafe { chunkwise_repack::copy(&library.library, source_id, target_id, &request) }
     })?;
     PyCopyResult::of(py, result.map_err(|error| copy_error(py, label, &error))?)
+}
+
+/// One of many datasets (see `_native.pyi`).
+#[derive(FromPyObject)]
+pub struct Copy {
+    source_id: i64,
+    target_id: i64,
+    label: String,
+    effort: String,
+    raw: bool,
+    checksums: bool,
+    likeness: Vec<u8>,
+}
+
+/// Copy the data of many small datasets side by side (see `_native.pyi`).  The handles must be
+/// of that library.
+#[pyfunction]
+#[pyo3(signature = (
+    library, copies, *, memory_nbytes, salvage = false, journal = None, encoders, progress = None
+))]
+#[allow(clippy::too_many_arguments)] // Named ones, in Python.
+pub fn copy_many(
+    py: Python<'_>,
+    library: &PyLibrary,
+    copies: Vec<Copy>,
+    memory_nbytes: u64,
+    salvage: bool,
+    journal: Option<&PyJournal>,
+    encoders: &PyEncoders,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Vec<PyCopyResult>> {
+    let efforts: Vec<_> =
+        copies.iter().map(|copy| effort_of(py, &copy.effort)).collect::<PyResult<_>>()?;
+    let choices: Vec<_> = copies.iter().map(|copy| encoders.encoders.of(&copy.likeness)).collect();
+    let journal = journal.map(|journal| &journal.journal);
+    let threads = thread_count();
+    let task = |copy: &Copy| Task {
+        source: copy.source_id,
+        target: copy.target_id,
+        progress: Progress::default(),
+    };
+    let tasks: Vec<Task> = copies.iter().map(task).collect();
+    let figures: Vec<&Progress> = tasks.iter().map(|task| &task.progress).collect();
+    let results = watched(py, progress, &figures, || {
+        let request = |number: usize, progress| Request {
+            label: &copies[number].label,
+            memory_nbytes: memory_nbytes / threads as u64,
+            effort: efforts[number],
+            choices: &choices[number],
+            threads: 1,
+            turn: None,
+            raw: copies[number].raw,
+            checksums: copies[number].checksums,
+            salvage,
+            journal,
+            progress,
+        };
+        // SAFETY: live handles of this library, by the contract above.
+        unsafe { copy_side_by_side(&library.library, &tasks, threads, &request) }
+    })?;
+    let results =
+        results.map_err(|(number, error)| copy_error(py, &copies[number].label, &error))?;
+    results.into_iter().map(|result| PyCopyResult::of(py, result)).collect()
 }
 
 /// Read a dataset again and compare it with what was written (see `_native.pyi`).  The handle
@@ -188,7 +303,9 @@ pub fn verify_data(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let library = &library.library;
-    let result = watched(py, progress, |progress| {
+    let progresses = [Progress::default()];
+    let result = watched(py, progress, &progresses, || {
+        let [progress] = &progresses;
         // SAFETY: a live handle of this library, by the contract above.
         unsafe { chunkwise_repack::verify(library, target_id, &checksums.checksums, progress) }
     })?;
@@ -203,23 +320,28 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 /// signals.
 ///
 /// The outer error is what `told` or a signal handler raised; by then the work has ended.
-fn watched<T: Send>(
+fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
     py: Python<'_>,
     told: Option<Bound<'_, PyAny>>,
-    work: impl FnOnce(&Progress) -> Result<T, CopyError> + Send,
-) -> PyResult<Result<T, CopyError>> {
-    let progress = Progress::default();
+    progresses: &[P],
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<Result<T, E>> {
+    let figures = || {
+        let add = |all: (u64, u64, u64), one: (u64, u64, u64)| {
+            (all.0 + one.0, all.1 + one.1, all.2 + one.2)
+        };
+        progresses.iter().map(|one| one.borrow().figures()).fold((0, 0, 0), add)
+    };
     let told = told.map(Bound::unbind);
     let tell = |py: Python<'_>| -> PyResult<()> {
         py.check_signals()?;
-        told.as_ref().map_or(Ok(()), |told| told.call1(py, progress.figures()).map(drop))
+        told.as_ref().map_or(Ok(()), |told| told.call1(py, figures()).map(drop))
     };
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
             let (sender, receiver) = std::sync::mpsc::channel();
-            let progress = &progress;
             // The receiver is here until the work has ended.
-            let work = move || drop(sender.send(work(progress)));
+            let work = move || drop(sender.send(work()));
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
                 return Err(PyErr::from(error));
             }
@@ -232,12 +354,14 @@ fn watched<T: Send>(
                         // None while the interpreter shuts down: nobody to tell then.
                         if let Some(Err(raised)) = Python::try_attach(tell) {
                             // The scope waits for the thread, which stops at the next chunk.
-                            progress.cancel();
+                            progresses.iter().for_each(|one| one.borrow().cancel());
                             return Err(raised);
                         }
                     }
                     // Only a panic ends the thread without an answer; the scope passes it on.
-                    Err(RecvTimeoutError::Disconnected) => return Ok(Err(CopyError::Cancelled)),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(PyRuntimeError::new_err("the work ended without an answer"));
+                    }
                 }
             }
         })

@@ -1,9 +1,10 @@
 //! What is copied into what, and on which way?
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use chunkwise_codec::Effort;
-use chunkwise_engine::{Committer, LostChunk, thread_count};
+use chunkwise_codec::{Choices, Effort};
+use chunkwise_engine::{Committer, LostChunk};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -17,6 +18,7 @@ use crate::journal::{Journal, Records};
 use crate::maker::Form;
 use crate::raw::{RawCopying, difference};
 use crate::source::Source;
+use crate::turns::Turn;
 use crate::{CopyError, Progress, RechunkPlan, Rechunking};
 
 /// How a dataset is to be copied.
@@ -27,6 +29,12 @@ pub struct Request<'a> {
     pub memory_nbytes: u64,
     /// How much deflate is to be asked for.
     pub effort: Effort,
+    /// What was chosen for datasets like this one.
+    pub choices: &'a Choices,
+    /// Threads that work on it.
+    pub threads: usize,
+    /// When it may write, if it is one of many.
+    pub turn: Option<Turn<'a>>,
     /// Stored chunks are copied as they are.
     pub raw: bool,
     /// Checksums are taken.
@@ -64,6 +72,8 @@ pub struct CopyResult {
     pub read_s: f64,
     /// Seconds spent making and writing chunks.
     pub encode_s: f64,
+    /// Seconds from the first to the last.
+    pub elapsed_s: f64,
 }
 
 /// Copy the data of `source` into `target`.
@@ -80,6 +90,7 @@ pub unsafe fn copy(
     target: hid_t,
     request: &Request<'_>,
 ) -> Result<CopyResult, CopyError> {
+    let begun = Instant::now();
     // SAFETY: the caller's contract, here and below.
     let (from, to) = unsafe { (facts_of(library, source)?, facts_of(library, target)?) };
     if from.shape != to.shape {
@@ -103,7 +114,7 @@ pub unsafe fn copy(
     if stamp != unsafe { file_stamp(library, source) } {
         return Err(CopyError::Changed);
     }
-    result
+    result.map(|result| CopyResult { elapsed_s: begun.elapsed().as_secs_f64(), ..result })
 }
 
 /// Two datasets of the same shape and type.
@@ -143,9 +154,10 @@ impl Pair<'_> {
             grid: &grid,
             index: &index,
             element_size: self.from.element_size,
-            threads: thread_count(),
+            threads: request.threads,
             collector: collector.as_ref(),
             lost: lost.as_ref(),
+            turn: request.turn,
             progress: request.progress,
         };
         // SAFETY: the caller's contract.
@@ -167,7 +179,7 @@ impl Pair<'_> {
             target_chunk: self.to.chunk.as_deref(),
             itemsize: size as u64,
             memory_nbytes: request.memory_nbytes,
-            threads: thread_count(),
+            threads: request.threads,
         })?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
         if cells.grid.is_empty() {
@@ -196,14 +208,19 @@ impl Pair<'_> {
         let list = || unsafe {
             written_chunks(self.library, self.target).map_err(|error| error.to_string())
         };
+        // With where the source's data lie: a dataset that was written anew is another one.
         let journal = request.journal.filter(|_| matches!(form, Form::Chunk { .. }));
-        let records =
-            journal.map(|journal| Records::new(journal, request.label, &cells.grid, &list));
+        let label = source.whereabouts().map(|sum| format!("{} {sum:016x}", request.label));
+        let records = journal
+            .zip(label.as_deref())
+            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &list));
         let copying = Copying {
             source: &source,
             plan: &plan,
             cells: &cells,
             effort: request.effort,
+            choices: request.choices,
+            turn: request.turn,
             collector: collector.as_ref(),
             records: records.as_ref(),
             progress: request.progress,

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use chunkwise_codec::{Effort, Tuning};
+use chunkwise_codec::{Choices, Effort, Tuning};
 use chunkwise_engine::{Committer, InOrder, ReadError, zeroed};
 use chunkwise_select::ChunkGrid;
 
@@ -18,6 +18,7 @@ use crate::handing::Handing;
 use crate::journal::Records;
 use crate::maker::{Form, Maker};
 use crate::source::{Cost, Source};
+use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress, RechunkPlan};
 
 /// Chunks that an encoder is chosen by.
@@ -33,8 +34,10 @@ pub struct Copying<'a> {
     pub plan: &'a RechunkPlan,
     pub cells: &'a Cells,
     pub effort: Effort,
+    pub choices: &'a Choices,
     pub collector: Option<&'a Collector>,
     pub records: Option<&'a Records<'a>>,
+    pub turn: Option<Turn<'a>>,
     pub progress: &'a Progress,
 }
 
@@ -58,15 +61,27 @@ impl Done {
 impl Copying<'_> {
     /// Copy everything.
     pub fn run(&self, form: Form, committer: &mut dyn Committer) -> Result<Done, CopyError> {
-        let records = self.records;
-        let mut handing = Handing::new(committer, self.progress, records);
-        let mut done = if self.plan.is_direct {
-            self.run_directly(form, &mut handing)?
-        } else {
-            self.run_in_blocks(form, &mut handing)?
+        let Some(turn) = self.turn else {
+            let mut handing = Handing::new(committer, self.progress, self.records);
+            let mut done = self.make(form, &mut handing)?;
+            done.chunks_written = handing.chunks;
+            return Ok(done);
         };
+        let (mut kept, aside) = (Kept::default(), Progress::default());
+        let mut done = self.make(form, &mut Handing::new(&mut kept, &aside, None))?;
+        turn.wait()?;
+        let mut handing = Handing::new(committer, self.progress, self.records);
+        kept.hand_over(&mut handing)?;
         done.chunks_written = handing.chunks;
         Ok(done)
+    }
+
+    fn make(&self, form: Form, handing: &mut Handing<'_>) -> Result<Done, CopyError> {
+        if self.plan.is_direct {
+            self.run_directly(form, handing)
+        } else {
+            self.run_in_blocks(form, handing)
+        }
     }
 
     fn maker(&self, form: Form) -> Maker<'_> {
@@ -121,7 +136,7 @@ impl Copying<'_> {
             samples.push((position, elements));
         }
         let raw: Vec<&[u8]> = samples.iter().map(|(_, elements)| &elements[..]).collect();
-        let (form, tuning) = tuned(form, self.effort, &raw);
+        let (form, tuning) = self.tuned(form, &raw);
         done.tuning = tuning;
         let maker = self.maker(form);
         let spent = std::sync::Mutex::new(Cost::default());
@@ -145,6 +160,16 @@ impl Copying<'_> {
         done.add(spent.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
         done.encode_s = begun.elapsed().as_secs_f64();
         Ok(done)
+    }
+
+    /// With the encoder chosen by samples.
+    fn tuned(&self, form: Form, samples: &[&[u8]]) -> (Form, Option<Tuning>) {
+        let Form::Chunk { encoding, unfiltered_partial_chunks, padding } = form else {
+            return (form, None);
+        };
+        let size = self.cells.size;
+        let (encoding, tuning) = encoding.tuned_like(self.effort, samples, size, self.choices);
+        (Form::Chunk { encoding, unfiltered_partial_chunks, padding }, tuning)
     }
 
     fn count(&self, cost: Cost) {
@@ -196,7 +221,7 @@ impl Copying<'_> {
                         self.samples(&block, &slab)?
                     };
                     let raw: Vec<&[u8]> = raw.iter().map(|raw| &raw[..]).collect();
-                    let (form, tuning) = tuned(form, self.effort, &raw);
+                    let (form, tuning) = self.tuned(form, &raw);
                     done.tuning = tuning;
                     &*maker.insert(self.maker(form))
                 }
@@ -297,13 +322,4 @@ fn nbytes_of(extent: &Extent, size: usize) -> Result<usize, ReadError> {
 
 fn needs_samples(form: &Form) -> bool {
     matches!(form, Form::Chunk { encoding, .. } if !encoding.steps().is_empty())
-}
-
-/// With the encoder chosen by samples.
-fn tuned(form: Form, effort: Effort, samples: &[&[u8]]) -> (Form, Option<Tuning>) {
-    let Form::Chunk { encoding, unfiltered_partial_chunks, padding } = form else {
-        return (form, None);
-    };
-    let (encoding, tuning) = encoding.tuned(effort, samples);
-    (Form::Chunk { encoding, unfiltered_partial_chunks, padding }, tuning)
 }

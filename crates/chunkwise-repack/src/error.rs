@@ -54,10 +54,8 @@ pub enum CopyError {
         message: String,
     },
     /// The journal cannot be written.
-    #[error("the journal {path} cannot be written: {message}")]
+    #[error("the journal cannot be written: {message}")]
     Journal {
-        /// Its path.
-        path: String,
         /// What the system says.
         message: String,
     },

@@ -16,6 +16,7 @@ use crate::cells::Extent;
 use crate::checksums::{Collector, checksum};
 use crate::copying::Done;
 use crate::handing::Handing;
+use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress};
 
 /// Stored chunks of a source.
@@ -27,6 +28,7 @@ pub struct RawCopying<'a> {
     pub threads: usize,
     pub collector: Option<&'a Collector>,
     pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
+    pub turn: Option<Turn<'a>>,
     pub progress: &'a Progress,
 }
 
@@ -62,7 +64,19 @@ impl RawCopying<'_> {
         places.extend(found.filter_map(|at| Some((self.index.get(at)?.address, at))));
         places.sort_unstable();
         let progress = self.progress;
-        let mut handing = Handing::new(committer, progress, None);
+        if let Some(turn) = self.turn {
+            let mut kept = Kept::default();
+            let aside = Progress::default();
+            let done = self.run_to(&mut Handing::new(&mut kept, &aside, None), &places)?;
+            turn.wait()?;
+            kept.hand_over(&mut Handing::new(committer, progress, None))?;
+            return Ok(done);
+        }
+        self.run_to(&mut Handing::new(committer, progress, None), &places)
+    }
+
+    fn run_to(&self, handing: &mut Handing<'_>, places: &[(u64, u64)]) -> Result<Done, CopyError> {
+        let progress = self.progress;
         let encode =
             |task: u64, chunk: &mut EncodedChunk| self.fetch(places[task as usize].1, chunk);
         let all = InOrder {
@@ -73,7 +87,7 @@ impl RawCopying<'_> {
             cancelled: &progress.cancelled,
             spare: &mut Vec::new(),
         }
-        .run(&mut handing)?;
+        .run(handing)?;
         if !all {
             return Err(CopyError::Cancelled);
         }

@@ -10,6 +10,7 @@ use chunkwise_libhdf5::StoredBoxes;
 use chunkwise_select::ChunkGrid;
 
 use crate::cells::Extent;
+use crate::checksums::checksum;
 use crate::{CopyError, Progress};
 
 /// A dataset that is copied.
@@ -119,6 +120,27 @@ impl Source {
         };
         self.engine.as_ref().is_some_and(unallocated)
             || self.written.as_ref().is_some_and(|(_, index)| index.written() == 0)
+    }
+
+    /// A checksum of where its data lie in the file: addresses, sizes and masks of all chunks.
+    /// None where that is not known, or they lie in other files.
+    pub fn whereabouts(&self) -> Option<u64> {
+        let mut bytes = Vec::new();
+        if let Some((_, index)) = &self.written {
+            for position in index.positions() {
+                let record = index.get(position)?;
+                let mask = u64::from(record.filter_mask);
+                for number in [position, record.address, record.stored_nbytes, mask] {
+                    bytes.extend_from_slice(&number.to_le_bytes());
+                }
+            }
+        } else {
+            let Layout::Contiguous { address } = self.engine.as_ref()?.info().layout else {
+                return None;
+            };
+            bytes.extend_from_slice(&address.unwrap_or(u64::MAX).to_le_bytes());
+        }
+        Some(checksum(&bytes))
     }
 
     /// Whether any element of a box has to be written.

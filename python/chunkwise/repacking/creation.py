@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import h5py
 from h5py import h5f, h5g, h5p
@@ -61,7 +61,7 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
     made = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
     # Nobody else may read what perhaps nobody else may read in the source.
-    path.chmod(0o600)
+    os.fchmod(made.get_vfd_handle(), 0o600)
     return h5py.File(made)
 
 
@@ -110,9 +110,9 @@ def give_up(target: h5py.File) -> None:
         target.close()
 
 
-def copy_user_block(source: Path, target: Path, nbytes: int) -> None:
+def copy_user_block(source: Path, writing: BinaryIO, nbytes: int) -> None:
     """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
-    with source.open("rb") as reading, target.open("r+b") as writing:
+    with source.open("rb") as reading:
         while nbytes > 0:
             part = reading.read(min(nbytes, _COPIED_NBYTES))
             if not part:

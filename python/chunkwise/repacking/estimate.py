@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import h5py
@@ -22,7 +22,9 @@ from chunkwise.repacking.facts import Source
 
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
-_PIECE_NBYTES: Final = 1 << 20
+_PIECE_NBYTES: Final = 1 << 19
+# So many samples of datasets that are alike tell of the others, too.
+_ENOUGH_ALIKE: Final = 5
 # Of a whole file: a plan shall be there at once.
 SAMPLING_S: Final = 0.5
 # One thread decodes so many bytes a second; the engine's encoders take half of libhdf5's time.
@@ -46,6 +48,28 @@ class Sample:
 
     ratio: float
     nbytes_per_s: float
+
+
+@dataclass
+class Samples:
+    """The samples of a file's datasets; a few stand for many that are alike."""
+
+    _deadline: float = field(default_factory=lambda: time.monotonic() + SAMPLING_S)
+    _taken: dict[tuple[object, ...], list[Sample]] = field(default_factory=dict)
+
+    def of(
+        self, scratch: h5py.File, source: Source, chunk: Shape, pipeline: Pipeline
+    ) -> Sample | None:
+        """Give a dataset's sample, or the middle one of datasets like it; None as below."""
+        datatype = source.identifier.get_type()
+        like = (datatype.get_class(), source.itemsize, chunk, str(pipeline))
+        taken = self._taken.setdefault(like, [])
+        if len(taken) < _ENOUGH_ALIKE:
+            sample = take_sample(scratch, source, pipeline, self._deadline)
+            if sample is not None:
+                taken.append(sample)
+            return sample
+        return sorted(taken, key=lambda sample: sample.ratio)[len(taken) // 2]
 
 
 def take_sample(

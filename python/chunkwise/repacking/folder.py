@@ -7,10 +7,12 @@ folder of results notes each file that is done.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,17 +25,21 @@ from chunkwise.inspect.folder import find_files
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.objects import walk
 from chunkwise.opening import open_h5
+from chunkwise.repacking.claim import claimed
+from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.moment import Watch
+from chunkwise.repacking.publish import bring, publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, planned, run_plan
-from chunkwise.repacking.target import Identity, Place, cannot_write, choose, claimed, publish
+from chunkwise.repacking.target import Identity, Place, cannot_write, choose
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
+# A folder that others are made in.
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal["repacked", "copied", "linked", "skipped", "done before", "failed"]
-
-MANIFEST: Final = ".chunkwise-repack.jsonl"
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,7 @@ def survey(
     CannotWriteError
         The disk is full or not writable: no other file would do better.
     """
-    manifest = _Manifest(batch.out / MANIFEST, _job_key(job, unchanged), job.resume)
+    manifest = Manifest(batch.out, _job_key(job, unchanged), job.resume)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason)
     for number, (source, target) in enumerate(batch.pairs):
@@ -219,7 +225,7 @@ def survey(
             yield FileResult(str(source), str(target), "done before", *sizes)
             continue
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            _make_folders(batch.out, target)
             place = choose(source, target, in_place=False, force=force or job.resume)
             with planned(replace(job, strict=False), source) as (file, plan):
                 if plan.changes or job.options.reshapes_file:
@@ -234,7 +240,9 @@ def survey(
             wrong = wrong.removeprefix(f"{printable(str(source))}: ")
             yield FileResult(str(source), str(target), "failed", _size(source), None, wrong)
             continue
-        manifest.note(source, target, place.identity)
+        # Another name is a change of the file as well.
+        identity = Identity.of(source) if outcome == "linked" else place.identity
+        manifest.note(source, target, identity)
         elapsed_s = time.monotonic() - begin
         sizes = source.stat().st_size, _size(target)
         yield FileResult(
@@ -242,22 +250,62 @@ def survey(
         )
 
 
+def _make_folders(out: Path, target: Path) -> None:
+    """Make the folders between `out` and a result.
+
+    Raises
+    ------
+    CannotWriteError
+        The system refuses.
+    UsageError
+        One of them, or the result, is a link: it might lead out of the folder of results.
+    """
+    *folders, name = target.relative_to(out).parts
+    with contextlib.ExitStack() as opened:
+        try:
+            at = os.open(out, _FOLDER)
+            opened.callback(os.close, at)
+            for part in folders:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=at)
+                at = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                opened.callback(os.close, at)
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                    raise OSError(errno.ELOOP, "")
+        except OSError as wrong:
+            if wrong.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise UsageError(
+                    f"{printable(str(target))}: is a link, or in a folder that is one; results of "
+                    "many files are not written through links below --out"
+                ) from None
+            raise cannot_write(str(target), wrong) from wrong
+
+
 def _leave(place: Place, unchanged: Unchanged) -> Outcome:
     """Give a file that is as asked already its place among the results."""
     if unchanged == "skip":
         return "skipped"
-    with claimed(place, resume=False):
+    with claimed(place, resume=False) as claim:
         try:
             if unchanged == "link":
-                os.link(place.source, place.partial)
-                place.partial.replace(place.target)
+                claim.link_partial()
                 # A link that replaces another name of the same file leaves both.
+                bring(claim)
                 return "linked"
-            shutil.copyfile(place.source, place.partial)
+            with (
+                place.source.open("rb") as reading,
+                os.fdopen(claim.make_partial(), "wb") as writing,
+            ):
+                shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
+                writing.flush()
+                publish(claim)
+                times = (place.identity.modified_ns, place.identity.modified_ns)
+                os.utime(writing.fileno(), ns=times)
         except OSError as wrong:
+            if isinstance(wrong, ChunkwiseError):
+                raise
             raise cannot_write(place.said, wrong) from wrong
-        publish(place)
-        os.utime(place.target, ns=(place.identity.modified_ns, place.identity.modified_ns))
     return "copied"
 
 
@@ -273,54 +321,3 @@ def _job_key(job: Job, unchanged: Unchanged) -> str:
     rules = [rule.text for rule in job.rules.all]
     said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-class _Manifest:
-    """The files that are done, a line each, written as they are."""
-
-    def __init__(self, path: Path, job: str, resume: bool) -> None:
-        self._path = path
-        self._job = job
-        self._done: dict[str, dict[str, Any]] = {}
-        if not resume:
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
-            return
-        with contextlib.suppress(FileNotFoundError):
-            for line in path.read_bytes().splitlines():
-                # A line that was cut by a power failure is no line.
-                with contextlib.suppress(ValueError):
-                    record = json.loads(line)
-                    self._done[record["target"]] = record
-
-    def has(self, source: Path, target: Path) -> bool:
-        """Tell whether this job made this result of this source, and both are unchanged."""
-        record = self._done.get(str(target.absolute()))
-        if record is None or record["job"] != self._job:
-            return False
-        with contextlib.suppress(OSError):
-            if list(_stamp(Identity.of(source))) != record["source_is"]:
-                return False
-            there = list(_stamp(Identity.of(target))) if target.exists() else None
-            return bool(there == record["target_is"])
-        return False
-
-    def note(self, source: Path, target: Path, identity: Identity) -> None:
-        """Note a result."""
-        there = list(_stamp(Identity.of(target))) if target.exists() else None
-        record = {
-            "job": self._job,
-            "source": str(source),
-            "source_is": list(_stamp(identity)),
-            "target": str(target.absolute()),
-            "target_is": there,
-        }
-        try:
-            with self._path.open("ab") as stream:
-                stream.write(json.dumps(record).encode() + b"\n")
-        except OSError as wrong:
-            raise cannot_write(str(self._path), wrong) from wrong
-
-
-def _stamp(identity: Identity) -> tuple[int, int, int]:
-    return identity.inode, identity.nbytes, identity.modified_ns

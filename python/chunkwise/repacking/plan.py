@@ -5,7 +5,6 @@ Whatever can be refused is refused here, before anything is written.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -159,19 +158,23 @@ def make_plan(
     if strict:
         require_matches(rules.chunks, contents.paths, contents.groups)
         require_matches(rules.filters, contents.paths, contents.groups)
-    deadline = time.monotonic() + estimate.SAMPLING_S
+    samples = estimate.Samples()
     steps = []
     with scratch() as memory:
         for source in contents.sources:
             wanted = decide(source, rules, merge=options.merge, access=access)
-            steps.append(_step(memory, source, wanted, memory_nbytes, deadline))
+            steps.append(_step(memory, source, wanted, memory_nbytes, samples))
     if strict:
         _require_effect(steps, rules)
     return Plan(tuple(steps), memory_nbytes, _native.thread_count())
 
 
 def _step(
-    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int, deadline: float
+    scratch_file: h5py.File,
+    source: Source,
+    wanted: Wanted,
+    memory_nbytes: int,
+    samples: estimate.Samples,
 ) -> Step:
     if not wanted.changes(source):
         return _unchanged(scratch_file, source, wanted, memory_nbytes)
@@ -190,7 +193,7 @@ def _step(
     _require_decoder(source, stored)
     sample = None
     if wanted.chunk is not None and wanted.pipeline != source.pipeline:
-        sample = estimate.take_sample(scratch_file, source, wanted.pipeline, deadline)
+        sample = samples.of(scratch_file, source, wanted.chunk, wanted.pipeline)
     out = estimate.out_nbytes(source, wanted.chunk, wanted.pipeline, sample)
     if not source.plain:
         out = max(out, source.stored_nbytes)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -20,16 +21,18 @@ from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.opening import open_h5
+from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.moment import Moment, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, make_plan
+from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.space import check_room
-from chunkwise.repacking.target import Place, claimed, publish
+from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import carry_out
 
 
@@ -104,15 +107,11 @@ def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) 
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
-    with claimed(place, resume=job.resume) as left:
-        journal = _native.Journal(
-            str(place.journal),
-            _identity(job, place, plan),
-            None if left is None else (str(left.journal), str(left.partial)),
-        )
-        results, warnings = carry_out(place, file, plan, job.options, journal, watch)
+    with claimed(place, resume=job.resume) as claim:
+        journal = _journal(claim, _identity(job, place, plan))
+        results, warnings = carry_out(claim, file, plan, job.options, journal, watch)
         watch(Moment("syncing"))
-        publish(place)
+        publish(claim)
     return Summary(
         source=str(place.source),
         target=place.said,
@@ -123,6 +122,22 @@ def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) 
         warnings=(*((warning,) if warning else ()), *warnings),
         elapsed_s=time.monotonic() - begin,
     )
+
+
+def _journal(claim: Claim, identity: bytes) -> _native.Journal:
+    """Begin the journal of a run, with what the run before left."""
+    with ExitStack() as opened:
+
+        def held(descriptor: int) -> int:
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        try:
+            before = [held(claim.open(name)) for name in BEFORE] if claim.resumed else None
+            made = held(claim.make(JOURNAL))
+        except OSError as wrong:
+            raise cannot_write(claim.place.said, wrong) from wrong
+        return _native.Journal(made, identity, None if before is None else (before[0], before[1]))
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:

@@ -6,11 +6,12 @@ file is closed, verified, and left where the caller brings it into place.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import closing
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 import h5py
 from h5py import h5d
@@ -21,13 +22,22 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError,
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import Address
 from chunkwise.opening import open_h5
+from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import close, copy_user_block, create, give_up
 from chunkwise.repacking.moment import Teller, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.records import DatasetResult, storage_of
-from chunkwise.repacking.target import Place, cannot_write
+from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
+
+# Datasets of no more than this go side by side...
+_SMALL_NBYTES: Final = 8 << 20
+# ... if so many times their size fits into each one's share of memory (blocks, buffers of source
+# and target chunks, what waits to be written), so that each is read in one block...
+_TIMES: Final = 16
+# ... and so many at a time, as each is open in libhdf5.
+_TOGETHER: Final = 64
 
 
 @dataclass
@@ -50,7 +60,7 @@ class _Run:
 
 
 def carry_out(
-    place: Place,
+    claim: Claim,
     source: h5py.File,
     plan: Plan,
     options: Options,
@@ -61,7 +71,7 @@ def carry_out(
 
     Parameters
     ----------
-    place
+    claim
         Where it is made.
     source
         The source, open for reading.
@@ -82,12 +92,13 @@ def carry_out(
     ChunkwiseError
         Damage in the source, a full disk, a result that is not what it should be.
     """
-    run = _Run()
+    run, place = _Run(), claim.place
     try:
-        target = create(place.partial, source, options)
+        target = create(claim.partial, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
+        claim.made(target.id.get_vfd_handle())
         _fill(run, source, target, plan, options, journal, watch)
     except BaseException as wrong:
         give_up(target)
@@ -99,12 +110,13 @@ def carry_out(
     try:
         close(target)
         place.require_unchanged()
-        copy_user_block(place.source, place.partial, source.userblock_size)
+        with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
+            copy_user_block(place.source, writing, source.userblock_size)
     except FileChangedError:
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, place, source, plan, options, watch)
+    _verify(run, claim, source, plan, options, watch)
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -122,74 +134,165 @@ def _fill(
     steps = {header_address(step.source.address): step for step in plan.steps}
     dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
     tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
-    results: dict[str, DatasetResult] = {}
+    copying = _Copying(run, source, target, plan, options, journal, teller)
+    few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
         step = steps[at]
-        name = step.source.path
-        begin = time.perf_counter()
-        tell = teller.of(name, step.source.nbytes)
-        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
-        with closing(h5d.open(target.id, path)) as made:
-            copied = _copy(run, source, step, made, options, plan, journal, tell)
-        results[name] = replace(copied, elapsed_s=time.perf_counter() - begin)
-        teller.ended(step.source.nbytes)
+        if not copying.goes_beside(step):
+            copying.alone(step, path)
+            continue
+        few.append((step, path))
+        if len(few) == _TOGETHER:
+            copying.together(few)
+            few = []
+    copying.together(few)
     tree.finish(teller.idle)
     run.warnings += tree.warnings
     for step in plan.steps:
         kept = _result(step, step.source.stored_nbytes)
-        run.results.append(results.get(step.source.path, kept))
+        run.results.append(copying.results.get(step.source.path, kept))
 
 
-def _copy(
-    run: _Run,
-    source: h5py.File,
-    step: Step,
-    made: Any,
-    options: Options,
-    plan: Plan,
-    journal: _native.Journal,
-    tell: Callable[[int, int, int], None],
-) -> DatasetResult:
-    """Copy one dataset's data."""
-    name = step.source.path
-    label = f"{printable(str(source.filename))}: '{printable(name)}'"
-    try:
-        copied = _native.copy_data(
-            library(),
-            step.source.identifier.id,
-            made.id,
-            label=label,
-            memory_nbytes=plan.memory_nbytes,
-            effort=step.wanted.pipeline.effort,
+@dataclass(frozen=True)
+class _Copy:
+    """What `_native` asks of a dataset."""
+
+    source_id: int
+    target_id: int
+    label: str
+    effort: Literal["as-stated", "fast"]
+    raw: bool
+    checksums: bool
+    likeness: bytes
+
+
+@dataclass
+class _Copying:
+    """Copies the data of datasets: large ones on all threads, small ones side by side."""
+
+    run: _Run
+    source: h5py.File
+    target: h5py.File
+    plan: Plan
+    options: Options
+    journal: _native.Journal
+    teller: Teller
+    results: dict[str, DatasetResult] = field(default_factory=dict)
+    encoders: _native.Encoders = field(default_factory=_native.Encoders)
+
+    def goes_beside(self, step: Step) -> bool:
+        """Tell whether a dataset is small, and as many as there are threads fit into memory."""
+        source, wanted = step.source, step.wanted
+        if step.action not in ("copied", "rechunked"):
+            return False
+        chunks = [math.prod(one or ()) * source.itemsize for one in (source.chunk, wanted.chunk)]
+        nbytes = max(source.nbytes, *chunks)
+        needed_nbytes = _TIMES * nbytes * self.plan.threads
+        return nbytes <= _SMALL_NBYTES and needed_nbytes <= self.plan.memory_nbytes
+
+    def alone(self, step: Step, path: bytes) -> None:
+        """Copy one dataset."""
+        tell = self.teller.of(step.source.path, step.source.nbytes)
+        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
+        with closing(h5d.open(self.target.id, path)) as made, self._told(step):
+            asked = self._copy(step, made)
+            copied = _native.copy_data(
+                library(),
+                asked.source_id,
+                asked.target_id,
+                label=asked.label,
+                memory_nbytes=self.plan.memory_nbytes,
+                effort=asked.effort,
+                raw=asked.raw,
+                checksums=asked.checksums,
+                salvage=self.options.salvage,
+                journal=self.journal,
+                encoders=self.encoders,
+                likeness=asked.likeness,
+                progress=tell,
+            )
+            self._note(step, made, copied)
+        self.teller.ended(step.source.nbytes)
+
+    def together(self, few: Sequence[tuple[Step, bytes]]) -> None:
+        """Copy some small datasets."""
+        if len(few) < 2 or self.plan.threads < 2:
+            for step, path in few:
+                self.alone(step, path)
+            return
+        nbytes = sum(step.source.nbytes for step, _ in few)
+        tell = self.teller.of(f"{len(few)} datasets", nbytes)
+        with ExitStack() as opened:
+            made = [
+                opened.enter_context(closing(h5d.open(self.target.id, path))) for _, path in few
+            ]
+            steps = [step for step, _ in few]
+            with self._told(*steps):
+                results = _native.copy_many(
+                    library(),
+                    [self._copy(*pair) for pair in zip(steps, made, strict=True)],
+                    memory_nbytes=self.plan.memory_nbytes,
+                    salvage=self.options.salvage,
+                    journal=self.journal,
+                    encoders=self.encoders,
+                    progress=tell,
+                )
+                for step, one, copied in zip(steps, made, results, strict=True):
+                    self._note(step, one, copied)
+        self.teller.ended(nbytes)
+
+    def _label(self, step: Step) -> str:
+        return f"{printable(str(self.source.filename))}: '{printable(step.source.path)}'"
+
+    def _copy(self, step: Step, made: Any) -> _Copy:
+        pipeline = step.wanted.pipeline
+        datatype = step.source.identifier.get_type().encode()
+        return _Copy(
+            source_id=step.source.identifier.id,
+            target_id=made.id,
+            label=self._label(step),
+            effort=pipeline.effort,
             raw=step.action == "copied" and step.source.chunk is not None,
-            checksums=options.verify == "checksum" and not step.lossy,
-            salvage=options.salvage,
-            journal=journal,
-            progress=tell,
+            checksums=self.options.verify == "checksum" and not step.lossy,
+            likeness=b"%s %s " % (str(step.wanted.chunk).encode(), str(pipeline).encode())
+            + datatype,
         )
-    except CannotWriteError as wrong:
-        # Of the target, whose name comes before.
-        said = str(wrong).removeprefix(f"{label}: ")
-        raise CannotWriteError(f"'{printable(name)}': {said}") from None
-    except CorruptDataError as wrong:
-        goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
-        raise type(wrong)(f"{wrong}; {goes_on}") from None
-    if copied.checksums is not None:
-        run.checksums[name] = copied.checksums
-    stored_nbytes = copied.stored_nbytes_written
-    if copied.through_libhdf5 is not None:
-        # Its filters are libhdf5's affair, and so is what they make of the data.
-        made.flush()
-        stored_nbytes = made.get_storage_size()
-    return replace(
-        _result(step, stored_nbytes),
-        chunks=copied.chunks_written,
-        decodes=copied.decodes,
-        replayed=copied.chunks_replayed,
-        encoder=copied.tuning,
-        through_libhdf5=copied.through_libhdf5,
-        lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
-    )
+
+    @contextmanager
+    def _told(self, *steps: Step) -> Iterator[None]:
+        """Say of an error which file it speaks of, and what helps."""
+        try:
+            yield
+        except CannotWriteError as wrong:
+            # Of the target, whose name comes before.
+            said = str(wrong)
+            for step in steps:
+                name = f"'{printable(step.source.path)}'"
+                said = said.replace(f"{self._label(step)}: ", f"{name}: ", 1)
+            raise CannotWriteError(said) from None
+        except CorruptDataError as wrong:
+            goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
+            raise type(wrong)(f"{wrong}; {goes_on}") from None
+
+    def _note(self, step: Step, made: Any, copied: _native.CopyResult) -> None:
+        """Keep what copying came to."""
+        if copied.checksums is not None:
+            self.run.checksums[step.source.path] = copied.checksums
+        stored_nbytes = copied.stored_nbytes_written
+        if copied.through_libhdf5 is not None:
+            # Its filters are libhdf5's affair, and so is what they make of the data.
+            made.flush()
+            stored_nbytes = made.get_storage_size()
+        self.results[step.source.path] = replace(
+            _result(step, stored_nbytes),
+            chunks=copied.chunks_written,
+            decodes=copied.decodes,
+            replayed=copied.chunks_replayed,
+            encoder=copied.tuning,
+            through_libhdf5=copied.through_libhdf5,
+            lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
+            elapsed_s=copied.elapsed_s,
+        )
 
 
 def header_address(address: Address) -> int:
@@ -214,7 +317,7 @@ def _result(step: Step, stored_nbytes: int) -> DatasetResult:
 
 
 def _verify(
-    run: _Run, place: Place, source: h5py.File, plan: Plan, options: Options, watch: Watch
+    run: _Run, claim: Claim, source: h5py.File, plan: Plan, options: Options, watch: Watch
 ) -> None:
     """Read the closed result again."""
     if options.verify == "none":
@@ -224,13 +327,13 @@ def _verify(
     lossy = {step.source.path: step.wanted.pipeline for step in plan.steps if step.lossy}
     for path, pipeline in lossy.items():
         run.warnings.append(f"'{printable(path)}': {pipeline} rounds values: not verified")
-    with open_h5(place.partial) as target:
+    with open_h5(claim.partial) as target:
         if options.verify == "full":
             unread = compare_files(
                 source,
                 target,
                 teller,
-                said=place.said,
+                said=claim.place.said,
                 rounded=lossy,
                 salvaged=options.salvage,
             )
@@ -241,7 +344,7 @@ def _verify(
             checksums = run.checksums.get(name)
             if checksums is not None:
                 made = h5d.open(target.id, encode_name(name))
-                label = f"{printable(place.said)}: '{printable(name)}'"
+                label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
             teller.ended(step.source.nbytes)

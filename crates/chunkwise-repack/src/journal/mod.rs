@@ -11,9 +11,8 @@ mod format;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,35 +36,33 @@ type Entries = HashMap<Dims, Entry>;
 /// The journal of one run, and what the run before it left.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
     file: Mutex<File>,
     old: Option<(File, HashMap<String, Entries>)>,
 }
 
 impl Journal {
-    /// Begin a journal at `path`, which is replaced.  `identity` says of which work: the source
-    /// and what is made of it.
+    /// Begin a journal in an empty file.  `identity` says of which work: the source and what is
+    /// made of it.
     ///
     /// `resume_from` are the journal and the half-written file of a run before, which are read
-    /// and left as they are; where they are of other work, or not there, nothing is resumed.
+    /// and left as they are; where they are of other work, nothing is resumed.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn begin(
-        path: &Path,
+        mut file: File,
         identity: &[u8],
-        resume_from: Option<(&Path, &Path)>,
+        resume_from: Option<(File, File)>,
     ) -> Result<Self, CopyError> {
-        // Before the new one is made: it may be the same path.
-        let old = resume_from.and_then(|(journal, file)| {
-            let entries = entries_of(&std::fs::read(journal).ok()?, identity)?;
-            Some((File::open(file).ok()?, entries))
+        let old = resume_from.and_then(|(mut journal, file)| {
+            let mut bytes = Vec::new();
+            journal.read_to_end(&mut bytes).ok()?;
+            Some((file, entries_of(&bytes, identity)?))
         });
         let mut head = MAGIC.to_vec();
         put_frame(&mut head, identity);
-        let made = File::create(path).and_then(|mut file| file.write_all(&head).map(|()| file));
-        let file = made.map_err(|error| failed(path, &error))?;
-        Ok(Self { path: path.into(), file: Mutex::new(file), old })
+        file.write_all(&head).map_err(|error| failed(&error))?;
+        Ok(Self { file: Mutex::new(file), old })
     }
 
     /// Chunks that the run before has noted.
@@ -75,12 +72,12 @@ impl Journal {
 
     fn append(&self, bytes: &[u8]) -> Result<(), CopyError> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(bytes).map_err(|error| failed(&self.path, &error))
+        file.write_all(bytes).map_err(|error| failed(&error))
     }
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> CopyError {
-    CopyError::Journal { path: path.display().to_string(), message: error.to_string() }
+fn failed(error: &std::io::Error) -> CopyError {
+    CopyError::Journal { message: error.to_string() }
 }
 
 /// What a journal of that identity holds, by dataset.

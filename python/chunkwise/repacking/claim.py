@@ -1,0 +1,358 @@
+"""Which names beside the target are this run's own, and stay so where others may write too?
+
+A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
+run finds again.  In it are a lock, a journal, and what an earlier run left.  The lock holds a
+random token, from which follows the name of the partial file, ``.out.nc.TOKEN.partial``.
+
+Others may plant something at these names.  So a folder is used only if it is a folder and no
+link, is this user's, is closed to others, and holds a lock that a run has written.  All else is
+reached from there by descriptor, and no link is followed.  Only names that a run makes are
+ever removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.names import printable
+from chunkwise.repacking.target import Place, cannot_write
+
+LOCK: Final = "lock"
+JOURNAL: Final = "journal"
+# What a run goes on from: the journal and the partial file of the run before.
+BEFORE: Final = ("before.journal", "before.h5")
+_NAMES: Final = (JOURNAL, *BEFORE)
+
+_MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
+_MARK_NBYTES: Final = 34
+_SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@dataclass
+class Claim:
+    """The names of one run, held by descriptors.
+
+    Attributes
+    ----------
+    place
+        What they are for.
+    parent, folder
+        Descriptors of the target's folder, and of the work folder.
+    token
+        What the partial file's name has in it.
+    owner
+        Number of the user whose files are made here.
+    resumed
+        Whether there is an earlier run's work to go on from.
+    """
+
+    place: Place
+    parent: int
+    folder: int
+    token: str
+    owner: int
+    resumed: bool = False
+    _made: os.stat_result | None = None
+
+    @property
+    def partial_name(self) -> str:
+        """Name of the file that becomes the target, in the target's folder."""
+        return f".{self.place.short_name}.{self.token}.partial"
+
+    @property
+    def partial(self) -> Path:
+        """Its path, for who makes it exclusively, or reads it."""
+        return self.place.target.with_name(self.partial_name)
+
+    def made(self, descriptor: int) -> None:
+        """Note that the open file is the partial one: no other will be brought into place."""
+        self._made = os.fstat(descriptor)
+
+    def make_partial(self) -> int:
+        """Make the partial file; gives a descriptor for writing.
+
+        Raises
+        ------
+        OSError
+            The system refuses, or the name is taken.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
+        descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
+        self.made(descriptor)
+        return descriptor
+
+    def link_partial(self) -> None:
+        """Make the partial file another name of the source.
+
+        Raises
+        ------
+        OSError
+            The system refuses, or the name is taken.
+        """
+        os.link(self.place.source, self.partial_name, dst_dir_fd=self.parent)
+
+    def open_partial(self, flags: int) -> int:
+        """Open the partial file.
+
+        Raises
+        ------
+        OSError
+            It is not there, or something else is.
+        """
+        descriptor = os.open(self.partial_name, flags | _SAFELY, dir_fd=self.parent)
+        if self._made is None or not os.path.samestat(os.fstat(descriptor), self._made):
+            os.close(descriptor)
+            raise OSError(errno.ESTALE, "the half-written file was replaced by another program")
+        return descriptor
+
+    def make(self, name: str) -> int:
+        """Make a file in the work folder; gives a descriptor for writing."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
+        return os.open(name, flags, 0o600, dir_fd=self.folder)
+
+    def open(self, name: str) -> int:
+        """Open a file of the work folder for reading."""
+        return os.open(name, os.O_RDONLY | _SAFELY, dir_fd=self.folder)
+
+    def allowed_mode(self) -> int:
+        """Permissions that the umask leaves a new file."""
+        return os.stat(LOCK, dir_fd=self.folder).st_mode & 0o777
+
+    def size(self, name: str) -> int:
+        """Bytes of a file in the work folder; -1 where it is not there."""
+        try:
+            return os.stat(name, dir_fd=self.folder, follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return -1
+
+    def has_partial(self) -> bool:
+        """Tell whether the partial file is there.
+
+        Raises
+        ------
+        UsageError
+            Something is there that a run did not make.
+        """
+        try:
+            found = os.stat(self.partial_name, dir_fd=self.parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != self.owner:
+            raise _foreign(self.place, self.partial, "is not the file that an earlier run left")
+        return True
+
+    def put_aside(self) -> bool:
+        """Put aside what a stopped run left; tells whether there is something to go on from.
+
+        Of a run that was stopped while it went on from another, the one that had done more
+        counts.
+        """
+        if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
+            old = self.partial_name
+            os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
+            os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        self.clean(keep=BEFORE)
+        return all(self.size(name) >= 0 for name in BEFORE)
+
+    def clean(self, keep: tuple[str, ...] = ()) -> None:
+        """Remove a run's files, but not its lock."""
+        if self.has_partial():
+            os.unlink(self.partial_name, dir_fd=self.parent)
+        for name in _NAMES:
+            if name not in keep:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=self.folder)
+
+
+@contextlib.contextmanager
+def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
+    """Hold the names for a result, and remove what need not stay.
+
+    Parameters
+    ----------
+    place
+        Where.
+    resume
+        Whether what a stopped run left is wanted, and what this one has done shall stay if it
+        is stopped by an exception.
+
+    Raises
+    ------
+    CannotWriteError
+        Another run has them, or they cannot be made.
+    UsageError
+        Something has such a name that no run of this user's has made.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, parent)
+            claim = _lock(place, parent, stack)
+        except OSError as wrong:
+            if isinstance(wrong, (CannotWriteError, UsageError)):
+                raise
+            raise cannot_write(place.said, wrong) from wrong
+        done = False
+        try:
+            if resume:
+                claim.resumed = claim.put_aside()
+            else:
+                claim.clean()
+            yield claim
+            done = True
+        finally:
+            # What is left is for a run that goes on.
+            if done or not resume:
+                with contextlib.suppress(OSError):
+                    claim.clean()
+                    os.unlink(LOCK, dir_fd=claim.folder)
+                    os.rmdir(place.folder.name, dir_fd=parent)
+
+
+def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
+    """Make the work folder, or find it, and lock it; what a killed run held is free."""
+    while True:
+        with contextlib.ExitStack() as attempt:
+            folder, owner = _folder(place, parent)
+            if folder < 0:
+                continue
+            attempt.callback(os.close, folder)
+            _require_own_names(place, folder, owner)
+            try:
+                lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | _SAFELY, 0o666, dir_fd=folder)
+                attempt.callback(os.close, lock)
+                _hold(place, lock)
+                if _is_there(lock, folder):
+                    token = _token(place, folder, lock)
+                    stack.push(attempt.pop_all())
+                    return Claim(place, parent, folder, token, owner)
+            except OSError:
+                # Of a full disk nothing stays; a folder that holds something does.
+                with contextlib.suppress(OSError):
+                    os.rmdir(place.folder.name, dir_fd=parent)
+                raise
+        # Another run ended just now, and removed the lock or the folder.
+
+
+def _is_there(lock: int, folder: int) -> bool:
+    """Tell whether an open lock still has its name."""
+    try:
+        there = os.stat(LOCK, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(lock), there)
+
+
+def _hold(place: Place, lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CannotWriteError(
+            f"{printable(place.said)}: another repack is writing it; wait for it to end"
+        ) from None
+    except OSError:
+        pass  # a file system without locks
+
+
+def _folder(place: Place, parent: int) -> tuple[int, int]:
+    """Open the work folder: its descriptor, and whose it is; -1 if it went away just now."""
+    name = place.folder.name
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+        is_new = True
+    except FileExistsError:
+        is_new = False
+    try:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=parent)
+    except FileNotFoundError:
+        return -1, -1
+    except OSError as wrong:
+        if wrong.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise _foreign(place, place.folder, "is no folder of an earlier run") from None
+        if wrong.errno == errno.EACCES:
+            raise _foreign(place, place.folder, "belongs to another user") from None
+        raise
+    found = os.fstat(folder)
+    if is_new and not _names(folder):
+        return folder, found.st_uid
+    expected = (os.geteuid(), 0o700)
+    if not _is_closed(found, *expected) and not _is_closed(found, *_as_made(parent)):
+        os.close(folder)
+        raise _foreign(place, place.folder, "belongs to another user, or is open to others")
+    return folder, found.st_uid
+
+
+def _is_closed(found: os.stat_result, owner: int, mode: int) -> bool:
+    return found.st_uid == owner and not found.st_mode & 0o077 & ~mode
+
+
+def _as_made(parent: int) -> tuple[int, int]:
+    """Whose a new folder is here, and how open: not every file system keeps what it is told."""
+    name = f".chunkwise-{secrets.token_hex(8)}"
+    os.mkdir(name, 0o700, dir_fd=parent)
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        return found.st_uid, found.st_mode
+    finally:
+        os.rmdir(name, dir_fd=parent)
+
+
+def _require_own_names(place: Place, folder: int, owner: int) -> None:
+    """Raise UsageError where a folder holds what no run makes."""
+    names = _names(folder)
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_ours = name in (LOCK, *_NAMES) and stat.S_ISREG(found.st_mode)
+            if not is_ours or found.st_uid != owner or found.st_nlink > 1:
+                raise _foreign(
+                    place, place.folder / name, "is in a folder that repack uses, and not its own"
+                )
+    if names and LOCK not in names and _names(folder):
+        raise _foreign(place, place.folder, "is no folder of an earlier run")
+
+
+def _token(place: Place, folder: int, lock: int) -> str:
+    """Give what the lock says; a new one says something from here on."""
+    mark = os.pread(lock, _MARK_NBYTES + 1, 0)
+    found = _MARK.fullmatch(mark)
+    if found is not None:
+        return found[1].decode()
+    # One that was killed as it began has written no more than a part of it, and nothing else.
+    whole = b"chunkwise repack " + b"0" * 17
+    begun = mark[:17] == whole[: len(mark[:17])] and len(mark) < _MARK_NBYTES
+    if (mark and not begun) or _names(folder) != [LOCK]:
+        raise _foreign(place, place.folder, "is no folder of an earlier run")
+    token = secrets.token_hex(8)
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
+        # Before anything is made whose name only this tells.
+        os.fsync(lock)
+    except OSError:
+        os.unlink(LOCK, dir_fd=folder)
+        raise
+    return token
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _foreign(place: Place, path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{printable(place.said)}: {printable(str(path))} {why}; it was left as it is: move it "
+        "away, or choose another target"
+    )

@@ -1,0 +1,134 @@
+"""Which of many files are done, so that a run that goes on passes over them?
+
+A file in the folder of results notes each, a line each, as it is written.  It is read, added to
+and removed only if it is a regular file of this user's that holds such lines: others may have
+planted something at its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.repacking.target import Identity, cannot_write
+
+MANIFEST: Final = ".chunkwise-repack.jsonl"
+_BEGINS: Final = b'{"job": '
+_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Manifest:
+    """The files that are done.
+
+    Parameters
+    ----------
+    folder
+        The folder of results.
+    job
+        Tells one job from others.
+    resume
+        Whether to go on from what is there; without, it is removed.
+
+    Raises
+    ------
+    CannotWriteError
+        The system refuses.
+    UsageError
+        Something else has the manifest's name.
+    """
+
+    def __init__(self, folder: Path, job: str, resume: bool) -> None:
+        self._path = folder / MANIFEST
+        self._job = job
+        self._done: dict[str, dict[str, Any]] = {}
+        with self._told():
+            try:
+                content = self._content()
+            except FileNotFoundError:
+                return
+            if not resume:
+                self._path.unlink()
+                return
+        for line in content.splitlines():
+            # A line that was cut by a power failure is no line.
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                record = json.loads(line)
+                self._done[str(record["target"])] = record
+
+    def has(self, source: Path, target: Path) -> bool:
+        """Tell whether this job made this result of this source, and both are unchanged."""
+        record = self._done.get(str(target.absolute()))
+        if record is None or record.get("job") != self._job:
+            return False
+        with contextlib.suppress(OSError):
+            if _stamp(Identity.of(source)) != record.get("source_is"):
+                return False
+            return bool(_stamp_of(target) == record.get("target_is"))
+        return False
+
+    def note(self, source: Path, target: Path, identity: Identity) -> None:
+        """Note a result.
+
+        Raises
+        ------
+        CannotWriteError
+            The system refuses.
+        """
+        record = {
+            "job": self._job,
+            "source": str(source),
+            "source_is": _stamp(identity),
+            "target": str(target.absolute()),
+            "target_is": _stamp_of(target),
+        }
+        with self._told():
+            flags = _FLAGS | os.O_APPEND | os.O_CREAT
+            with os.fdopen(os.open(self._path, flags, 0o666), "ab", buffering=0) as stream:
+                self._require_own(os.fstat(stream.fileno()))
+                stream.write(json.dumps(record).encode() + b"\n")
+
+    def _content(self) -> bytes:
+        with os.fdopen(os.open(self._path, _FLAGS), "rb") as stream:
+            self._require_own(os.fstat(stream.fileno()))
+            content = stream.read()
+        if content and not content.startswith(_BEGINS[: len(content)]):
+            raise self._foreign()
+        return content
+
+    def _require_own(self, found: os.stat_result) -> None:
+        is_own = found.st_uid == os.geteuid() and found.st_nlink == 1
+        if not stat.S_ISREG(found.st_mode) or not is_own:
+            raise self._foreign()
+
+    def _foreign(self) -> UsageError:
+        return UsageError(
+            f"{printable(str(self._path))}: is not the list of results that an earlier run of "
+            "yours left; it was left as it is: move it away, or name another folder (--out)"
+        )
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as wrong:
+            if wrong.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise self._foreign() from None
+            raise cannot_write(str(self._path), wrong) from wrong
+
+
+def _stamp_of(path: Path) -> list[int] | None:
+    return _stamp(Identity.of(path)) if path.exists() else None
+
+
+def _stamp(identity: Identity) -> list[int]:
+    # A device has another number when it is mounted again.
+    return list(astuple(identity))[1:]

@@ -1,0 +1,122 @@
+"""How does the finished file come into place, whole or not at all?
+
+Through descriptors: what is checked is what is changed, whatever becomes of names meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from chunkwise.errors import ChunkwiseError
+from chunkwise.repacking.claim import Claim
+from chunkwise.repacking.target import cannot_write
+
+# What a file system says that has no extended attributes, or not this one.
+_UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
+# ... and one that has no hard links.
+_UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def publish(claim: Claim) -> None:
+    """Bring the finished file into place.
+
+    It is on disk before its name is.  A new file has the source's permissions, as far as
+    the umask lets it; one that replaces another has that one's owner, permissions and
+    extended attributes.  Its time of modification is now: its bytes are new.
+
+    Raises
+    ------
+    CannotWriteError
+        The system refuses.
+    FileChangedError
+        Something wrote to the source meanwhile.
+    UsageError
+        Something made a file of the target's name meanwhile.
+    """
+    place = claim.place
+    place.require_unchanged()
+    try:
+        partial = claim.open_partial(os.O_RDWR)
+        try:
+            replaced = _there(claim)
+            if replaced is None:
+                mode = claim.allowed_mode() & place.source.stat().st_mode & 0o777
+                os.fchmod(partial, mode)
+            else:
+                _dress(claim, partial, replaced)
+            os.fsync(partial)
+        finally:
+            os.close(partial)
+        place.require_unchanged()
+        bring(claim)
+        os.fsync(claim.parent)
+    except OSError as wrong:
+        if isinstance(wrong, ChunkwiseError):
+            raise
+        raise cannot_write(place.said, wrong) from wrong
+
+
+def bring(claim: Claim) -> None:
+    """Give the partial file the target's name; only what may be replaced is.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    UsageError
+        Something has the name.
+    """
+    old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
+    if _there(claim) is None:
+        try:
+            # Unlike a rename, this replaces nothing that is made meanwhile.
+            os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise claim.place.taken() from None
+        except OSError as wrong:
+            if wrong.errno not in _UNLINKED:
+                raise
+        else:
+            os.unlink(old, dir_fd=folder)
+            return
+    os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _there(claim: Claim) -> os.stat_result | None:
+    """Look at what has the target's name; raise UsageError if it may not be replaced."""
+    try:
+        found = os.stat(claim.place.target.name, dir_fd=claim.parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not claim.place.replaces or not stat.S_ISREG(found.st_mode):
+        raise claim.place.taken()
+    return found
+
+
+def _dress(claim: Claim, partial: int, replaced: os.stat_result) -> None:
+    """Give a file the owner, permissions and extended attributes of the one it replaces."""
+    with contextlib.suppress(PermissionError):
+        os.fchown(partial, replaced.st_uid, replaced.st_gid)
+    os.fchmod(partial, stat.S_IMODE(replaced.st_mode))
+    if not hasattr(os, "listxattr"):
+        return
+    target = claim.place.target
+    names: list[str] = []
+    with _unless_unkept():
+        names = os.listxattr(target, follow_symlinks=False)
+    for name in names:
+        with _unless_unkept():
+            os.setxattr(partial, name, os.getxattr(target, name, follow_symlinks=False))
+
+
+@contextlib.contextmanager
+def _unless_unkept() -> Iterator[None]:
+    try:
+        yield
+    except OSError as wrong:
+        if wrong.errno not in _UNKEPT:
+            raise
