@@ -7,6 +7,9 @@
 
 use crate::{DecodeError, resize};
 
+/// Decodes the first bytes of a stream, and sees that the rest is sound.
+type First<'a> = &'a dyn Fn(&mut [u8]) -> Result<(), DecodeError>;
+
 /// Room for what one filter decodes.
 #[derive(Debug)]
 pub(crate) struct Output<'a> {
@@ -75,7 +78,7 @@ impl<'a> Output<'a> {
         &mut self,
         ceiling: usize,
         mut attempt: impl FnMut(&mut [u8]) -> Result<Option<usize>, DecodeError>,
-        first: Option<&dyn Fn(&mut [u8]) -> Result<(), DecodeError>>,
+        first: Option<First<'_>>,
     ) -> Result<(), DecodeError> {
         let most = self.most.min(ceiling).max(64);
         let mut nbytes = self.expected.clamp(64.min(self.expected), most);
