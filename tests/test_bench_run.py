@@ -539,6 +539,14 @@ def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> 
         bench.run(
             file, "plain", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=saved
         )
+    before, content = file.stat(), file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(UsageError, match="\\(sample differ\\)"):
+        bench.run(
+            file, "g/cube", space=Space.of(access=["all"], driver=["h5py"]), repeat=1, save=saved
+        )
+    file.write_bytes(content)
     os.utime(file, (1, 1))
     with pytest.raises(UsageError, match="mtime_ns differ"):
         bench.run(

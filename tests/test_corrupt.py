@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import random
 import struct
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 
@@ -119,16 +121,59 @@ def test_too_many_bytes_read_as_h5py_reads_them(tmp_path: Path, stored: bytes) -
         assert ours[8, 16] == 0x03020100
 
 
-def test_far_too_many_bytes_are_left_to_libhdf5_aloud(tmp_path: Path) -> None:
-    path = write_chunk(tmp_path / "d.h5", zlib.compress(bytes(range(256)) * 1000))
+@pytest.mark.parametrize("filters", ["deflate", "bzip2", "lzf", "zstd"])
+def test_far_too_many_bytes_are_dropped(tmp_path: Path, filters: str) -> None:
+    many = bytes(range(256)) * 1000
+    how: dict[str, tuple[Any, bytes]] = {
+        "deflate": ({"compression": 4}, zlib.compress(many)),
+        "bzip2": (dict(hdf5plugin.BZip2()), bz2.compress(many)),
+        # Runs of 32 bytes as they are.
+        "lzf": ({"compression": "lzf"}, b"".join(b"\x1f" + bytes(range(32)) for _ in range(999))),
+        "zstd": (dict(hdf5plugin.Zstd()), zstd_frame(many)),
+    }
+    options, stored = how[filters]
+    path = write(tmp_path / "d.h5", **options)
+    with h5py.File(path, "r+") as f:
+        f["g/d"].id.write_direct_chunk(ORIGIN, stored)
     with h5py.File(path) as f:
         ours, out = chunkwise.wrap(f["g/d"]), np.zeros(SHAPE, "<i4")
-        with pytest.warns(RuntimeWarning, match=r"holds more than .* reading through libhdf5"):
-            got = ours[...]
+        got = ours[...]
         assert same(got, f["g/d"][...])
-        with pytest.warns(RuntimeWarning, match="reading through libhdf5"):
-            assert ours.read(out=out) is out
+        assert ours.read(out=out) is out
         assert same(out, got)
+
+
+def zstd_frame(raw: bytes) -> bytes:
+    """A frame that tells its length, of blocks that are stored as they are."""
+    most = 100_000
+    parts = [raw[at : at + most] for at in range(0, len(raw), most)]
+    heads = [struct.pack("<I", len(part) << 3)[:3] for part in parts]
+    heads[-1] = bytes([heads[-1][0] | 1]) + heads[-1][1:]
+    blocks = b"".join(head + part for head, part in zip(heads, parts, strict=True))
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(raw)) + blocks
+
+
+def test_the_rest_of_a_long_stream_must_be_sound_too(tmp_path: Path) -> None:
+    """Where h5py finds damage after the bytes that it wants, we find it as well."""
+    stored = bytearray(zlib.compress(bytes(range(256)) * 1000))
+    stored[-1] ^= 1
+    path = write_chunk(tmp_path / "d.h5", bytes(stored))
+    with h5py.File(path) as f, pytest.raises(OSError, match="filter"):
+        f["g/d"][...]
+    assert_refused(path, "the deflate stream is damaged")
+
+
+def test_a_filter_that_wants_far_too_many_bytes_is_refused(tmp_path: Path) -> None:
+    """Shuffled bytes have their places by the length of the whole."""
+    raw = np.arange(100_000, dtype="<i4").view("u1").reshape(-1, 4).T.tobytes()
+    path = write(tmp_path / "d.h5", shuffle=True, compression=4)
+    with h5py.File(path, "r+") as f:
+        f["g/d"].id.write_direct_chunk(ORIGIN, zlib.compress(raw))
+    with h5py.File(path) as f:
+        assert same(chunkwise.wrap(f["g/d"])[...], f["g/d"][...])
+    with h5py.File(path, "r+") as f:
+        f["g/d"].id.write_direct_chunk(ORIGIN, zlib.compress(raw * 20))
+    assert_refused(path, "the deflate stream holds more than 4194304 bytes")
 
 
 @pytest.mark.parametrize("filters", ["deflate", "none", "contiguous"])

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 import chunkwise
 from chunkwise import handles
 from chunkwise.errors import FileChangedError, UsageError
+from chunkwise.identity import Identity
 from tests.reading import LEFT_TO_LIBHDF5, same
 
 DATA = np.arange(6 * 8, dtype="i4").reshape(6, 8)
@@ -277,6 +279,112 @@ def test_a_parked_file_that_was_changed(
     file.close()
     with pytest.raises(UsageError, match="closed"):
         known[0]
+
+
+def rewrite(path: Path, new: bytes) -> None:
+    """Other bytes under the old time, as by ``rsync --inplace -t``."""
+    before = path.stat()
+    # The system's clock for files goes in steps.
+    time.sleep(0.02)
+    with path.open("r+b") as stream:
+        stream.write(new)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("chmod", [False, True])
+def test_a_parked_file_rewritten_under_its_old_time(
+    tmp_path: Path, large: bool, chmod: bool
+) -> None:
+    rows = 3000 if large else 60
+    paths = [tmp_path / "old.h5", tmp_path / "new.h5"]
+    for value, path in enumerate(paths):
+        with h5py.File(path, "w") as f:
+            f.create_dataset("d", data=np.full((rows, 100), value, "i4"), chunks=(10, 100))
+    with chunkwise.open(paths[0]) as file:
+        d = dataset(file, "d")
+        assert d[5, 3] == 0
+        park(file)
+        rewrite(paths[0], paths[1].read_bytes())
+        if chmod:
+            paths[0].chmod(0o640)
+        for look in (lambda: d[5, 3], lambda: d[50, 3], lambda: d.attrs.keys(), file.keys):
+            with pytest.raises(FileChangedError, match=r"old\.h5: the file was changed"):
+                list(look())
+
+
+def link_and_unlink(path: Path) -> None:
+    os.link(path, f"{path}.link")
+    Path(f"{path}.link").unlink()
+
+
+MERE_CHANGES = {
+    "permissions": lambda path: path.chmod(0o600),
+    "a link": lambda path: os.link(path, f"{path}.link"),
+    "a link and back": link_and_unlink,
+    "a name and back": lambda path: path.rename(f"{path}.moved").rename(path),
+}
+
+
+@pytest.mark.parametrize("change", MERE_CHANGES.values(), ids=MERE_CHANGES.keys())
+def test_a_parked_file_of_the_same_bytes_is_the_same(
+    paths: list[Path], files: list[chunkwise.File], change: Any
+) -> None:
+    file = files[0]
+    for _ in range(2):
+        known = dataset(file, "g/chunked")
+        assert known[0, 1] == 1
+        park(file)
+        time.sleep(0.02)
+        change(paths[0])
+        assert parked(file)
+        Path(f"{paths[0]}.link").unlink(missing_ok=True)
+        check(0, file)
+
+
+def test_a_large_file_without_a_reason_for_its_time_of_change(tmp_path: Path) -> None:
+    """Not all of it can be looked at."""
+    path = tmp_path / "large.h5"
+    with h5py.File(path, "w") as f:
+        f["d"] = np.zeros(200_000)
+    with chunkwise.open(path) as file:
+        d = dataset(file, "d")
+        park(file)
+        time.sleep(0.02)
+        path.chmod(0o600)
+        assert d[5] == 0
+        park(file)
+        time.sleep(0.02)
+        link_and_unlink(path)
+        with pytest.raises(FileChangedError):
+            d[5]
+
+
+def test_a_file_that_was_changed_while_it_was_open_is_not_parked(tmp_path: Path) -> None:
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as f:
+        f["d"] = DATA
+    with chunkwise.open(path) as file:
+        time.sleep(0.02)
+        os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        file._file.park()
+        assert not parked(file)
+        assert same(dataset(file, "d")[...], DATA)
+
+
+def test_other_bytes_under_all_the_old_times(
+    paths: list[Path], files: list[chunkwise.File], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a system keeps no time of its own, the bytes tell when the file is opened again."""
+    file = files[0]
+    assert dataset(file, "g/chunked")[0, 1] == 1
+    park(file)
+    rewrite(paths[0], paths[0].read_bytes().replace(b"group 0", b"group X"))
+    now = Identity.of(paths[0].stat())
+    monkeypatch.setattr(file._file, "_identity", now)
+    with pytest.raises(FileChangedError, match=r"0\.h5: the file was changed"):
+        list(file.keys())
 
 
 def test_a_path_is_one_from_where_it_was_opened(

@@ -25,6 +25,7 @@ from h5py import h5f, h5fd
 
 from chunkwise import pending
 from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
+from chunkwise.identity import Identity, sample, sample_of
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.objects import address_of
 from chunkwise.opening import open_h5
@@ -107,7 +108,9 @@ class FileHandle:
         self._path = str(Path(path).absolute())
         self._objects: weakref.WeakSet[ObjectHandle] = weakref.WeakSet()
         self._id: h5f.FileID | None = None
-        self._identity: tuple[int, ...] = ()
+        self._identity: Identity | None = None
+        # Of its bytes, since it was parked.
+        self._sample: str | None = None
         self.used = next(_clock)
         self._pinned = self._closed = False
         with phil:
@@ -239,20 +242,42 @@ class FileHandle:
             one.set(h5)
         if not used:
             _open.discard(self)
+            if not self._remember():
+                self._pinned = True
+                return
             # The last reference to it.  `h5py.File.close` would go through all that is open
             # in this process, in search of objects to mark as closed.
             self._id = None
+
+    def _remember(self) -> bool:
+        """Keep what the file is known by while it is parked; False where that cannot be told."""
+        if self._id is None:
+            return True
+        descriptor, known = self._id.get_vfd_handle(), self._identity
+        now = Identity.of(os.fstat(descriptor))
+        if known is None or (now != known and known.may_be(now) and now.manner == known.manner):
+            # Something changed while it was open, and nothing says what.
+            return False
+        if known.may_be(now):
+            self._identity = now
+        try:
+            self._sample = sample(descriptor)
+        except OSError:
+            return False
+        return True
 
     def _opened(self, file: h5py.File) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
         identifier = file.id
         sec2 = identifier.get_access_plist().get_driver() == h5fd.SEC2
         if sec2:
-            status = os.fstat(identifier.get_vfd_handle())
-            if self._identity not in ((), _identity(status)):
+            descriptor = identifier.get_vfd_handle()
+            now = Identity.of(os.fstat(descriptor))
+            # The bytes as well: not every system keeps its own time of change.
+            if self._identity not in (None, now) or self._sample not in (None, sample(descriptor)):
                 file.close()
                 raise self._changed()
-            self._identity = _identity(status)
+            self._identity, self._sample = now, None
         try:
             self.number = number_of(file, file.filename)
         except CorruptDataError:
@@ -280,8 +305,22 @@ class FileHandle:
                 f"{printable(self.filename)}: the file cannot be found again: {error.strerror}; "
                 "leave files in their place while they are open"
             ) from None
-        if _identity(status) != self._identity:
+        now = Identity.of(status)
+        if now != self._identity:
+            self._check_bytes(now)
+
+    def _check_bytes(self, now: Identity) -> None:
+        """See whether a file of which the system says something else holds what it held."""
+        known = self._identity
+        if known is None or not known.may_be(now) or not known.explains(now):
             raise self._changed()
+        try:
+            same = sample_of(self._path) == self._sample
+        except OSError:
+            same = False
+        if not same:
+            raise self._changed()
+        self._identity = now
 
     def _changed(self) -> FileChangedError:
         return FileChangedError(
@@ -380,8 +419,3 @@ def _make_room() -> None:
     excess = len(_open) - (most - 1 - most // 4)
     for handle in sorted(_open, key=lambda handle: handle.used)[:excess]:
         handle.park()
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Tell which file it is, and whether it was changed."""
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -17,6 +17,11 @@ pub(crate) use crate::zstd::MOST_EXPANSION;
 /// The compressor whose decoder is missing here: snappy.
 const SNAPPY: u32 = 3;
 const HEADER_LEN: usize = 16;
+/// Of the chunk, and of what any compressor makes.
+const FORMAT: u8 = 2;
+const CODEC_FORMAT: u8 = 1;
+/// Lengths have a sign.
+const MOST_STORED: usize = i32::MAX as usize;
 
 /// Whether all that HDF5's filter writes with these `cd_values` can be decoded here.
 pub(crate) fn knows(cd_values: &[u32]) -> bool {
@@ -71,18 +76,27 @@ pub(crate) fn decode(
     const BITS_SHUFFLED: u8 = 4;
     const NOT_SPLIT: u8 = 16;
     let damaged = output.damaged();
-    let Some((&[_, _, flags, element_size, ref lengths @ ..], rest)) =
+    let Some((&[format, codec_format, flags, element_size, ref lengths @ ..], _)) =
         stored.split_first_chunk::<HEADER_LEN>()
     else {
         return Err(damaged);
     };
     let mut lengths = Reader::new(lengths);
     let mut length = || lengths.u32_le().unwrap_or(0) as usize;
-    let (len, block_len) = (length(), length());
+    let (len, block_len, stored_len) = (length(), length(), length());
+    // C-Blosc reads nothing beyond what the header says, and knows one version of each format.
+    let stored = &stored[..stored.len().min(stored_len)];
+    if format != FORMAT || stored_len > MOST_STORED {
+        return Err(damaged);
+    }
+    let Some((_, rest)) = stored.split_first_chunk::<HEADER_LEN>() else { return Err(damaged) };
     if flags & STORED != 0 {
         let bytes = rest.get(..len).ok_or(damaged)?;
         output.room(len)?.copy_from_slice(bytes);
         return Ok(());
+    }
+    if codec_format != CODEC_FORMAT {
+        return Err(damaged);
     }
     let codec = match flags >> 5 {
         0 => Codec::BloscLz,
@@ -192,7 +206,7 @@ mod tests {
     /// Four blocks of four bytes, each stored as it is, at these places.
     fn chunk(starts: [u32; 4]) -> Vec<u8> {
         let mut chunk = vec![2, 1, 1 << 5, 1];
-        let numbers = [16, 4, 0].into_iter().chain(starts);
+        let numbers = [16, 4, 64].into_iter().chain(starts);
         chunk.extend(numbers.flat_map(u32::to_le_bytes));
         for block in 0..4 {
             chunk.extend([4, 0, 0, 0]);
@@ -212,7 +226,7 @@ mod tests {
         assert_eq!(sound.as_deref(), Ok(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3][..]));
         // A thousand blocks of eight bytes, all of them the same ones.
         let mut shared = vec![2, 1, 1 << 5, 1];
-        shared.extend([8000u32, 8, 0].into_iter().flat_map(u32::to_le_bytes));
+        shared.extend([8000u32, 8, 4028].into_iter().flat_map(u32::to_le_bytes));
         shared.extend([16 + 4000u32; 1000].into_iter().flat_map(u32::to_le_bytes));
         shared.extend([8, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
         assert_eq!(decode(&shared, 8000), Err(DecodeError::Damaged { filter: "blosc" }));

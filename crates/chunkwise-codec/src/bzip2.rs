@@ -12,7 +12,7 @@ pub(crate) const MOST_EXPANSION: usize = 1 << 21;
 /// (`H5Zbzip2.c`) does.
 pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
     let damaged = output.damaged();
-    output.growing(usize::MAX, |out| {
+    let attempt = |out: &mut [u8]| {
         let mut state = Decompress::new(false);
         let status = state.decompress(stored, out);
         let written = usize::try_from(state.total_out()).map_err(|_| damaged.clone())?;
@@ -31,7 +31,33 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
             }
             _ => Err(damaged.clone()),
         }
-    })
+    };
+    let first = |chunk: &mut [u8]| match decompress_first(stored, chunk) {
+        true => Ok(()),
+        false => Err(damaged.clone()),
+    };
+    output.growing(usize::MAX, attempt, Some(&first))
+}
+
+/// Decompress the first bytes of `stored` to `chunk` and all others to nowhere; whether the
+/// stream is sound to its end, and fills the chunk.
+fn decompress_first(stored: &[u8], chunk: &mut [u8]) -> bool {
+    const NOWHERE_NBYTES: usize = 32 << 10;
+    let (mut state, mut nowhere) = (Decompress::new(false), vec![0; NOWHERE_NBYTES]);
+    let mut filled = 0;
+    loop {
+        let before = (state.total_in(), state.total_out());
+        let unread = usize::try_from(before.0).ok().and_then(|read| stored.get(read..));
+        let out = if filled < chunk.len() { &mut chunk[filled..] } else { &mut nowhere[..] };
+        let status = state.decompress(unread.unwrap_or_default(), out);
+        let written = usize::try_from(state.total_out() - before.1).unwrap_or(usize::MAX);
+        filled += written.min(chunk.len() - filled);
+        match status {
+            Ok(Status::StreamEnd) => return filled == chunk.len(),
+            Ok(_) if before != (state.total_in(), state.total_out()) => {}
+            _ => return false,
+        }
+    }
 }
 
 /// Compress `raw` in blocks of `level` times 100,000 bytes, be that shorter or not.

@@ -11,24 +11,13 @@ pub enum DecodeError {
         /// The filter's name.
         filter: &'static str,
     },
-    /// The output is larger than any chunk it could be.
+    /// The output is far larger than any chunk it could be, and other filters want all of it.
     #[error("the {filter} stream holds more than {most} bytes")]
     TooLong {
         /// The filter's name.
         filter: &'static str,
         /// Bytes after which decoding stopped.
         most: usize,
-    },
-    /// The output is larger than any chunk it could be, and may be so large that nobody
-    /// should decode it.
-    #[error("the {filter} stream holds more than {most} bytes, perhaps {possible}")]
-    Endless {
-        /// The filter's name.
-        filter: &'static str,
-        /// Bytes after which decoding stopped.
-        most: usize,
-        /// Bytes that all filters may make of it.
-        possible: usize,
     },
     /// Something that the dataset's options do not tell, and that only libhdf5's filter
     /// can decode.

@@ -133,7 +133,8 @@ impl Filter {
     pub fn from_hdf5(id: i32, cd_values: &[u32]) -> Option<Self> {
         let kind = FilterKind::ALL.into_iter().find(|kind| kind.id() == id)?;
         match kind {
-            FilterKind::Deflate => Some(Self::Deflate),
+            // libhdf5 refuses to inflate with anything but one level that there is.
+            FilterKind::Deflate => matches!(cd_values, [0..=9]).then_some(Self::Deflate),
             FilterKind::Shuffle => {
                 // libhdf5 stores the element's size when the dataset is made, and
                 // refuses to decode with anything else.

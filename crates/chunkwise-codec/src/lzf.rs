@@ -15,11 +15,12 @@ pub(crate) const MOST_EXPANSION: usize = 88;
 pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
     let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
     let damaged = output.damaged();
-    output.growing(ceiling, |out| match decompress(stored, out) {
+    let attempt = |out: &mut [u8]| match decompress(stored, out) {
         Ok(written) => Ok(Some(written)),
         Err(Stopped::Full) => Ok(None),
         Err(Stopped::Damaged) => Err(damaged.clone()),
-    })
+    };
+    output.growing(ceiling, attempt, None)
 }
 
 /// Compress `raw`; false where that makes it no smaller.

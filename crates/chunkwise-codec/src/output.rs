@@ -2,10 +2,13 @@
 //!
 //! The last filter's go straight to the chunk if they fill it exactly; all others go to
 //! a buffer.  How long they become is the stream's word, or found by trying: either way
-//! it is bounded here, so that a damaged or hostile chunk costs no more than twice a
-//! chunk's memory.
+//! it is bounded here, so that a damaged or hostile chunk costs little more than a chunk's
+//! memory.  What comes after the last byte of a chunk is dropped, as libhdf5 drops it.
 
 use crate::{DecodeError, resize};
+
+/// Decodes the first bytes of a stream, and sees that the rest is sound.
+type First<'a> = &'a dyn Fn(&mut [u8]) -> Result<(), DecodeError>;
 
 /// Room for what one filter decodes.
 #[derive(Debug)]
@@ -68,10 +71,14 @@ impl<'a> Output<'a> {
     /// Let `attempt` decode into more and more room until it is enough.  It gives the
     /// number of bytes written, or None where there are more than fit, never more than
     /// `ceiling`.
+    ///
+    /// Where there is more than the chunk itself holds, `first` decodes the first bytes to it and
+    /// the others to nowhere, which takes no memory however many they are.
     pub(crate) fn growing(
         &mut self,
         ceiling: usize,
         mut attempt: impl FnMut(&mut [u8]) -> Result<Option<usize>, DecodeError>,
+        first: Option<First<'_>>,
     ) -> Result<(), DecodeError> {
         let most = self.most.min(ceiling).max(64);
         let mut nbytes = self.expected.clamp(64.min(self.expected), most);
@@ -85,10 +92,11 @@ impl<'a> Output<'a> {
                     self.buffer.truncate(written);
                     return Ok(());
                 }
-                None if nbytes >= most => {
-                    return Err(DecodeError::TooLong { filter: self.filter, most });
-                }
-                None => nbytes = nbytes.saturating_mul(2).clamp(64, most),
+                None => match first {
+                    Some(first) if self.in_chunk => return first(self.room(nbytes)?),
+                    _ if nbytes < most => nbytes = nbytes.saturating_mul(2).clamp(64, most),
+                    _ => return Err(DecodeError::TooLong { filter: self.filter, most }),
+                },
             }
         }
     }

@@ -22,19 +22,26 @@ impl Scratch {
     }
 }
 
+impl Scratch {
+    /// Bytes that buffers take.
+    #[cfg(test)]
+    pub(crate) fn nbytes(&self) -> usize {
+        let State { packed, planes, block, .. } = &self.state;
+        self.buffers.iter().chain([packed, planes, block]).map(Vec::capacity).sum()
+    }
+}
+
 /// A dataset's filters, in the order in which they were applied when writing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pipeline {
     filters: Vec<Filter>,
 }
 
-/// How much more than a chunk a damaged or strange stream may inflate to before it is
-/// given up; what lies beyond a chunk's bytes is thrown away, as libhdf5 does.
+/// What comes out of a filter, other than the last to be undone, may be this many times a chunk...
 const MOST_OVERSIZE: usize = 2;
-
-/// A chunk of which more comes out than that may still be decoded by libhdf5, which sets
-/// itself no limit, where it can become no more than this.
-const MOST_LEFT_NBYTES: usize = 256 << 20;
+/// ...or this many bytes, before it is given up: libhdf5 has no limit, and a file of a few bytes
+/// could take all memory.
+const MOST_BETWEEN_NBYTES: usize = 4 << 20;
 
 impl Pipeline {
     /// `filters` in pipeline order, the first applied first when writing.
@@ -63,17 +70,9 @@ impl Pipeline {
         filter_mask: u32,
         raw_len: usize,
     ) -> Result<(), DecodeError> {
-        if self.most_decoded(self.filters.len(), stored_len, filter_mask) < raw_len {
-            Err(DecodeError::CannotHold { stored_len, raw_len })
-        } else {
-            Ok(())
-        }
-    }
-
-    /// The most bytes that the first `filters` filters can make of `stored_len`.
-    fn most_decoded(&self, filters: usize, stored_len: usize, filter_mask: u32) -> usize {
-        let applied = (0..filters).rev().filter(|&i| !masked(filter_mask, i));
-        applied.fold(stored_len, |most, i| self.filters[i].most_decoded(most))
+        let applied = (0..self.filters.len()).rev().filter(|&i| !masked(filter_mask, i));
+        let most = applied.fold(stored_len, |most, i| self.filters[i].most_decoded(most));
+        if most < raw_len { Err(DecodeError::CannotHold { stored_len, raw_len }) } else { Ok(()) }
     }
 
     /// Decode `stored` into `out`, which is of exactly a chunk's length.
@@ -138,14 +137,11 @@ impl Pipeline {
                 to.copy_from_slice(&stored[..len]);
             } else {
                 let expected = self.len_before(i, filter_mask, raw_len);
-                let most = raw_len.saturating_mul(MOST_OVERSIZE).saturating_add(4096);
+                let most = raw_len.saturating_mul(MOST_OVERSIZE).max(MOST_BETWEEN_NBYTES);
                 let most = most.max(source.len());
                 let chunk = (left == 0).then_some(&mut *out);
                 let mut output = Output::new(filter.kind().name(), chunk, to, expected, most);
-                let source_len = source.len();
-                filter
-                    .decode(source, state, &mut output)
-                    .map_err(|error| self.judged(error, i, source_len, filter_mask, raw_len))?;
+                filter.decode(source, state, &mut output)?;
                 done(filter.kind());
                 if output.in_chunk() {
                     return Ok(());
@@ -158,24 +154,6 @@ impl Pipeline {
             None => finish(stored, out),
             Some(len) => finish(&from[..len], out),
         }
-    }
-
-    /// Of more bytes than a chunk may hold, `error` of filter `i`: whether that may be a
-    /// stream without end.
-    fn judged(
-        &self,
-        error: DecodeError,
-        i: usize,
-        source_len: usize,
-        filter_mask: u32,
-        raw_len: usize,
-    ) -> DecodeError {
-        let DecodeError::TooLong { filter, most } = error else { return error };
-        let possible = self.most_decoded(i + 1, source_len, filter_mask);
-        if possible <= MOST_LEFT_NBYTES.max(raw_len.saturating_mul(64)) {
-            return error;
-        }
-        DecodeError::Endless { filter, most, possible }
     }
 
     /// Bytes that came into filter `i` when a chunk of `raw_len` bytes was written, as

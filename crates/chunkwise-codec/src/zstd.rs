@@ -31,11 +31,18 @@ impl Decompressor {
     ) -> Result<(), DecodeError> {
         let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
         let damaged = output.damaged();
-        output.growing(ceiling, |out| match self.decompress_into(stored, out)? {
+        // HDF5's filter makes as much room as the first frame says, and no more.
+        if let Ok(Some(len)) = zstd_safe::get_frame_content_size(stored) {
+            let len = usize::try_from(len).map_err(|_| damaged.clone())?;
+            let sound = self.decompress_exactly(stored, output.room(len)?)?;
+            return if sound { Ok(()) } else { Err(damaged) };
+        }
+        let attempt = |out: &mut [u8]| match self.decompress_into(stored, out)? {
             Ok(written) => Ok(Some(written)),
             Err(TOO_SMALL) => Ok(None),
             Err(_) => Err(damaged.clone()),
-        })
+        };
+        output.growing(ceiling, attempt, None)
     }
 
     /// Decompress `stored` to exactly `out`; whether that went well.

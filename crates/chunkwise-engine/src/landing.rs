@@ -25,13 +25,8 @@ impl Reading<'_> {
         error: ReadError,
     ) -> Result<(), ReadError> {
         // What only libhdf5 makes sense of is not lost.
-        let for_libhdf5 = matches!(
-            error,
-            ReadError::Decode {
-                source: DecodeError::TooLong { .. } | DecodeError::Unsupported { .. },
-                ..
-            }
-        );
+        let for_libhdf5 =
+            matches!(error, ReadError::Decode { source: DecodeError::Unsupported { .. }, .. });
         let of_the_chunk = matches!(
             error,
             ReadError::Decode { .. }

@@ -31,10 +31,9 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         ReadError::Destination { .. } => {
             ("SelectionError", "pass an array of the selection's shape")
         }
-        ReadError::Decode {
-            source: DecodeError::TooLong { .. } | DecodeError::Unsupported { .. },
-            ..
-        } => ("UndecodedChunkError", "read it through h5py"),
+        ReadError::Decode { source: DecodeError::Unsupported { .. }, .. } => {
+            ("UndecodedChunkError", "read it through h5py")
+        }
         ReadError::Decode { .. } => (
             "CorruptDataError",
             "the file is damaged: fetch it again or restore it; other chunks can still be read",

@@ -67,10 +67,9 @@ impl Source {
         let read = dataset.read_once(&plan, out, &progress.cancelled, pass);
         match read {
             // What only libhdf5 makes sense of.
-            Err(ReadError::Decode {
-                source: DecodeError::TooLong { .. } | DecodeError::Unsupported { .. },
-                ..
-            }) => return self.read_by_library(extent, out),
+            Err(ReadError::Decode { source: DecodeError::Unsupported { .. }, .. }) => {
+                return self.read_by_library(extent, out);
+            }
             Err(ReadError::Cancelled) => return Err(CopyError::Cancelled),
             read => read?,
         }

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from chunkwise.bench.target import Target
 from chunkwise.errors import UsageError
+from chunkwise.identity import sample_of
 from chunkwise.objects import printable
 from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
@@ -108,6 +109,8 @@ class Store:
         if first.get("format") != FORMAT or first.get("version") != VERSION:
             raise UsageError(f"{self._name}: not a file of trials; name another one to save to")
         first["dataset"] = str(first.get("dataset")).strip("/")
+        # Older ones do not tell.
+        first.setdefault("sample", header["sample"])
         if first != header:
             changed = [key for key in header if first.get(key) != header[key]]
             raise UsageError(
@@ -132,6 +135,8 @@ def _header(target: Target) -> dict[str, Any]:
         "dataset": target.dataset.strip("/"),
         "nbytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
+        # Programs may set the time back.
+        "sample": sample_of(target.storage),
     }
 
 

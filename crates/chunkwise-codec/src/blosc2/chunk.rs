@@ -24,6 +24,9 @@ pub(super) struct Chunk<'a> {
     pub(super) len: usize,
     /// Bytes that a block decodes to, at least 1; the last may have fewer.
     pub(super) block_len: usize,
+    /// Bytes that it takes, its header included.
+    pub(super) stored_len: usize,
+    pub(super) element_size: usize,
     content: Content<'a>,
 }
 
@@ -97,6 +100,9 @@ impl<'a> Chunk<'a> {
         if more & (LAZY | INSTRUMENTED) != 0 {
             return Err(unsupported("a chunk that is not for storage"));
         }
+        if more & DICTIONARY != 0 {
+            return Err(unsupported("a dictionary"));
+        }
         if element_size == 0 || !(1..=MOST_BLOCK_LEN).contains(&block_len) {
             return Err(DAMAGED);
         }
@@ -109,8 +115,6 @@ impl<'a> Chunk<'a> {
             Content::Value(special_value(special, element_size).ok_or(DAMAGED)?)
         } else if flags & STORED != 0 {
             Content::Stored(body)
-        } else if more & DICTIONARY != 0 {
-            return Err(unsupported("a dictionary"));
         } else {
             let codec = match flags >> 5 {
                 0 => Codec::BloscLz,
@@ -129,7 +133,11 @@ impl<'a> Chunk<'a> {
             Content::Stored(stored) => stored.len() == len,
             Content::Blocks(_) => true,
         };
-        if sound { Ok(Self { len, block_len, content }) } else { Err(DAMAGED) }
+        if sound {
+            Ok(Self { len, block_len, stored_len, element_size, content })
+        } else {
+            Err(DAMAGED)
+        }
     }
 
     /// A chunk of which only the kind of its values is known.
@@ -144,7 +152,8 @@ impl<'a> Chunk<'a> {
             return Err(DAMAGED);
         }
         let block_len = block_len.clamp(1, len.max(1));
-        Ok(Self { len, block_len, content: Content::Value(value) })
+        let content = Content::Value(value);
+        Ok(Self { len, block_len, stored_len: 0, element_size, content })
     }
 
     /// Decode block `number` to `out`, which is of its length; `first` is kept from the

@@ -15,6 +15,13 @@ use crate::filter::State;
 const HEADER_LEN: usize = 0x57;
 /// A chunk number's place: bytes from the header's end.
 const OFFSET_LEN: usize = 8;
+/// The end of the trailer: its length, and room for a checksum that nobody writes.
+const TRAILER_END_LEN: usize = 23;
+/// Where the trailer has the number of its metalayers.
+const TRAILER_MAP_AT: usize = 6;
+
+const U32: u8 = 0xce;
+const MAP: u8 = 0xde;
 
 /// A frame's header, as far as it is needed.
 #[derive(Debug)]
@@ -32,6 +39,10 @@ pub(super) struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         const NEWEST_FORMAT: u8 = 3;
+        /// Six filters, in msgpack.
+        const FILTERS: u8 = 6;
+        /// Others are of a program's own.
+        const MOST_FILTER: u8 = 127;
         let header = bytes.get(..HEADER_LEN).ok_or(DAMAGED)?;
         if !header[2..].starts_with(b"b2frame\0") {
             return Err(DAMAGED);
@@ -39,6 +50,12 @@ impl<'a> Frame<'a> {
         let u32_at = |at: usize| Reader::new(&header[at..]).u32_be().map(|n| n as usize);
         let u64_at = |at: usize| usize::try_from(Reader::new(&header[at..]).u64_be()?).ok();
         let (general_flags, frame_type) = (header[0x19], header[0x1a]);
+        // As C-Blosc2 refuses them: bytes that are missing, or too many.
+        let frame_len = u64_at(0x10).ok_or(DAMAGED)?;
+        let chunk_len = u32_at(0x3a).ok_or(DAMAGED)?;
+        if frame_len != bytes.len() || header[0x46] != FILTERS {
+            return Err(DAMAGED);
+        }
         if general_flags & 15 > NEWEST_FORMAT || frame_type != 0 {
             return Err(unsupported("a frame of another kind"));
         }
@@ -52,8 +69,13 @@ impl<'a> Frame<'a> {
                 stored_len: u64_at(0x27)?,
             })
         };
+        let filters = &header[0x47..0x4d];
+        if filters.iter().any(|&filter| filter > MOST_FILTER) {
+            return Err(unsupported("another filter"));
+        }
         parsed()
             .filter(|frame| (HEADER_LEN..=bytes.len()).contains(&frame.header_len))
+            .filter(|frame| frame.chunk_len <= chunk_len && chunk_len <= i32::MAX as usize)
             .ok_or(DAMAGED)
     }
 
@@ -63,6 +85,10 @@ impl<'a> Frame<'a> {
         let list = Chunk::parse(rest.get(self.stored_len..).ok_or(DAMAGED)?)?;
         if list.len != OFFSET_LEN {
             return Err(unsupported("several chunks in a frame"));
+        }
+        self.check_trailer(self.header_len + self.stored_len + list.stored_len)?;
+        if list.element_size != OFFSET_LEN {
+            return Err(DAMAGED);
         }
         let mut offset = [0; OFFSET_LEN];
         for (number, block) in offset.chunks_mut(list.block_len).enumerate() {
@@ -79,7 +105,30 @@ impl<'a> Frame<'a> {
             );
         }
         let offset = usize::try_from(u64::from_le_bytes(offset)).map_err(|_| DAMAGED)?;
-        Chunk::parse(rest.get(offset..).ok_or(DAMAGED)?)
+        let chunk = Chunk::parse(rest.get(offset..).ok_or(DAMAGED)?)?;
+        let sound = chunk.len == self.chunk_len
+            && offset.checked_add(chunk.stored_len) == Some(self.stored_len);
+        if sound { Ok(chunk) } else { Err(DAMAGED) }
+    }
+
+    /// See that the frame ends with a trailer that begins at `start`: C-Blosc2 opens no other, and
+    /// one that is cut off or overwritten says that the frame is.
+    fn check_trailer(&self, start: usize) -> Result<(), DecodeError> {
+        let trailer = self.bytes.get(start..).ok_or(DAMAGED)?;
+        let end = trailer.len().checked_sub(TRAILER_END_LEN).ok_or(DAMAGED)?;
+        let mut end = Reader::new(&trailer[end..]);
+        let map = trailer.get(TRAILER_MAP_AT..).ok_or(DAMAGED)?;
+        let mut map = Reader::new(map);
+        if end.u8() != Some(U32)
+            || end.u32_be().map(|len| len as usize) != Some(trailer.len())
+            || map.u8() != Some(MAP)
+        {
+            return Err(DAMAGED);
+        }
+        match map.u16_be() {
+            Some(0) => Ok(()),
+            _ => Err(unsupported("metalayers of variable length")),
+        }
     }
 
     /// The boxes that the chunk's blocks are; None where blocks follow each other.
@@ -101,7 +150,6 @@ impl<'a> Frame<'a> {
     /// Names and contents; None where they are not written as they should be.
     fn metalayers(&self) -> Option<Vec<(&'a [u8], &'a [u8])>> {
         const U16: u8 = 0xcd;
-        const MAP: u8 = 0xde;
         const NAME: u8 = 0xa0;
         const I32: u8 = 0xd2;
         const BYTES: u8 = 0xc6;
@@ -139,11 +187,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The metalayer "b2nd": a version, the rank, and the shapes of array, chunk and block.
+/// The metalayer "b2nd": a version, the rank, the shapes of array, chunk and block, and NumPy's
+/// name for the elements.
 fn shapes(content: &[u8]) -> Option<(Vec<usize>, Vec<usize>, Vec<usize>)> {
     const ARRAY: u8 = 0x90;
     const I64: u8 = 0xd3;
     const I32: u8 = 0xd2;
+    const LONG_STRING: u8 = 0xdb;
     let mut reader = Reader::new(content);
     let (_fields, _version, rank) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let mut shape = |kind: u8| -> Option<Vec<usize>> {
@@ -158,5 +208,9 @@ fn shapes(content: &[u8]) -> Option<(Vec<usize>, Vec<usize>, Vec<usize>)> {
             })
             .collect()
     };
-    Some((shape(I64)?, shape(I32)?, shape(I32)?))
+    let shapes = (shape(I64)?, shape(I32)?, shape(I32)?);
+    let (_kind, sound) = (reader.u8()?, reader.u8()? == LONG_STRING);
+    let len = reader.u32_be()? as usize;
+    reader.take(len)?;
+    sound.then_some(shapes)
 }

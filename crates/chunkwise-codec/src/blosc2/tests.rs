@@ -124,6 +124,7 @@ impl Options {
                     content.extend((*n as u32).to_be_bytes());
                 }
             }
+            content.extend(b"\0\xdb\0\0\0\x03|V1");
             layers.extend(b"\xa4b2nd\xd2");
             layers.extend((0x57 + layers.len() as u32 + 4).to_be_bytes());
             layers.push(0xc6);
@@ -134,13 +135,21 @@ impl Options {
         frame.extend((0x57 + layers.len() as u32).to_be_bytes());
         frame.resize(0x57, 0);
         frame[0x19] = 0x12;
-        frame[0x1e..0x26].copy_from_slice(&(self.len() as u64).to_be_bytes());
+        frame[0x1e..0x26].copy_from_slice(&(self.blocks(raw).len() as u64).to_be_bytes());
         frame[0x27..0x2f].copy_from_slice(&(chunk.len() as u64).to_be_bytes());
         frame[0x30..0x34].copy_from_slice(&(self.element_size as u32).to_be_bytes());
         // The list of chunks: one stored number, 0.
         let mut list = vec![5, 1, 1 | 2 | 4, 8, 8, 0, 0, 0, 8, 0, 0, 0, 40];
         list.resize(40, 0);
-        [frame, layers, chunk, list].concat()
+        frame[0x3a..0x3e].copy_from_slice(&(self.blocks(raw).len() as u32).to_be_bytes());
+        frame[0x46] = 6;
+        let mut trailer = vec![0x94, 1, 0x93, 0xcd, 0, 6, 0xde, 0, 0, 0xdc, 0, 0];
+        trailer.extend([0xce, 0, 0, 0, 35, 0xd8]);
+        trailer.resize(35, 0);
+        let mut whole = [frame, layers, chunk, list, trailer].concat();
+        let len = whole.len() as u64;
+        whole[0x10..0x18].copy_from_slice(&len.to_be_bytes());
+        whole
     }
 }
 

@@ -133,6 +133,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_rewritten_under_its_old_time_is_another() {
+        let path = std::env::temp_dir().join(format!("chunkwise-old-{}", std::process::id()));
+        std::fs::write(&path, [7; 16]).unwrap();
+        let theirs = File::open(&path).unwrap();
+        let storage = FileStorage::reopening(&theirs).unwrap();
+        assert!(storage.is_of(&theirs));
+        let modified = theirs.metadata().unwrap().modified().unwrap();
+        // The system's clock for files goes in steps.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::write(&path, [8; 16]).unwrap();
+        File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        assert!(!storage.is_of(&theirs));
+        drop(theirs);
+        storage.slot_for_tests().clear();
+        // Whatever takes the number now, it is not that file.
+        let other = File::open("/dev/zero").unwrap();
+        assert!(storage.read_at(0, &mut [0; 4]).is_err());
+        std::fs::remove_file(&path).unwrap();
+        drop(other);
+    }
+
+    #[test]
     fn a_file_is_found_again_unless_it_was_replaced() {
         let path = std::env::temp_dir().join(format!("chunkwise-gone-{}", std::process::id()));
         std::fs::write(&path, [7; 16]).unwrap();
@@ -145,9 +167,15 @@ mod tests {
         storage.slot_for_tests().clear();
         storage.read_at(0, &mut out).unwrap();
         assert_eq!(out, [7; 4]);
+        // A link to it is no change of it.
+        let link = path.with_extension("link");
+        std::fs::hard_link(&path, &link).unwrap();
+        storage.slot_for_tests().clear();
+        storage.read_at(0, &mut out).unwrap();
         storage.slot_for_tests().clear();
         std::fs::write(&path, [8; 17]).unwrap();
         assert!(storage.read_at(0, &mut out).is_err());
+        std::fs::remove_file(&link).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(storage.read_at(0, &mut out).is_err());
         drop(other);

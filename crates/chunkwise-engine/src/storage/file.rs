@@ -39,8 +39,12 @@ struct Identity {
     device: u64,
     inode: u64,
     len: u64,
-    /// Seconds and nanoseconds.
+    /// Seconds and nanoseconds, as programs may set them.
     modified: (i64, i64),
+    /// The same, of any change to the file, as the system keeps it.
+    changed: (i64, i64),
+    /// Permissions, owner, group and links: changing one of them is a change as well.
+    manner: (u32, u32, u32, u64),
 }
 
 impl Identity {
@@ -54,7 +58,17 @@ impl Identity {
             inode: metadata.ino(),
             len: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            manner: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink()),
         }
+    }
+
+    /// Whether it is that file with the same bytes.  Where the time of change alone differs, a
+    /// program has written to it and set the other time back.
+    fn is_unchanged(&self, other: &Self) -> bool {
+        self.is_same_file(other)
+            && (self.len, self.modified) == (other.len, other.modified)
+            && (self.changed == other.changed || self.manner != other.manner)
     }
 
     fn is_same_file(&self, other: &Self) -> bool {
@@ -83,7 +97,7 @@ impl Source {
         }
         // A path leads anywhere: what is there must be that file, as it was.
         let file = File::open(&self.path)?;
-        if Identity::of(&file)? == self.identity {
+        if self.identity.is_unchanged(&Identity::of(&file)?) {
             return Ok(file);
         }
         Err(io::Error::other("the file was changed or replaced after it was opened"))

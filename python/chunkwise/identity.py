@@ -1,0 +1,102 @@
+"""Is a file still the one that it was, unchanged?
+
+Size and time of last change tell most changes, but programs set the time back (``cp -p``,
+``rsync --inplace -t``).  The system's own time of change (``ctime``) tells those, but also
+changes when the file is merely linked, renamed or given other permissions.  Where nothing else
+differs, the bytes are compared: all of a small file; some of a large one, if its permissions,
+owner or links differ too and so say why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+# A file of so many bytes is compared whole; of a larger one, blocks that take as many.
+WHOLE_NBYTES = 256 << 10
+BLOCK_NBYTES = 4 << 10
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the system says of a file.
+
+    Attributes
+    ----------
+    file
+        Device and inode.
+    content
+        Bytes, and when they were last written, as programs may set it (ns since 1970).
+    changed_ns : int
+        When anything of the file was last changed (ns since 1970).
+    manner
+        Permissions, owner, group and number of links.
+    """
+
+    file: tuple[int, int]
+    content: tuple[int, int]
+    changed_ns: int
+    manner: tuple[int, ...]
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Identity:
+        """From what ``os.stat`` gives."""
+        return cls(
+            (status.st_dev, status.st_ino),
+            (status.st_size, status.st_mtime_ns),
+            status.st_ctime_ns,
+            (status.st_mode, status.st_uid, status.st_gid, status.st_nlink),
+        )
+
+    def may_be(self, other: Identity) -> bool:
+        """Whether the file may be unchanged, so that its bytes have to be looked at."""
+        return (self.file, self.content) == (other.file, other.content)
+
+    def explains(self, other: Identity) -> bool:
+        """Whether there is a reason for another time of change than other bytes.
+
+        Of a small file none is needed, as `sample` is all of it.
+        """
+        return self.content[0] <= WHOLE_NBYTES or self.manner != other.manner
+
+
+def sample(descriptor: int) -> str:
+    """A checksum of a file, or of some blocks of a large one, its first and last among them.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the open file; its position is left alone.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    nbytes = os.fstat(descriptor).st_size
+    found = hashlib.blake2b(digest_size=16)
+    if nbytes <= WHOLE_NBYTES:
+        blocks, length = [0], nbytes
+    else:
+        count = WHOLE_NBYTES // BLOCK_NBYTES
+        last = nbytes - BLOCK_NBYTES
+        blocks, length = [last * i // (count - 1) for i in range(count)], BLOCK_NBYTES
+    for begin in blocks:
+        found.update(os.pread(descriptor, length, begin))
+    return found.hexdigest()
+
+
+def sample_of(path: str | os.PathLike[str]) -> str:
+    """As `sample`, of the file at a path.
+
+    Raises
+    ------
+    OSError
+        When it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return sample(descriptor)
+    finally:
+        os.close(descriptor)
