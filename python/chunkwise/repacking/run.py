@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h5py
 from h5py import h5f
@@ -19,7 +20,6 @@ from h5py import h5f
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.opening import open_h5
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
@@ -29,8 +29,9 @@ from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.space import check_room
-from chunkwise.repacking.target import Place, claimed, publish
+from chunkwise.repacking.target import Place, cannot_write, claimed, publish
 from chunkwise.repacking.work import carry_out
+from chunkwise.unclosed import copy_closed, is_unclosed, open_readable
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
     ChunkwiseError
         A file that cannot be read, or rules that cannot be followed.
     """
-    with open_h5(source) as file:
+    with open_readable(source) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
@@ -95,8 +96,31 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         Whatever is wrong; the source is untouched, and there is no target.
     """
     watch(Moment("planning"))
-    with planned(job, place.source) as (file, plan):
+    with closed(place) as readable, planned(job, readable) as (file, plan):
         return run_plan(job, place, file, plan, watch)
+
+
+@contextmanager
+def closed(place: Place) -> Iterator[Path]:
+    """Give the source, or for the block's time a copy of it if its writer did not close it.
+
+    The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
+
+    Raises
+    ------
+    CannotWriteError
+        There is no room for the copy.
+    """
+    if not is_unclosed(place.source):
+        yield place.source
+        return
+    with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
+        copy = Path(folder, place.source.name)
+        try:
+            copy_closed(place.source, copy)
+        except OSError as wrong:
+            raise cannot_write(place.said, wrong) from wrong
+        yield copy
 
 
 def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
@@ -120,9 +144,15 @@ def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) 
         target_nbytes=place.target.stat().st_size,
         datasets=results,
         verified=job.options.verify,
-        warnings=(*((warning,) if warning else ()), *warnings),
+        warnings=(*((warning,) if warning else ()), *warnings, *_missing(place)),
         elapsed_s=time.monotonic() - begin,
     )
+
+
+def _missing(place: Place) -> tuple[str, ...]:
+    if not is_unclosed(place.source):
+        return ()
+    return ("the writer of the source did not close it: what it had not flushed is missing",)
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:

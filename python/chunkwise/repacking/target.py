@@ -23,7 +23,7 @@ from typing import Final
 from chunkwise.durable import sync
 from chunkwise.errors import CannotWriteError, ChunkwiseError, FileChangedError, UsageError
 from chunkwise.names import printable
-from chunkwise.opening import open_h5
+from chunkwise.unclosed import is_unclosed, open_readable
 
 _LONGEST_NAME: Final = 100
 _LOCK: Final = "lock"
@@ -148,12 +148,17 @@ def choose(
         The folder, or the file to be replaced, may not be written to.
     """
     # Says what is wrong with a source that cannot be read, before anything else is.
-    open_h5(source).close()
+    open_readable(source).close()
     origin = Path(os.path.realpath(source))
     identity = Identity.of(origin)
     if target is None:
         if not in_place:
             raise UsageError("give OUT, or --in-place to replace the file itself")
+        if is_unclosed(origin):
+            raise UsageError(
+                f"{printable(str(origin))}: its writer did not close it, and may still be at "
+                "work; repack it to a new file"
+            )
         links = origin.stat().st_nlink
         if links > 1 and not force:
             raise UsageError(
