@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 
@@ -344,6 +348,67 @@ def test_filter_unavailable(tmp_path: Path) -> None:
     assert h5py.version.hdf5_version in found.summary
     assert found.evidence["filter_id"] == 32027
     assert "plugin" in str(found.evidence["plugin_folders"])
+
+
+READ_ELSEWHERE = """
+import chunkwise, h5py, json, sys
+from chunkwise.advise.readers import reader
+from chunkwise.inspect import inspect
+readers = tuple(map(reader, sys.argv[2:])) or None
+for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:
+    if finding.code == "filter-unavailable":
+        print(json.dumps([finding.severity, finding.summary, [fix.text for fix in finding.fixes]]))
+"""
+
+
+def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any]]:
+    """Inspect in a process that has not imported hdf5plugin, or cannot."""
+    hidden = "" if plugin else "import sys; sys.modules['hdf5plugin'] = None\n"
+    environment = {k: v for k, v in os.environ.items() if k != "HDF5_PLUGIN_PATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", hidden + READ_ELSEWHERE, path, *readers],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
+    ((severity, summary, fixes),) = unavailable(path)
+    assert severity == "note"
+    assert "read here by chunkwise.open and by h5py after 'import hdf5plugin'" in summary
+    assert fixes[0].startswith("import hdf5plugin")
+    # As pasted, where libhdf5 lacks the filter.
+    paste = f"import chunkwise; print(int({fixes[-1]}[...].sum()))"
+    done = subprocess.run(
+        [sys.executable, "-c", paste], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) == int(WALK.sum(dtype="i8"))
+    ((severity, summary, _),) = unavailable(path, plugin=False)
+    assert severity == "note"
+    assert "by chunkwise.open;" in summary
+
+
+def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
+    assert unavailable(path, "chunkwise") == []
+    for reader in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"):
+        ((severity, summary, fixes),) = unavailable(path, "chunkwise", reader)
+        assert severity == "error"
+        assert "cannot be read by libhdf5 alone" in summary
+        assert fixes
+
+
+def test_what_nothing_installed_reads_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK.astype("f4"), **hdf5plugin.Zfp(rate=16))
+    assert [each[0] for each in unavailable(path)] == ["note"]
+    for readers in ((), ("chunkwise",), ("libhdf5-2",)):
+        ((severity, summary, _),) = unavailable(path, *readers, plugin=False)
+        assert severity == "error"
+        assert "It cannot be read here" in summary
 
 
 def test_nothing_written_needs_no_filter(tmp_path: Path) -> None:

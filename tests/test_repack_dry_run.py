@@ -159,3 +159,44 @@ def test_a_path_is_shown_on_one_line_of_a_terminal() -> None:
     assert shortened("/a/b", 20) == "/a/b"
     assert shortened("/a\n\x1b[31m") == r"/a\n\x1b[31m"
     assert len(shortened("/" + "x" * 300, 20)) <= 20
+
+
+# --- auto, for all of a file -----------------------------------------------------------
+
+
+def climate(path: Path) -> Path:
+    """Make two variables that can grow, with their coordinates."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("time", (365,), "f8", chunks=(512,), maxshape=(None,))
+        file["lat"] = np.linspace(-90, 90, 73)
+        for name in ("t2m", "pr"):
+            options: Any = {"chunks": (1, 73, 144), "maxshape": (None, 73, 144)}
+            file.create_dataset(name, (365, 73, 144), "f4", compression=1, **options)
+    return path
+
+
+@pytest.mark.parametrize("access", [(), ("365x1x1",)])
+def test_auto_leaves_coordinates_as_they_are(tmp_path: Path, access: tuple[str, ...]) -> None:
+    plan = chunkwise.plan_repack(climate(tmp_path / "a.nc"), chunk="auto", access=access)
+    steps = {step.source.path: step for step in plan.steps}
+    assert {path for path, step in steps.items() if step.changes} == {"/t2m", "/pr"}
+    for path in ("/time", "/lat"):
+        assert "in one piece" in steps[path].wanted.left[0]
+    chunk = steps["/t2m"].wanted.chunk
+    assert chunk is not None
+    assert chunk[0] == 365 if access else chunk[0] > 1
+
+
+def test_access_that_fits_no_dataset_names_real_shapes(tmp_path: Path) -> None:
+    path = climate(tmp_path / "a.nc")
+    for rule, shape in (("time:auto", "365"), ("t2m:auto", "365x73x144")):
+        with pytest.raises(ChunkwiseError, match=rf"\(shape {shape}\)"):
+            chunkwise.plan_repack(path, chunk=rule, access=["365x1x1x1"])
+    with pytest.raises(ChunkwiseError, match="fits none of the 4 datasets"):
+        chunkwise.plan_repack(path, chunk="auto", access=["365x1x1x1"])
+
+
+def test_auto_of_a_named_coordinate_is_no_larger_than_a_page(tmp_path: Path) -> None:
+    plan = chunkwise.plan_repack(climate(tmp_path / "a.nc"), chunk="time:auto")
+    (step,) = [step for step in plan.steps if step.source.path == "/time"]
+    assert step.wanted.chunk == (512,)

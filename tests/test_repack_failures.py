@@ -22,7 +22,6 @@ from chunkwise.errors import (
     ChunkwiseError,
     CorruptDataError,
     FileChangedError,
-    FileFormatError,
 )
 from chunkwise.repacking import work
 from chunkwise.repacking.moment import Moment
@@ -250,18 +249,6 @@ def test_a_file_that_is_open_for_writing_is_refused(source: Path) -> None:
     with h5py.File(source, "r+"), pytest.raises(ChunkwiseError):
         chunkwise.repack(source, source.with_name("out.h5"))
     assert only_the_source(source.parent)
-
-
-def test_a_file_that_was_never_closed_is_refused(tmp_path: Path) -> None:
-    source = tmp_path / "in.h5"
-    program = (
-        "import h5py, os; f = h5py.File('in.h5', 'w', libver='v110'); f['x'] = 1; f.flush(); "
-        "os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
-    with pytest.raises(FileFormatError, match="h5clear"):
-        chunkwise.repack(source, tmp_path / "out.h5")
-    assert only_the_source(tmp_path)
 
 
 def test_too_little_room_is_told_before(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

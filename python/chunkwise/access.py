@@ -134,7 +134,11 @@ def stated(
         try:
             block = parse(text, now, itemsize, where).block
         except SelectionError:
-            block = parse(text, largest, itemsize, where).block
+            try:
+                block = parse(text, largest, itemsize, where).block
+            except SelectionError:
+                # What does not fit at all is refused by the shape that the user knows.
+                block = parse(text, shape, itemsize, where).block
         blocks.append(block)
     return blocks
 

@@ -41,6 +41,7 @@ from chunkwise.objects import (
     walk,
     walk_datasets,
 )
+from chunkwise.superblock import read_superblock
 
 __all__ = [
     "find_dataset",
@@ -319,10 +320,7 @@ def _refused(path: Path, offset: int, error: BaseException) -> str:
     if nbytes < offset + _SMALLEST_SUPERBLOCK:
         return f"truncated HDF5 file: its {nbytes:,} bytes end within the superblock; get it again"
     if "already open for write" in reason:
-        return (
-            "its writer is still at work or did not close it; wait for the writer to end, "
-            "or if there is none, clear the mark: h5clear -s"
-        )
+        return _not_closed(path)
     if "unable to lock file" in reason or getattr(error, "errno", None) == errno.EAGAIN:
         return (
             f"{reason}; another program has it open for writing: close it there, or if there "
@@ -331,6 +329,21 @@ def _refused(path: Path, offset: int, error: BaseException) -> str:
     return (
         f"HDF5 {h5py.version.hdf5_version} cannot open it: {reason}; "
         "the file is damaged, or written by a newer HDF5"
+    )
+
+
+def _not_closed(path: Path) -> str:
+    # Here, as most files need no remedy.
+    from chunkwise.advise.remedies import follow_writer, save_unclosed
+
+    superblock = read_superblock(path)
+    swmr = superblock is not None and "swmr" in superblock.flags
+    follow = f"if it is at work, read along: {follow_writer(str(path)).text}; " if swmr else ""
+    copy = save_unclosed(str(path))[0].text
+    return (
+        "its writer is still at work, or did not close it; "
+        f"{follow or 'wait for the writer to end; '}if it was killed, what it had flushed is "
+        f"saved by: {printable(copy)}"
     )
 
 

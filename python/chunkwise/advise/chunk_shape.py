@@ -42,6 +42,8 @@ def default_chunk(
     itemsize: int,
     maxshape: Sequence[int | None] | None = None,
     access: Sequence[Sequence[int]] = (),
+    *,
+    grown_nbytes: int = GROWN_NBYTES,
 ) -> tuple[int, ...]:
     """Choose the shape of a dataset's chunks.
 
@@ -57,6 +59,8 @@ def default_chunk(
     access : sequence of shapes, optional
         Blocks that will be read or written, each as often in bytes as the others; see
         `chunkwise.access.stated`, which reads them from text.
+    grown_nbytes : int, optional
+        Bytes that a dataset which can grow is taken to become at least.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def default_chunk(
         Each at least 1, and no larger than a dimension may become.  At most `CHUNK_NBYTES` in
         all, unless one element is larger.
     """
-    extents = expected_shape(shape, itemsize, maxshape, access)
+    extents = expected_shape(shape, itemsize, maxshape, access, grown_nbytes=grown_nbytes)
     if math.prod(extents) * itemsize <= CHUNK_NBYTES:
         return extents
     blocks = [tuple(map(min, block, extents)) for block in access] or _line_and_plane(extents)
@@ -79,11 +83,13 @@ def expected_shape(
     itemsize: int,
     maxshape: Sequence[int | None] | None = None,
     access: Sequence[Sequence[int]] = (),
+    *,
+    grown_nbytes: int = GROWN_NBYTES,
 ) -> tuple[int, ...]:
     """Return the extents for which chunks are chosen: those that it has, or will at least have.
 
     Parameters are those of `default_chunk`.  Dimensions that may grow have room for
-    each access; the slowest of them makes up for what is missing to `GROWN_NBYTES`.
+    each access; the slowest of them makes up for what is missing to `grown_nbytes`.
     """
     most = tuple(shape) if maxshape is None else tuple(maxshape)
     extents = [max(1, extent) for extent in shape]
@@ -95,7 +101,7 @@ def expected_shape(
     for i in growing:
         others = math.prod(extents[:i] + extents[i + 1 :]) * max(1, itemsize)
         limit = most[i]
-        needed = max(extents[i], GROWN_NBYTES // others)
+        needed = max(extents[i], grown_nbytes // others)
         extents[i] = needed if limit is None else min(limit, needed)
     return tuple(extents)
 

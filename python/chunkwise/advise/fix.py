@@ -30,3 +30,8 @@ class Fix:
     text: str
     writing: bool = False
     rechunks: bool = False
+
+    @property
+    def repacks(self) -> bool:
+        """Whether it is a command of ``chunkwise repack``."""
+        return self.text.startswith("chunkwise repack ")

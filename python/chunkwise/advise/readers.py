@@ -40,7 +40,8 @@ LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
 NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
 # What a file must serve well when nobody knows who will read it.
 LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
-NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", "chunkwise")
+CHUNKWISE: Final = "chunkwise"
+NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", CHUNKWISE)
 
 
 def reader(name: str) -> Reader:
@@ -48,9 +49,9 @@ def reader(name: str) -> Reader:
 
     ``chunkwise`` has one cache for all datasets of the process, without slots.
     """
-    if name == "chunkwise":
+    if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]
-        return Reader("chunkwise", "chunkwise", budget, None, None)
+        return Reader(CHUNKWISE, CHUNKWISE, budget, None, None)
     return next(known for known in LIBRARIES if known.name == name)
 
 

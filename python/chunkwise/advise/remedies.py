@@ -226,6 +226,34 @@ def repack(file: str, options: str = "") -> tuple[Fix, ...]:
     return (_command("h5repack", options, file, repacked_name(file)),)
 
 
+def follow_writer(file: str) -> Fix:
+    """Give the line that reads a file along with its writer (SWMR)."""
+    return Fix("h5py", f"file = h5py.File({file!r}, 'r', swmr=True)")
+
+
+def save_unclosed(file: str) -> tuple[Fix, ...]:
+    """Give the commands that make a copy that opens, of a file whose writer was killed.
+
+    Neither changes the file itself.  ``h5clear -s`` alone would cut it where its superblock
+    ends it, which a SWMR writer does not keep up to date; ``--increment=0`` puts that end
+    where the file ends first.
+
+    Parameters
+    ----------
+    file
+        The file's path, as the user wrote it.
+    """
+    source = Path(file)
+    cleared = shell_file(source.with_name(f"{source.stem}_cleared{source.suffix}").name)
+    return (
+        _command("chunkwise", "repack", file, repacked_name(file)),
+        Fix(
+            "h5clear",
+            f"cp {shell_file(file)} {cleared} && h5clear -s --increment=0 {cleared}",
+        ),
+    )
+
+
 def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
     """Whether a command can be trusted with all datasets of its file, not only its own.
 

@@ -10,8 +10,8 @@ import h5py
 from h5py import h5f, h5o, h5t
 
 from chunkwise.inspect.facts import FormatFacts, ObjectFacts
-from chunkwise.inspect.superblock import read_superblock
 from chunkwise.objects import HDF5_ERRORS, encode_name
+from chunkwise.superblock import read_superblock
 
 _STRATEGIES: Final = {
     h5f.FSPACE_STRATEGY_FSM_AGGR: "fsm_aggr",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,7 +16,6 @@ import h5py
 
 from chunkwise.advise.readers import LIBRARIES, Reader, this_process
 from chunkwise.beside import flush_beside
-from chunkwise.errors import FileFormatError
 from chunkwise.inspect.collect import forget_filters, object_facts
 from chunkwise.inspect.facts import FileFacts, ObjectFacts
 from chunkwise.inspect.findings import find
@@ -26,9 +23,9 @@ from chunkwise.inspect.format import format_facts
 from chunkwise.inspect.metadata import metadata_facts
 from chunkwise.inspect.patterns import pattern_facts
 from chunkwise.inspect.sampling import choose, take_sample
-from chunkwise.inspect.unclosed import open_unclosed
 from chunkwise.objects import Address, Entry, walk
-from chunkwise.opening import find_dataset, full_name, open_h5
+from chunkwise.opening import find_dataset, full_name
+from chunkwise.unclosed import open_readable
 
 # What sampling may take altogether: a person waits for it.
 SAMPLING_S: Final = 1.5
@@ -70,7 +67,8 @@ def inspect(
     # A plugin may have been registered since the last call.
     forget_filters()
     flush_beside(path)
-    with _open(path) as file:
+    # Without a cache, so that a chunk read twice for its speed is decoded twice.
+    with open_readable(path, rdcc_nbytes=0) as file:
         entries = _entries(file, dataset)
         paths = _paths(entries, dataset)
         collected = [object_facts(file, entry, paths) for entry in entries]
@@ -101,21 +99,6 @@ def everyone() -> tuple[Reader, ...]:
     defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
     own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)
     return LIBRARIES + own
-
-
-@contextmanager
-def _open(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
-    """Open a file, also one that its writer did not close."""
-    try:
-        # Without a cache, so that a chunk read twice for its speed is decoded twice.
-        file = open_h5(path, rdcc_nbytes=0)
-    except FileFormatError:
-        unclosed = open_unclosed(path)
-        if unclosed is None:
-            raise
-        file = unclosed
-    with file:
-        yield file
 
 
 def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:

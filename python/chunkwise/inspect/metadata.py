@@ -20,9 +20,9 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5s
 
 from chunkwise.inspect.facts import MetadataFacts
 from chunkwise.inspect.format import free_nbytes
-from chunkwise.inspect.superblock import Superblock, read_superblock
-from chunkwise.inspect.unclosed import ReadOnlyFile
 from chunkwise.objects import HDF5_ERRORS
+from chunkwise.superblock import Superblock, read_superblock
+from chunkwise.unclosed import ReadOnlyFile
 
 # Reads this close together count as one place: a disk or a network fetches the gap
 # sooner than it seeks or asks again.

@@ -5,19 +5,23 @@ Arithmetic on facts and rules; whether HDF5 agrees is for `trial`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from chunkwise.access import stated
 from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.errors import UsageError
-from chunkwise.grammar import Pipeline, Shape, format_shape
+from chunkwise.advise.layout import SMALLEST_CHUNK_NBYTES
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.facts import Source
 from chunkwise.repacking.rules import ChunkWish, Rule, Rules, holding
 
 Wish = TypeVar("Wish")
+# Of memory and disks: less is read as fast.
+_PAGE_NBYTES: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,10 @@ def _with_chunk(
     reason = _no_chunk(source, wanted, wish, rule.asks(source.names))
     if reason is not None:
         return _left(wanted, source, rule, reason)
+    if wish == "auto":
+        reason = _auto_in_vain(source, wanted, access, rule.asks(source.names))
+        if reason is not None:
+            return _left(wanted, source, rule, reason)
     if wish == "contiguous":
         # Filters work on chunks, and go with them; the plan shows it.
         pipeline = Pipeline()
@@ -147,7 +155,27 @@ def _with_chunk(
 def _auto(source: Source, access: Sequence[str]) -> Shape:
     shape, limits = source.shape or (), source.maxshape
     blocks = stated(access, shape, source.itemsize, limits, f"'{printable(source.path)}'")
-    return default_chunk(shape, source.itemsize, limits, blocks)
+    # What is in a file is there: room to grow is a page, not a writer's first chunk.
+    return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=_PAGE_NBYTES)
+
+
+def _auto_in_vain(
+    source: Source, wanted: Wanted, access: Sequence[str], named: bool
+) -> str | None:
+    """Say why a rule that does not name a dataset passes over it, or None."""
+    if named:
+        return None
+    pieces = 1
+    if source.chunk is not None:
+        pairs = zip(source.shape or (), source.chunk, strict=True)
+        pieces = math.prod(-(-length // side) for length, side in pairs)
+    if source.nbytes <= SMALLEST_CHUNK_NBYTES and pieces <= 1 and not wanted.merged:
+        return f"is {format_size(source.nbytes)} in one piece, which no other chunks serve better"
+    try:
+        _auto(source, access)
+    except SelectionError as wrong:
+        return f"is not what the access patterns are for ({wrong})"
+    return None
 
 
 def _no_data(source: Source, wanted: Wanted) -> str | None:

@@ -24,15 +24,15 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, FileFormatError, 
 from chunkwise.inspect.folder import find_files
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.objects import walk
-from chunkwise.opening import open_h5
 from chunkwise.repacking.claim import claimed
 from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.moment import Watch
 from chunkwise.repacking.publish import bring, publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.run import Job, planned, run_plan
+from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose
+from chunkwise.unclosed import open_readable
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
 # A folder that others are made in.
@@ -178,7 +178,7 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
         if not left:
             return
         try:
-            with open_h5(source) as file:
+            with open_readable(source) as file:
                 names = [e.path for e in walk(file) if e.kind in ("dataset", "hard_link")]
         except ChunkwiseError:
             return  # Nobody knows what is in there; it is reported in its turn.
@@ -227,8 +227,11 @@ def survey(
         try:
             _make_folders(batch.out, target)
             place = choose(source, target, in_place=False, force=force or job.resume)
-            with planned(replace(job, strict=False), source) as (file, plan):
-                if plan.changes or job.options.reshapes_file:
+            with (
+                closed(place) as readable,
+                planned(replace(job, strict=False), readable) as (file, plan),
+            ):
+                if plan.changes or job.options.reshapes_file or readable != place.source:
                     summary = run_plan(job, place, file, plan, watch(number, source))
                     outcome: Outcome = "repacked"
                 else:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import h5py
 from h5py import h5f
@@ -20,7 +21,6 @@ from h5py import h5f
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.opening import open_h5
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.facts import look
@@ -34,6 +34,7 @@ from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.space import check_room
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import carry_out
+from chunkwise.unclosed import copy_closed, is_unclosed, open_readable
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
     ChunkwiseError
         A file that cannot be read, or rules that cannot be followed.
     """
-    with open_h5(source) as file:
+    with open_readable(source) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
@@ -98,8 +99,31 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         Whatever is wrong; the source is untouched, and there is no target.
     """
     watch(Moment("planning"))
-    with planned(job, place.source) as (file, plan):
+    with closed(place) as readable, planned(job, readable) as (file, plan):
         return run_plan(job, place, file, plan, watch)
+
+
+@contextmanager
+def closed(place: Place) -> Iterator[Path]:
+    """Give the source, or for the block's time a copy of it if its writer did not close it.
+
+    The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
+
+    Raises
+    ------
+    CannotWriteError
+        There is no room for the copy.
+    """
+    if not is_unclosed(place.source):
+        yield place.source
+        return
+    with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
+        copy = Path(folder, place.source.name)
+        try:
+            copy_closed(place.source, copy)
+        except OSError as wrong:
+            raise cannot_write(place.said, wrong) from wrong
+        yield copy
 
 
 def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
@@ -119,7 +143,7 @@ def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) 
         target_nbytes=place.target.stat().st_size,
         datasets=results,
         verified=job.options.verify,
-        warnings=(*((warning,) if warning else ()), *warnings),
+        warnings=(*((warning,) if warning else ()), *warnings, *_missing(place)),
         elapsed_s=time.monotonic() - begin,
     )
 
@@ -138,6 +162,12 @@ def _journal(claim: Claim, identity: bytes) -> _native.Journal:
         except OSError as wrong:
             raise cannot_write(claim.place.said, wrong) from wrong
         return _native.Journal(made, identity, None if before is None else (before[0], before[1]))
+
+
+def _missing(place: Place) -> tuple[str, ...]:
+    if not is_unclosed(place.source):
+        return ()
+    return ("the writer of the source did not close it: what it had not flushed is missing",)
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:

@@ -17,7 +17,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, FileChangedError, UsageError
 from chunkwise.names import printable
-from chunkwise.opening import open_h5
+from chunkwise.unclosed import is_unclosed, open_readable
 
 _LONGEST_NAME: Final = 100
 # Systems keep times by their clock's tick, 10 ms at most; some file systems by whole seconds.
@@ -143,12 +143,17 @@ def choose(
         The folder, or the file to be replaced, may not be written to.
     """
     # Says what is wrong with a source that cannot be read, before anything else is.
-    open_h5(source).close()
+    open_readable(source).close()
     origin = Path(os.path.realpath(source))
     identity = Identity.settled(origin)
     if target is None:
         if not in_place:
             raise UsageError("give OUT, or --in-place to replace the file itself")
+        if is_unclosed(origin):
+            raise UsageError(
+                f"{printable(str(origin))}: its writer did not close it, and may still be at "
+                "work; repack it to a new file"
+            )
         links = origin.stat().st_nlink
         if links > 1 and not force:
             raise UsageError(

@@ -53,6 +53,8 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
             found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers))
     pipelines = {entry.dataset.filters for entry in facts.objects if entry.dataset is not None}
     found = [_trusted(finding, pipelines) for finding in found]
+    if facts.file_format.flags:
+        found = [_before_it_is_closed(finding) for finding in found]
     found.sort(key=_weight, reverse=True)
     return tuple(found)
 
@@ -112,3 +114,11 @@ def _trusted(finding: Finding, pipelines: set[str]) -> Finding:
     """Leave out commands that would lose other datasets of the file."""
     kept = tuple(fix for fix in finding.fixes if keeps_all_data(fix, pipelines))
     return finding if len(kept) == len(finding.fixes) else replace(finding, fixes=kept)
+
+
+def _before_it_is_closed(finding: Finding) -> Finding:
+    """Leave out lines that open a file which libhdf5 refuses since its writer did not close it."""
+    if finding.code == "not-closed":
+        return finding
+    kept = tuple(fix for fix in finding.fixes if fix.writing or fix.repacks)
+    return replace(finding, fixes=kept)

@@ -8,7 +8,7 @@ from typing import Final
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.layout import can_repack
-from chunkwise.advise.remedies import repack, repacked_name, shell_file
+from chunkwise.advise.remedies import follow_writer, repack, repacked_name, save_unclosed
 from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspect.finding import Finding, Severity
@@ -59,25 +59,26 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
         return
     unreadable = sum(entry.kind == "unreadable" for entry in facts.objects)
     lost = f"; objects in it that cannot be read: {unreadable:,}" if unreadable else ""
-    clear = Fix("h5clear", f"h5clear -s {shell_file(facts.path)}")
-    follow = Fix("h5py", f"file = h5py.File({facts.path!r}, swmr=True)  # while it is written")
     swmr = "swmr" in flags
+    saved = save_unclosed(facts.path)
+    # What cannot be read cannot be repacked.
+    copies = saved[1:] if unreadable else saved
     yield Finding(
         code="not-closed",
         severity="warning" if swmr else "error",
         path=None,
         summary=(
-            "A program is writing this file for others to follow (SWMR), or has ended without "
-            "closing it: HDF5 opens it only for readers that say so. Only if no program writes it "
-            f"any more, clear the mark that was left in it{lost}."
+            "A program is writing this file for others to follow (SWMR), or was killed before it "
+            f"closed it: HDF5 opens it only for readers that say so{lost}. While it is written, "
+            "read along; if no program writes it any more, make a copy that opens."
             if swmr
             else "The program that wrote this file did not close it, or is still writing: HDF5 "
             f"refuses to open it, and what was not flushed is missing{lost}. If no program "
-            "is writing it any more, clear the mark that was left in it."
+            "is writing it any more, make a copy that opens."
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        fixes=(follow, clear) if swmr else (clear,),
+        fixes=(follow_writer(facts.path), *copies) if swmr else copies,
     )
 
 
@@ -153,6 +154,9 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
     """Find a file much of which is in no use."""
     found = facts.metadata
     if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
+        return
+    # What a writer has taken and not yet linked to anything looks like lost space.
+    if facts.file_format.flags:
         return
     lost = found.unaccounted_nbytes - _page_ends(facts)
     if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):

@@ -9,11 +9,12 @@ import h5py
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.layout import balanced_chunks
-from chunkwise.advise.remedies import refilter
+from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.remedies import read_natively, refilter
 from chunkwise.grammar import Filter, Pipeline, format_shape, format_size
-from chunkwise.inspect.doctor import diagnose
+from chunkwise.inspect.doctor import Hdf5plugin, diagnose
 from chunkwise.inspect.facts import DatasetFacts, Encoding
-from chunkwise.inspect.finding import Finding
+from chunkwise.inspect.finding import Finding, Severity
 from chunkwise.inspect.findings.papers import COMPRESSED, NETCDF4, OCCAM
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.words import format_seconds
@@ -188,32 +189,64 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
 
 
 def filter_unavailable(subject: Subject) -> Iterator[Finding]:
-    """A filter of stored chunks that the library in use does not have."""
+    """A filter of stored chunks that a reader does not have.
+
+    Judged for the readers that are asked about.  Where nobody is named, what some installed
+    means can read is a note for those who use another.
+    """
     facts = subject.facts
     # Where nothing is stored there is nothing to decode, and fill values are read.
     if not facts.stored_nbytes:
         return
+    natively = (
+        () if facts.variable_length else read_natively(subject.file, subject.path, facts.filters)
+    )
+    if natively and {reader.name for reader in subject.readers} == {CHUNKWISE}:
+        return
     for filter_id in dict.fromkeys(facts.unavailable_filters):
         found = diagnose(filter_id)
+        means = _means(found.hdf5plugin, bool(natively))
+        by_libhdf5 = subject.names_readers and any(
+            reader.name != CHUNKWISE for reader in subject.readers
+        )
+        library = f"HDF5 {h5py.version.hdf5_version}"
+        if means and not by_libhdf5:
+            severity: Severity = "note"
+            summary = (
+                f"{library} by itself lacks the filter {found.title} that it was written with; "
+                f"{found.reason}. It is read here by {' and by '.join(means)}; h5py, netCDF4 and "
+                "h5dump cannot read it without the filter's plugin."
+            )
+        else:
+            severity = "error"
+            where = "by libhdf5 alone" if means else "here"
+            summary = (
+                f"It cannot be read {where}: {library} lacks the filter {found.title} that it was "
+                f"written with; {found.reason}. {found.searched}"
+            ).rstrip()
         yield Finding(
             code="filter-unavailable",
-            severity="error",
+            severity=severity,
             path=subject.path,
-            summary=(
-                f"It cannot be read here: HDF5 {h5py.version.hdf5_version} lacks the filter "
-                f"{found.title} that it was written with; {found.reason}. {found.searched}"
-            ).rstrip(),
+            summary=summary,
             evidence={
                 "filter_id": filter_id,
                 "filter_name": found.name or "unknown",
                 "hdf5plugin": found.hdf5plugin,
+                "chunkwise": "reads it" if natively else "lacks it",
                 "plugin_folders": "; ".join(map(str, found.folders)) or "none",
                 "plugins_allowed": str(found.loading).lower(),
             },
             source="H5Zfilter_avail, H5PLget",
-            fixes=found.fixes,
-            waste_nbytes=facts.stored_nbytes,
+            fixes=(*found.fixes, *natively),
+            waste_nbytes=facts.stored_nbytes if severity == "error" else 0,
         )
+
+
+def _means(package: Hdf5plugin, natively: bool) -> list[str]:
+    """Name what is installed and reads a filter that libhdf5 lacks."""
+    means = ["chunkwise.open"] if natively else []
+    return means + (["h5py after 'import hdf5plugin'"] if package == "not imported" else [])
 
 
 CHECKS: Final[tuple[DatasetCheck, ...]] = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chunkwise.advise.readers import Reader
+from chunkwise.advise.readers import LIBRARIES, Reader
 from chunkwise.grammar import Pipeline
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspect.finding import Finding
@@ -32,6 +32,11 @@ class Subject:
     path: str
     facts: DatasetFacts
     readers: tuple[Reader, ...]
+
+    @property
+    def names_readers(self) -> bool:
+        """Whether someone in particular is to read it; all libraries stand for nobody."""
+        return not set(LIBRARIES) <= set(self.readers)
 
     @property
     def pipeline(self) -> Pipeline:

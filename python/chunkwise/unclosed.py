@@ -1,29 +1,35 @@
 """How is a file read whose writer never closed it?
 
 libhdf5 refuses a file whose superblock (version 3) still says that it is being
-written, and only ``h5clear -s`` or a change to the file would make it open.  Here
-libhdf5 reads through a file object instead, in which those marks are gone; the file
-itself is never written to.
+written.  ``h5clear -s`` takes that mark away, and loses data: a writer in SWMR mode does not
+keep the superblock's end of the file up to date, and h5clear cuts the file there (it leaves
+the data of a file of 4 MB in 447 bytes).  ``h5clear -s --increment=0`` moves the end first.
+
+Here libhdf5 reads through a file object instead, in which the mark is gone and the file
+ends where it does; the file itself is never written to.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import io
 import os
+import shutil
 import weakref
 from pathlib import Path
 from typing import Any, Final
 
 import h5py
 
-from chunkwise.inspect.superblock import Superblock, read_superblock
+from chunkwise.errors import FileFormatError
 from chunkwise.objects import HDF5_ERRORS
+from chunkwise.opening import open_h5
+from chunkwise.superblock import Superblock, read_superblock
 
 # The largest that the operating system knows (off_t).
 _LAST_OFFSET: Final = (1 << 63) - 1
+_COPIED_NBYTES: Final = 1 << 20
 
 
 class ReadOnlyFile(io.RawIOBase):
@@ -49,9 +55,10 @@ class ReadOnlyFile(io.RawIOBase):
     def __init__(self, path: str | os.PathLike[str], superblock: Superblock | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._position = 0
-        flagged = superblock is not None and superblock.flags
-        self._patch = superblock.without_flags() if superblock and flagged else b""
-        self._patch_at = superblock.offset if superblock else 0
+        self._patch, self._patch_at = b"", 0
+        if superblock is not None and superblock.flags:
+            self._patch = superblock.closed(os.fstat(self._descriptor).st_size)
+            self._patch_at = superblock.offset
 
     def readable(self) -> bool:
         """Tell that it can be read."""
@@ -124,16 +131,15 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
 
     Notes
     -----
-    A writer in SWMR mode holds no lock, so that its file is opened even as it grows.
-    What a crashed writer had not flushed is missing, and objects may be unreadable.
+    A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what
+    it adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a
+    piece of metadata is damaged it tries a hundred times, each time after twice the wait, which
+    never ends.)  What a crashed writer had not flushed is missing, and objects may be
+    unreadable.
     """
     superblock = read_superblock(path)
     if superblock is None or not superblock.flags:
         return None
-    if "swmr" in superblock.flags:
-        # A reader may have it as it is, and follows what a live writer flushes.
-        with contextlib.suppress(*HDF5_ERRORS):
-            return h5py.File(path, "r", swmr=True, rdcc_nbytes=0)
     try:
         if _is_locked(path):
             return None
@@ -143,6 +149,48 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     # libhdf5 closes what is still open after Python has ended, and would call into it.
     weakref.finalize(file, _close, file.id)
     return file
+
+
+def is_unclosed(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file has the mark of a writer, for which libhdf5 refuses it."""
+    superblock = read_superblock(path)
+    return superblock is not None and bool(superblock.flags)
+
+
+def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
+    """Open a file for reading, also one that its writer did not close.
+
+    Parameters
+    ----------
+    path
+        The file.
+    **options
+        Of `h5py.File`, for a file that was closed.
+
+    Raises
+    ------
+    FileFormatError
+        As `chunkwise.opening.open_h5`.
+    """
+    try:
+        return open_h5(path, **options)
+    except FileFormatError:
+        file = open_unclosed(path)
+        if file is None:
+            raise
+        return file
+
+
+def copy_closed(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a file as it would be had its writer closed it; libhdf5 opens the copy.
+
+    Raises
+    ------
+    OSError
+        The copy cannot be written.
+    """
+    with ReadOnlyFile(path, read_superblock(path)) as source, Path(target).open("wb") as copy:
+        shutil.copyfileobj(source, copy, _COPIED_NBYTES)
 
 
 def _close(identifier: Any) -> None:

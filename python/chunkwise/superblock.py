@@ -1,8 +1,8 @@
 """What does the superblock of an HDF5 file say, byte for byte?
 
 The library shows neither the marks that a writer leaves in a superblock while it has
-the file open, nor its size, and refuses a file that still has those marks.  So the few
-bytes are read here (HDF5 file format specification, "Disk Format: Level 0A").
+the file open, nor where it ends by its own account, and refuses a file that still has those
+marks.  So the few bytes are read here (HDF5 file format specification, "Disk Format: Level 0A").
 """
 
 from __future__ import annotations
@@ -58,8 +58,30 @@ class Superblock:
         byte = self.content[_FLAGS_AT]
         return tuple(name for bit, name in _FLAG_NAMES if byte & bit)
 
-    def without_flags(self) -> bytes:
+    @property
+    def end(self) -> int:
+        """Where the file ends by its own account, in bytes from its first one.
+
+        libhdf5 writes it when it flushes or closes the file, and not while it writes for
+        SWMR readers: there the file grows beyond it.
+
+        Raises
+        ------
+        ValueError
+            Its version is below 2.
+        """
+        at, width = self._end_at()
+        return int.from_bytes(self.content[at : at + width], "little")
+
+    def closed(self, file_nbytes: int) -> bytes:
         """Give its bytes as a proper close would leave them, the checksum included.
+
+        The marks are gone, and the file ends where it does, if that is beyond `end`.
+
+        Parameters
+        ----------
+        file_nbytes
+            The size of the file.
 
         Raises
         ------
@@ -70,7 +92,17 @@ class Superblock:
             raise ValueError(f"a superblock of version {self.version} has no flags")
         body = bytearray(self.content[:-_CHECKSUM_NBYTES])
         body[_FLAGS_AT] = 0
+        at, width = self._end_at()
+        body[at : at + width] = max(self.end, file_nbytes).to_bytes(width, "little")
         return bytes(body) + struct.pack("<I", lookup3(body))
+
+    def _end_at(self) -> tuple[int, int]:
+        """Where the end of the file stands, and in how many bytes."""
+        if self.version < 2:
+            raise ValueError(f"a superblock of version {self.version} is laid out otherwise")
+        width = self.content[_OFFSET_SIZE_AT]
+        # After the base address and that of the superblock's extension.
+        return _FLAGS_AT + 1 + 2 * width, width
 
 
 def read_superblock(path: str | os.PathLike[str]) -> Superblock | None:
