@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chunkwise
+from tests.any_index import indexes
 from tests.patched import assert_same_outcome, bound_always, engine_reads, left_to_h5py
 from tests.patched_file import SHAPE, TYPES, into, item, of, path
 
@@ -44,6 +45,7 @@ INDEXES: dict[str, Any] = {
     "one mask": np.arange(12) % 3 == 0,
     "inner mask": np.s_[2:4, np.arange(9) > 4],
     "full mask": np.arange(np.prod(SHAPE)).reshape(SHAPE) % 7 == 0,
+    "full mask in a tuple": (np.arange(np.prod(SHAPE)).reshape(SHAPE) % 7 == 0,),
     # What h5py refuses, each in its own way.
     "out of range": 12,
     "out of range inside": (0, -10),
@@ -58,6 +60,12 @@ INDEXES: dict[str, Any] = {
     "negative list": np.s_[[-3, -1]],
     "list out of range": np.s_[[1, 99]],
     "short mask": np.arange(5) > 1,
+    "mask of fewer dimensions": np.arange(108).reshape(12, 9) % 7 == 0,
+    "mask behind ...": (..., np.arange(np.prod(SHAPE)).reshape(SHAPE) % 7 == 0),
+    "empty slice beside a mask": np.s_[5:2, np.arange(9) > 4],
+    "empty slice beside a list": np.s_[[1, 2], 5:2],
+    "mask of nothing": np.s_[:, np.zeros(9, bool)],
+    "huge step beside a list": np.s_[[1, 2], :: 2**70],
     "list of lists": np.s_[[[1, 2], [3, 4]]],
     "ragged list": np.s_[[[1, 2], [3]]],
     "none": None,
@@ -162,24 +170,66 @@ def test_the_engine_serves_each_row_and_each_field(path: Path) -> None:
         assert (engine_reads(), left_to_h5py()) == (before + 16, left)
 
 
-@st.composite
-def indexes(draw: st.DrawFn) -> Any:
-    bound = st.none() | st.integers(-15, 15)
-    step = st.none() | st.integers(-1, 7)
-    vector = st.lists(st.integers(-1, 12), max_size=4)
-    item = st.one_of(
-        st.builds(slice, bound, bound, step),
-        st.integers(-13, 13),
-        vector.map(sorted),
-        vector,
-        st.just(...),
-        st.sampled_from([np.arange(n) % 2 == 0 for n in SHAPE]),
-    )
-    items = draw(st.lists(item, max_size=4))
-    return items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)
-
-
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(index=indexes(), wanted=st.sampled_from([None, "f8", "i2"]))
+@given(index=indexes(SHAPE), wanted=st.sampled_from([None, "f8", "i2"]))
 def test_any_index_has_the_outcome_of_h5py(path: Path, index: Any, wanted: Any) -> None:
     assert_same_outcome(path, partial(item, "i4", index, wanted), index)
+
+
+def _swapped(first: Any, second: Any, gap: int = 0, rest: int = 0) -> np.dtype[Any]:
+    """Two members, the later one named first."""
+    at = np.dtype(second).itemsize + gap
+    layout: Any = {"names": ["a", "b"], "formats": [first, second], "offsets": [at, 0]}
+    layout["itemsize"] = at + np.dtype(first).itemsize + rest
+    made: np.dtype[Any] = np.dtype(layout)
+    return made
+
+
+COMPOUNDS: dict[str, np.dtype[Any]] = {
+    "swapped": _swapped("<i4", ">f8"),
+    "with gaps": _swapped("<i4", ">f8", 3, 5),
+    "nested": np.dtype([("a", _swapped("<i4", "u1", 2)), ("b", "u1")]),
+    "array of swapped": np.dtype([("a", _swapped("<i4", "u1"), (2, 3)), ("b", "u1")]),
+    "swapped twice": _swapped(_swapped("<i2", ">c8", 1, 1), _swapped("S3", "<f4")),
+    "enum and bool": _swapped(h5py.enum_dtype({"A": 1}), "?"),
+}
+
+
+@pytest.mark.parametrize("dtype", COMPOUNDS.values(), ids=COMPOUNDS.keys())
+def test_members_out_of_the_order_of_their_offsets(tmp_path: Path, dtype: np.dtype[Any]) -> None:
+    path = tmp_path / "compound.h5"
+    raw = np.zeros((7, 4), dtype)
+    raw.view("u1")[:] = np.arange(raw.nbytes).reshape(7, -1) % 2
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", (7, 4), dtype, chunks=(3, 2), compression=1)[...] = raw
+    mask, rows = np.arange(28).reshape(7, 4) % 3 == 0, np.arange(7) % 3 == 1
+    some: list[Any] = [..., 2, (2, 3), np.s_[1:5:2], mask, (mask,), (rows, 1), [1, 4]]
+    for index in [*some, "a", ("b", mask)]:
+        assert_same_outcome(path, partial(item, "d", index, None), index)
+    assert_same_outcome(path, lambda f: f["d"].fields(["b", "a"])[2:4].tolist())
+    assert_same_outcome(path, lambda f: into(f["d"], (7, 4), dtype).tolist())
+    with chunkwise.open(path) as ours:
+        d: Any = ours["d"]
+        for index in some:
+            for name in "ab":
+                assert d[index][name].tolist() == raw[index][name].tolist()
+
+
+@pytest.mark.parametrize("name", ["swapped", "with gaps"])
+def test_libhdf5_sorts_the_members_of_an_open_dataset(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "sorted.h5"
+    mask, rows = np.arange(28).reshape(7, 4) % 3 == 0, np.arange(7) % 3 == 1
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("d", (7, 4), COMPOUNDS[name], chunks=(3, 2))
+        d[...] = np.zeros((7, 4), COMPOUNDS[name])
+
+    def reads(f: h5py.File) -> Any:
+        before = f["d"][mask]
+        # To other types libhdf5 converts, and sorts for that.
+        other = np.zeros((7, 4), [("b", "<f4"), ("a", before["a"].dtype)])
+        held = f["d"]
+        held.read_direct(other)
+        again = [held[mask], f["d"][mask], f["d"][rows, 1], f["d"][2], f["d"][...]]
+        return [before.dtype, *[repr(array.dtype) for array in again]]
+
+    assert_same_outcome(path, reads)

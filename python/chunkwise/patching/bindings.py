@@ -65,6 +65,8 @@ class Binding:
 CLOSED = Binding(why="its file is closed")
 SMALL = Binding(why=f"it is smaller than {SMALLEST_NBYTES >> 10} KiB")
 WRITABLE = Binding(why="the file is open for writing")
+# Its conversions sort them, in the type that all who have the dataset open share.
+REORDERED = Binding(why="libhdf5 may change the order of its members")
 UNPATCHED = Binding(why="h5py is not patched any more")
 
 
@@ -190,6 +192,8 @@ def _unbindable(dataset: h5py.Dataset) -> Binding | None:
 
 def _describe(dataset: h5py.Dataset) -> Binding:
     dtype = dataset.dtype
+    if _is_reordered(dtype):
+        return REORDERED
     file_type = dataset.id.get_type()
     gives_views = False
     if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
@@ -209,3 +213,10 @@ def _describe(dataset: h5py.Dataset) -> Binding:
     undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
     fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
     return Binding(Bound(native, dtype, dataset.shape, dataset.chunks, fills, gives_views))
+
+
+def _is_reordered(dtype: np.dtype[Any]) -> bool:
+    """Whether a compound type, or one in it, names its members in another order than they lie."""
+    members = list((dtype.base.fields or {}).values())
+    offsets = [member[1] for member in members]
+    return offsets != sorted(offsets) or any(_is_reordered(member[0]) for member in members)

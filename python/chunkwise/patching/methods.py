@@ -21,7 +21,7 @@ from chunkwise import pending
 from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.indexing import orthogonal
 from chunkwise.patching import bindings, reading
-from chunkwise.patching.indexing import listed, plain
+from chunkwise.patching.indexing import is_mask, listed, plain
 
 Method = Callable[..., Any]
 # A class, the name of a method, and what replaces it, whose __wrapped__ is the original.
@@ -75,7 +75,7 @@ def _getitem(original: Method) -> Method:
                 result = bound.native.getitem(args)
                 if bound.gives_views and type(result) is np.ndarray:
                     result = result.view()
-            elif listed(args):
+            elif listed(args, bound.shape):
                 result = _by_list(self, bound, args)
             else:
                 result = NotImplemented
@@ -99,9 +99,12 @@ def _by_list(dataset: h5py.Dataset, bound: bindings.Bound, args: Any) -> Any:
     request = orthogonal(bound.shape, args, "index")
     if request is None:
         return NotImplemented
-    if isinstance(args, np.ndarray) and args.dtype.kind == "b" and args.ndim == len(bound.shape):
+    if is_mask(args):
         # Points, to h5py, which reads them into an array that it makes itself.
         return bound.native.read(request.product, np.zeros(request.shape, dataset.dtype))
+    if 0 in request.shape:
+        # A list beside a slice of nothing is an error of h5py's, in most of its versions.
+        return NotImplemented
     result = bound.native.read(request.product, None, request.shape)
     return result.view() if bound.gives_views else result
 
@@ -150,7 +153,7 @@ def _read_direct(original: Method) -> Method:
                     return
             except UndecodedChunkError as error:
                 why = _warn(error)
-            except (SelectionError, IndexError):
+            except SelectionError:
                 pass
         counts.h5py[why] += 1
         _settle(self)

@@ -60,7 +60,10 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
         return False
     items = target if isinstance(target, tuple) else (target,)
     # With an Ellipsis NumPy gives a view, and never an element.
-    view = dest[items if Ellipsis in items else (*items, ...)]
+    try:
+        view = dest[items if Ellipsis in items else (*items, ...)]
+    except (IndexError, OverflowError, TypeError, ValueError):
+        return False
     keeps = kept(source, len(bound.shape))
     if view.shape != _kept_shape(parts, keeps):
         return False
