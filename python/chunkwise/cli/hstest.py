@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
-from rich.console import Console
 
 from chunkwise.bench import hstest
 from chunkwise.bench.records import as_json
 from chunkwise.bench.schedule import Step
+from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
+from chunkwise.cli.terminal import for_messages, for_results
 
 EXAMPLES = """\b
 Examples:
@@ -92,7 +90,7 @@ def command(
     DATASET is by default the largest chunked one. Exit code 1 means that an element was read
     as another value than it has, or could not be read.
     """
-    with ending() as end, showing(Console(stderr=True)) as show:
+    with ending() as end, showing(for_messages()) as show:
 
         def progress(step: Step) -> None:
             end.check()
@@ -114,10 +112,9 @@ def command(
             progress=progress,
         )
     if as_object:
-        click.echo(json.dumps(as_json(results), indent=1))
+        echo_json(as_json(results), indent=1)
     else:
-        width = None if sys.stdout.isatty() else hstest.WIDTH
-        hstest.show(results, Console(width=width))
+        hstest.show(results, for_results())
     return 1 if hstest.failed(results) else 0
 
 
