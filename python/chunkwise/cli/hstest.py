@@ -7,10 +7,11 @@ import click
 from chunkwise.bench import hstest
 from chunkwise.bench.records import as_json
 from chunkwise.bench.schedule import Step
-from chunkwise.cli.echo import echo_json
+from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
 from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.errors import CorruptDataError
 
 EXAMPLES = """\b
 Examples:
@@ -97,20 +98,25 @@ def command(
             if show is not None:
                 show(step)
 
-        results = hstest.run(
-            file,
-            dataset,
-            planes=planes,
-            count=count,
-            seed=seed,
-            drivers=_listed(driver),
-            libhdf5=_listed(libhdf5),
-            reopen=reopen,
-            repeat=repeat,
-            seconds=seconds,
-            scratch=scratch,
-            progress=progress,
-        )
+        try:
+            results = hstest.run(
+                file,
+                dataset,
+                planes=planes,
+                count=count,
+                seed=seed,
+                drivers=_listed(driver),
+                libhdf5=_listed(libhdf5),
+                reopen=reopen,
+                repeat=repeat,
+                seconds=seconds,
+                scratch=scratch,
+                progress=progress,
+            )
+        except CorruptDataError as wrong:
+            # What cannot be read is what this command is there to find.
+            echo(f"chunkwise: {wrong}", err=True)
+            return 1
     if as_object:
         echo_json(as_json(results), indent=1)
     else:
