@@ -115,6 +115,34 @@ def test_a_file_from_before_a_parameter_has_its_default(write: Write) -> None:
     assert words(judge(load(a), [load(b)])) == ["slower"]
 
 
+def test_a_certain_interval_beside_cannot_tell_is_explained(write: Write) -> None:
+    a = load(write("a.json", row([1.0, 1.01, 1.02, 1.03, 1.0])))
+    slow = load(write("b.json", row([1.05, 4.0, 4.1, 4.05, 4.02])))
+    comparison = judge(a, [slow])
+    (found,) = comparison.others[0].matches.values()
+    assert found.word == "cannot tell"
+    assert found.verdict is not None
+    assert found.verdict.low is not None
+    assert found.verdict.low > comparison.threshold
+    said = " ".join(shown(comparison).split())
+    assert "cannot tell+" in said
+    assert "The threshold is 1.25 times either way" in said
+    assert "the fastest repeats are not, and a verdict needs both" in said
+    assert "B's fastest divided by A's: 'row' by libhdf5 1.05x." in said
+    trial = compare_render.as_json(comparison)["others"][0]["trials"][0]
+    assert trial["fastest_ratio"] == pytest.approx(1.05)
+    # Threads that may have waited.
+    threads = load(write("c.json", row(QUIET, busy=0.25)))
+    fewer = load(write("d.json", row([5.0, 5.1, 5.2], busy=1.25)))
+    said = " ".join(shown(judge(threads, [fewer])).split())
+    assert "cannot tell+" in said
+    assert "threads of B or A may have waited for a processor" in said
+    # What spreads over the threshold needs no mark.
+    wide = load(write("e.json", row([1.1, 1.2, 1.25, 1.3, 1.4])))
+    assert words(judge(a, [wide])) == ["cannot tell"]
+    assert "cannot tell+" not in shown(judge(a, [wide]))
+
+
 def test_what_only_one_has_is_listed(write: Write) -> None:
     more = replace(TRIAL, driver="h5py", cache_nbytes=1 << 20, page_cache="cold")
     a, b = write("a.json", row(QUIET) + row(QUIET, trial=more)), write("b.json", row(QUIET))

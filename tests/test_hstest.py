@@ -57,6 +57,50 @@ def test_each_driver_has_a_row(
     assert printed.err == ""
 
 
+def _damage_a_chunk(file: Path, chunk: tuple[int, int]) -> None:
+    """Overwrite the stored bytes of one chunk of `/g/d`."""
+    with h5py.File(file) as f:
+        found = f["g/d"].id.get_chunk_info_by_coord(chunk)
+    with file.open("r+b") as stream:
+        stream.seek(found.byte_offset)
+        stream.write(b"\xff" * found.size)
+
+
+def test_a_damaged_chunk_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _damage_a_chunk(file, (14, 60))
+    assert run(monkeypatch, file, "--count", 2, "-k", 3) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(
+        f"chunkwise: '/g/d' in {file}: the chunk at element [14, 60] cannot be read: "
+    )
+    assert told.count("\n") == 1
+    assert "scratch" not in told
+
+
+def test_a_damaged_chunk_is_named_where_bench_writes_variants(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _damage_a_chunk(file, (0, 30))
+    monkeypatch.setattr("sys.argv", ["chunkwise", "bench", str(file), "g/d", "--chunk", "10x10"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert "the chunk at element [0, 30] cannot be read: " in told
+
+
+def test_data_without_chunks_that_cannot_be_read_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(file, "r+") as f:
+        f.create_dataset("out", (60, 100), "f4", external=[("none.raw", 0, 24000)])
+    assert run(monkeypatch, file, "out", "--count", 2, "-k", 3) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"chunkwise: 'out' in {file}: cannot be read: ")
+
+
 def test_what_libhdf5_read_in_chunkwises_place_is_said(
     file: Path,
     tmp_path: Path,

@@ -61,10 +61,11 @@ def test_a_file_closed_below_h5py_is_an_error(tmp_path: Path) -> None:
     file = h5py.File(tmp_path / "x.h5", "w")
     d = new(file)
     d[0] = NOISE[0]
+    written = d._written()
     for one in (file["x"].id, d.h5py.id):
         one._close()
     file.id._close_open_objects(h5py.h5f.OBJ_ALL)
-    d._written()._dirty = True
+    written._dirty = True
     with pytest.raises((CannotWriteError, UsageError)):
         d[1] = NOISE[1]
     file.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from chunkwise.errors import UsageError
+from chunkwise.names import printable_lines
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     try:
         run = program.prepared(arguments)
     except UsageError as wrong:
-        print(f"chunkwise: {wrong}", file=sys.stderr)
+        print(f"chunkwise: {printable_lines(str(wrong))}", file=sys.stderr)
         sys.exit(2)
     run()
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final, cast
@@ -36,6 +37,18 @@ HOW_TO_WRITE: Final = (
     "these a line; cells:20 for unions of random cells; and behind a block its order: @f, "
     "@1,0,2, @random"
 )
+# What each word is followed by, and an example of it.
+WORDS: Final = {
+    "all": ("", ""),
+    "row": ("", ""),
+    "line": (":D", ":0"),
+    "plane": (":D", ":0"),
+    "random": (":N", ":1000"),
+    "cells": (":K", ":20"),
+    "list": (":FILE", ":FILE"),
+}
+# Lengths of a block are joined by an x.
+_WORD: Final = re.compile(r"\s*(?!x(?:\d|$))[^\W\d]")
 _NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
 # K planes, how many unions, and which of the random ones.
 _CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9]+))?(?::([0-9]+))?")
@@ -160,6 +173,8 @@ def _blocks(
         return Access(name or "row", line(shape, len(shape) - 1))
     numbered = _NUMBERED.fullmatch(what)
     if numbered is None:
+        if _WORD.match(what):
+            raise UsageError(_unknown(what))
         return Access(name or what, _block(what, text, shape, where))
     kind, number, rest = numbered[1], int(numbered[2]), numbered[3]
     if kind == "random":
@@ -177,6 +192,17 @@ def _blocks(
     along = kind == "line"
     block = line(shape, number) if along else plane(shape, number)
     return Access(name or what, block)
+
+
+def _unknown(what: str) -> str:
+    """Say that a word is no pattern; the words that there are come first."""
+    near = get_close_matches(what.partition(":")[0].casefold(), WORDS, 1)
+    like = f" (did you mean '{near[0]}{WORDS[near[0]][1]}'?)" if near else ""
+    words = ", ".join(word + after for word, (after, _) in WORDS.items())
+    return (
+        f"no access pattern is called '{printable(what)}'{like}: the words are {words}; or write "
+        "a block such as 1x1x717 or 1x1x:, or an index such as [::2, 5]"
+    )
 
 
 def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:

@@ -8,9 +8,10 @@ HDF5 files begin with an eight-byte signature, at byte 0 or after a user block o
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import BinaryIO
+
+from chunkwise.names import shell_word
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -101,8 +102,8 @@ def what_it_is(path: Path, head: bytes) -> str:
         given = lowered if magic.startswith(b"<") else head
         if given.startswith(magic.lower() if magic.startswith(b"<") else magic):
             names = {
-                "file": shlex.quote(os.fspath(path)),
-                "netcdf4": shlex.quote(f"{path.stem}_nc4.nc"),
+                "file": shell_word(os.fspath(path)),
+                "netcdf4": shell_word(f"{path.stem}_nc4.nc"),
             }
             return f"it is {name}; {remedy.format(**names)}"
     if not any(head):

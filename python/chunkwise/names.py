@@ -1,12 +1,21 @@
-"""How are names and messages of HDF5 turned into text, and back?"""
+"""How are names and messages of HDF5 turned into text, and back?
+
+A name in a file may hold anything: bytes that are no UTF-8, sequences that command a
+terminal, marks that turn the reading direction.  Whoever writes one for a person uses
+`printable`; in a line to paste, `shell_word` or `python_text`.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from typing import Any
 
 # What h5py's low-level calls raise on a damaged or unsupported object.
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
+_SHELL_SPECIAL = "'\\"
 _H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]*\((?P<reason>.*)\)", re.DOTALL)
 
 
@@ -21,10 +30,70 @@ def encode_name(name: str) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Escape what would break a line or disturb a terminal."""
+    r"""Escape what would break a line, disturb a terminal or hide from the reader.
+
+    These are, by Unicode's categories, controls (C0, C1, DEL), marks of format (reading
+    direction, zero width), separators other than the space, surrogates, and what is of
+    private use or unassigned.  Letters of all scripts, accents and emoji stay.  What is
+    escaped already stays as it is.
+
+    >>> printable("température 温度"), printable("a\x9b31m\u202eb")
+    ('température 温度', 'a\\x9b31m\\u202eb')
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Escape as `printable` does, and keep the ends of lines."""
+    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def shell_word(word: str) -> str:
+    r"""Quote a word for bash, so that it prints, and is exactly this word when pasted.
+
+    >>> shell_word("a b.h5"), shell_word("a\x9bb")
+    ("'a b.h5'", "$'a\\302\\233b'")
+    """
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{octal(word, _SHELL_SPECIAL)}'"
+
+
+def shell_line(*words: str) -> str:
+    """Quote words for bash, and join them to a line."""
+    return " ".join(map(shell_word, words))
+
+
+def octal(text: str, special: str) -> str:
+    """Escape bytes that do not print, and `special` characters, as bash and C read them."""
+    return "".join(
+        c if c.isprintable() and c not in special else "".join(f"\\{b:03o}" for b in _raw(c))
+        for c in text
+    )
+
+
+def _raw(character: str) -> bytes:
+    try:
+        return encode_name(character)
+    except UnicodeEncodeError:  # half a pair, which no name of a file can hold
+        return character.encode("utf-8", "surrogatepass")
+
+
+def python_text(text: str) -> str:
+    r"""Write a string of Python's that prints, in double quotes.
+
+    >>> python_text('t"\x9b')
+    '"t\\"\\x9b"'
+    """
+    inner = "".join(f"\\{c}" if c in '"\\' else printable(c) for c in text)
+    return f'"{inner}"'
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Write a value as JSON, in ASCII that prints: Python escapes all controls but DEL."""
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def hdf5_reason(error: BaseException) -> str:

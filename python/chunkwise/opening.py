@@ -13,7 +13,6 @@ import errno
 import importlib
 import os
 import re
-import shlex
 import stat
 from collections import Counter
 from collections.abc import Iterable
@@ -32,6 +31,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.magic import hdf5_offset, is_zarr, what_it_is
+from chunkwise.names import shell_line
 from chunkwise.objects import (
     HDF5_ERRORS,
     decode_name,
@@ -221,8 +221,8 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
     held = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
     hint = ""
     if without_chunks is not None:
-        arguments = shlex.join([str(file.filename), without_chunks.removeprefix("/")])
-        hint = f"; name one to measure it: chunkwise bench {printable(arguments)}"
+        arguments = shell_line(str(file.filename), without_chunks.removeprefix("/"))
+        hint = f"; name one to measure it: chunkwise bench {arguments}"
     raise DatasetNotFoundError(
         f"{printable(str(file.filename))}: no chunked dataset with data of fixed size; "
         + (f"its datasets: {held}" if held else "it holds no dataset at all")

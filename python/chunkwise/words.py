@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 def format_seconds(seconds: float) -> str:
     """Write a duration with three digits and the unit that suits it.
@@ -48,3 +51,9 @@ def three_digits(value: float) -> str:
     if value >= 9.995:
         return f"{value:.1f}"
     return f"{value:.2f}"
+
+
+def nearest(text: str, known: Iterable[str]) -> str:
+    """Return a question after the known name that is most like another; or nothing."""
+    near = get_close_matches(text, list(known), 1)
+    return f" (did you mean '{near[0]}'?)" if near else ""

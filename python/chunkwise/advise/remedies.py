@@ -22,6 +22,7 @@ from chunkwise.advise.fix import Fix, Tool
 from chunkwise.advise.layout import NCCOPY_FILTERS, can_repack, copy_name
 from chunkwise.grammar import Filter, Pipeline
 from chunkwise.grammar.codecs import CODECS
+from chunkwise.names import octal, shell_word
 
 # libhdf5's default preemption policy (H5Pset_cache), in every version.
 DEFAULT_W0: Final = 0.75
@@ -41,7 +42,6 @@ NATIVE_FILTERS: Final = frozenset(
 _WRITER: Final = "in the program that writes it"
 # A question mark may begin a trigraph.
 _C_SPECIAL: Final = '"\\?'
-_SHELL_SPECIAL: Final = "'\\"
 
 
 def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix, ...]:
@@ -132,10 +132,10 @@ def rechunk(
     if within and _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
         spelled = f"{path[1:]}:{','.join(map(str, chunks))}"
         # Without -M 0 nccopy ignores chunks of less than 8 KiB.
-        fixes.append(_command("nccopy", f"-M 0 -c {_shell(spelled)}", file, copy))
+        fixes.append(_command("nccopy", f"-M 0 -c {shell_word(spelled)}", file, copy))
     if can_repack(filters) and not set(path) & set(":,"):
         spelled = f"{path}:CHUNK={'x'.join(map(str, chunks))}"
-        fixes.append(_command("h5repack", f"-l {_shell(spelled)}", file, copy))
+        fixes.append(_command("h5repack", f"-l {shell_word(spelled)}", file, copy))
     fixes += _writer(path, pipeline, chunks)
     return tuple(replace(fix, rechunks=True) for fix in fixes)
 
@@ -190,7 +190,7 @@ def refilter(
         words = f"-l {shlex.quote(f'{path}:CHUNK={shape}')} {words}"
     if words is not None and can_repack(stored) and can_repack(str(pipeline)):
         # Quoted by the grammar, but not for names that a terminal would not show.
-        words = " ".join(map(_shell, shlex.split(words)))
+        words = " ".join(map(shell_word, shlex.split(words)))
         fixes.append(_command("h5repack", words, file, copy))
     return (*fixes, *_writer(path, pipeline, None if chunks is None else tuple(map(int, chunks))))
 
@@ -281,7 +281,7 @@ def _command(tool: Tool, options: str, file: str, copy: str) -> Fix:
 
 def shell_file(file: str) -> str:
     """Quote a file's name for a shell; one that begins with a dash is no option."""
-    return _shell(f"./{file}" if file.startswith("-") else file)
+    return shell_word(f"./{file}" if file.startswith("-") else file)
 
 
 def repacked_name(file: str) -> str:
@@ -428,19 +428,5 @@ def python_path(path: str) -> str:
     return repr(path)
 
 
-def _octal(text: str, special: str) -> str:
-    """Escape bytes that do not print, and `special` characters, as bash and C read them."""
-    return "".join(
-        c if c.isprintable() and c not in special else "".join(f"\\{b:03o}" for b in _bytes(c))
-        for c in text
-    )
-
-
 def _c(text: str) -> str:
-    return f'"{_octal(text, _C_SPECIAL)}"'
-
-
-def _shell(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    return f"$'{_octal(word, _SHELL_SPECIAL)}'"
+    return f'"{octal(text, _C_SPECIAL)}"'

@@ -28,6 +28,8 @@ _ELSEWHERE: Final = frozenset(
     {"dataset", "block", "driver", "order", "seed", "limit", "slabs", "cells"}
 )
 _DATA: Final = {"stored_nbytes": "stored size", "dtype": "type"}
+# Beside a verdict that the fastest repeats do not bear out.
+_HELD_BACK: Final = "+"
 _STYLES: Final = {"failed": "bold red", "slower": "bold red", "faster": "green"}
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Of fewer trials nothing can be said in common.
@@ -78,6 +80,7 @@ def _trial(match: Match) -> dict[str, Any]:
         "ratio": found and found.ratio,
         "low": found and found.low,
         "high": found and found.high,
+        "fastest_ratio": found and found.fastest,
         "repeats_needed": found and found.repeats,
         "extrapolated": match.extrapolated,
         "base_waited": match.base_waited,
@@ -166,9 +169,12 @@ def _table(comparison: Comparison, first: int) -> Table:
         waited = any(m is not None and m.base_waited for m in found)
         row: list[str | Text] = [_pattern(base), _who(base.parameters), _median(base, waited)]
         if single and found[0] is not None:
-            row += [_median(found[0].other, found[0].other_waited), *_verdict(found[0])]
+            row += [
+                _median(found[0].other, found[0].other_waited),
+                *_verdict(found[0], comparison.threshold),
+            ]
         else:
-            row += [_cell(match) for match in found]
+            row += [_cell(match, comparison.threshold) for match in found]
         table.add_row(*row)
     return table
 
@@ -206,9 +212,14 @@ def _median(sample: Sample, waited: bool) -> str:
     return f"{about}{format_seconds(statistics.median(sample.total_s))}{'*' if waited else ''}"
 
 
-def _verdict(match: Match) -> list[str | Text]:
+def _word(match: Match, threshold: float) -> str:
+    held_back = match.verdict is not None and match.verdict.held_back(threshold)
+    return f"{match.word}{_HELD_BACK if held_back else ''}"
+
+
+def _verdict(match: Match, threshold: float) -> list[str | Text]:
     found = match.verdict
-    word = Text(match.word, style=_STYLES.get(match.word, ""))
+    word = Text(_word(match, threshold), style=_STYLES.get(match.word, ""))
     if found is None:
         return ["-", "-", word]
     return [format_speed(found.ratio), _interval(found.low, found.high), word]
@@ -222,19 +233,22 @@ def _interval(low: float | None, high: float | None) -> str:
     return f"{three_digits(low)}-{three_digits(high)}"
 
 
-def _cell(match: Match | None) -> Text:
+def _cell(match: Match | None, threshold: float) -> Text:
     if match is None:
         return Text("-")
     mark = "*" if match.other_waited else ""
     ratio = "" if match.verdict is None else format_speed(match.verdict.ratio) + mark + "\n"
-    return Text(f"{ratio}{match.word}", style=_STYLES.get(match.word, ""), justify="right")
+    return Text(
+        f"{ratio}{_word(match, threshold)}", style=_STYLES.get(match.word, ""), justify="right"
+    )
 
 
 def _footnotes(comparison: Comparison) -> Iterator[str]:
     matches = [match for against in comparison.others for match in against.matches.values()]
     yield (
-        "Times: all reads of a pattern, medians of the repeats. Ratio: time divided by A's; up "
-        f"to {comparison.threshold:g} times either way is the same."
+        "Times: all reads of a pattern, medians of the repeats. Ratio: time divided by A's. "
+        f"The threshold is {comparison.threshold:g} times either way: a verdict is certain where "
+        "all of the interval lies on one side of it."
     )
     if any(match.extrapolated for match in matches):
         yield "~ estimated: not every read was done."
@@ -248,6 +262,7 @@ def _footnotes(comparison: Comparison) -> Iterator[str]:
             f"Fewer than {FEWEST} repeats do not tell their spread: slower and faster then mean "
             f"{FACTOR_OF_FEW:g} times and more."
         )
+    yield from _held_back_notes(comparison)
     for letter, against in _lettered(comparison):
         for match in against.matches.values():
             for name, sample in (("A", match.base), (letter, match.other)):
@@ -259,6 +274,32 @@ def _footnotes(comparison: Comparison) -> Iterator[str]:
                 absent = letter if name == "A" else "A"
                 labels = "; ".join(_label(sample) for sample in alone)
                 yield f"Only in {name}, not in {absent}: {labels}."
+
+
+def _held_back_notes(comparison: Comparison) -> Iterator[str]:
+    """Say why some verdicts are not certain although their interval is beyond the threshold."""
+    for letter, against in _lettered(comparison):
+        fastest, waiting = [], []
+        for match in against.matches.values():
+            found = match.verdict
+            why = found and found.held_back(comparison.threshold)
+            if found is not None and why == "fastest" and found.fastest is not None:
+                fastest.append(f"{_label(match.other)} {format_speed(found.fastest)}")
+            elif why == "waiting":
+                waiting.append(_label(match.other))
+        if fastest:
+            yield (
+                f"{_HELD_BACK} The interval is beyond the threshold, but the fastest repeats are "
+                f"not, and a verdict needs both. {letter}'s fastest divided by A's: "
+                f"{'; '.join(fastest)}."
+            )
+        if waiting:
+            yield (
+                f"{_HELD_BACK} The interval is beyond the threshold, but threads of "
+                f"{letter} or A may have waited for a processor, which is no "
+                "difference between the programs: "
+                f"{'; '.join(waiting)}."
+            )
 
 
 def _label(sample: Sample) -> str:
@@ -276,7 +317,7 @@ def _conclusion(letter: str, against: Against, threshold: float) -> Iterator[str
         yield f"Geometric mean of the ratios: {mean} ({low} to {high})."
     undecided = [m for m in against.matches.values() if m.word == "cannot tell"]
     if undecided:
-        yield _undecided(undecided)
+        yield _undecided(undecided, threshold)
     if _is_common(against, threshold):
         yield (
             "All trials changed by about the same factor, whoever read: that is the machine, or "
@@ -289,7 +330,8 @@ def _answer(against: Against, total: int) -> str:
         known = against.count("same")
         if known == total:
             return f"no difference in {_trials(total)}."
-        return f"no difference is certain; {known} of {_trials(total)} are the same."
+        same = f"; {known} of {_trials(total)} are the same" if known else ""
+        return f"no difference is certain{same}."
     parts = [
         f"{against.count(word)} {word}"
         for word in ("failed", "slower", "faster", "same")
@@ -308,11 +350,15 @@ def _trials(number: int) -> str:
     return "1 trial" if number == 1 else f"{number:,} trials"
 
 
-def _undecided(undecided: list[Match]) -> str:
+def _undecided(undecided: list[Match], threshold: float) -> str:
     said = f"{len(undecided)} cannot be told: "
     waited = sum(match.base_waited or match.other_waited for match in undecided)
     if waited * 2 >= len(undecided):
         return said + "the machine was busy with other programs; measure again when it is not."
+    if all(m.verdict is not None and m.verdict.held_back(threshold) for m in undecided):
+        return (
+            said + "see + above; measure again when the machine is not busy with other programs."
+        )
     needed = [m.verdict.repeats for m in undecided if m.verdict and m.verdict.repeats]
     if not needed:
         return said + "the ratio is about the threshold, and more repeats will hardly decide."

@@ -7,7 +7,6 @@ the remedy follows from which of the two is out of proportion.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from chunkwise.bench.target import Target
 from chunkwise.bench.variants import stored
 from chunkwise.bench.verified import pipelines, verified
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import python_text
 from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
@@ -248,11 +248,7 @@ def _gain_at(results: Results, base: Cell) -> float:
 
 
 def _open(target: Target) -> str:
-    return f"chunkwise.open({_quoted(target.file)})[{_quoted(target.dataset)}]"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return f"chunkwise.open({python_text(target.file)})[{python_text(target.dataset)}]"
 
 
 def _cured(results: Results, worst: Cell) -> Cell | None:
@@ -297,7 +293,7 @@ def _cured_with(target: Target, worst: Cell, cured: Cell) -> str:
 def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
     # libhdf5 keeps one chunk for each slot of its hash table.
     slots = "" if held is None else f", rdcc_nslots={hash_slots(held)}"
-    return f"h5py.File({_quoted(file)}, rdcc_nbytes={_in_mib(nbytes)}{slots})"
+    return f"h5py.File({python_text(file)}, rdcc_nbytes={_in_mib(nbytes)}{slots})"
 
 
 def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:

@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.bench import netcdf3
+from chunkwise.bench.rows import read_rows
 from chunkwise.bench.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
@@ -279,7 +279,7 @@ def _write(
             made = _create(file, target.dataset, dataset, rows, variant)
             if not empty:
                 for first, last in _pieces(target, len(made), variant.chunks):
-                    made[first:last] = _rows(dataset, rows, first, last)
+                    made[first:last] = read_rows(target, dataset, rows, first, last)
         except HDF5_ERRORS as error:
             if isinstance(error, ChunkwiseError):
                 raise
@@ -294,13 +294,15 @@ def _write_elements(target: Target, rows: list[int] | None, path: str) -> None:
         dataset = find_dataset(source, target.dataset)
         missing_filter(dataset.id.get_create_plist())
         extent = target.shape[0] if rows is None else len(rows)
-        try:
-            for first, last in _pieces(target, extent, target.chunks):
-                np.ascontiguousarray(_rows(dataset, rows, first, last)).tofile(stream)
-        except OSError as error:
-            raise UsageError(
-                f"{path}: cannot be written: {hdf5_reason(error)}; name a folder with --scratch"
-            ) from None
+        for first, last in _pieces(target, extent, target.chunks):
+            read = np.ascontiguousarray(read_rows(target, dataset, rows, first, last))
+            try:
+                read.tofile(stream)
+            except OSError as error:
+                reason = error.strerror or error
+                raise UsageError(
+                    f"{path}: cannot be written: {reason}; name a folder with --scratch"
+                ) from None
 
 
 def _pieces(
@@ -350,15 +352,3 @@ def _create(
     made = h5d.create(file.id, None, like.id.get_type().copy(), space, dcpl)
     h5o.link(made, file.id, path, lcpl=lcpl)
     return h5py.Dataset(made)
-
-
-def _rows(
-    dataset: h5py.Dataset, rows: list[int] | None, first: int, last: int
-) -> npt.NDArray[Any]:
-    """Read rows of the data, or of the sample of it: slabs are read as such."""
-    if rows is None:
-        whole: npt.NDArray[Any] = dataset[first:last]
-        return whole
-    wanted = np.array(rows[first:last])
-    slabs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
-    return np.concatenate([dataset[slab[0] : slab[-1] + 1] for slab in slabs])

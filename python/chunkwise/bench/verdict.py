@@ -60,6 +60,8 @@ class Verdict:
     repeats : int or None
         Where it cannot tell: so many repeats a side would likely decide.  None if more
         than a hundred would be needed: the ratio is about the threshold.
+    fastest : float or None
+        The fastest repeat of the other to the fastest of the base.
     """
 
     word: Word
@@ -67,6 +69,23 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     repeats: int | None = None
+    fastest: float | None = None
+
+    def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
+        """Say what keeps a verdict from being certain although its interval is.
+
+        ``fastest``: the fastest repeats of both sides do not differ by more than the
+        threshold.  ``waiting``: they do, and who judged found that a side may have waited
+        for a processor.  None where the interval itself leaves it open, or nothing does.
+        """
+        if self.word != "cannot tell" or self.low is None or self.high is None:
+            return None
+        best = self.ratio if self.fastest is None else self.fastest
+        if self.low > threshold:
+            return "fastest" if best <= threshold else "waiting"
+        if self.high < 1 / threshold:
+            return "fastest" if best >= 1 / threshold else "waiting"
+        return None
 
 
 def verdict(
@@ -91,7 +110,7 @@ def verdict(
     check_threshold(threshold)
     if sorted(base) == sorted(other):
         # The very same measurements: a run compared with itself.
-        return Verdict("same", 1.0, 1.0, 1.0)
+        return Verdict("same", 1.0, 1.0, 1.0, fastest=1.0)
     # As logarithms, so that swapping the sides changes signs and nothing else.
     middle = math.log(statistics.median(other)) - math.log(statistics.median(base))
     # Noise only adds time: what is slower is slower at its best, too.
@@ -99,7 +118,8 @@ def verdict(
     ratio = math.exp(middle)
     if min(len(base), len(other)) < FEWEST:
         word = _beyond(middle, middle, best, max(math.log(threshold), math.log(FACTOR_OF_FEW)))
-        return Verdict(word, ratio, repeats=FEWEST if word == "cannot tell" else None)
+        needed = FEWEST if word == "cannot tell" else None
+        return Verdict(word, ratio, repeats=needed, fastest=math.exp(best))
     limit = math.log(threshold)
     spread = _spread(base, other)
     half = _half_width(spread, len(base), len(other))
@@ -110,7 +130,8 @@ def verdict(
     if word == "cannot tell":
         fewest = min(len(base), len(other)) + 1
         repeats = _deciding(abs(abs(middle) - limit), spread, fewest)
-    return Verdict(word, ratio, math.exp(middle - half), math.exp(middle + half), repeats)
+    low, high = math.exp(middle - half), math.exp(middle + half)
+    return Verdict(word, ratio, low, high, repeats, math.exp(best))
 
 
 def worked(total_s: float, cpu_s: float | None) -> float:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 
 import click
-from rich.console import Console
 
 from chunkwise import bench
 from chunkwise.bench import render, spec
@@ -17,8 +14,10 @@ from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.bench.schedule import Step
 from chunkwise.bench.space import DESIGNS, Space
 from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
+from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.trials.formats import FORMATS
@@ -205,12 +204,12 @@ def command(
     path = file or asked.file
     if path is None:
         raise UsageError("name a file to measure, here or in the plan: chunkwise bench FILE")
-    with ending() as end, showing(Console(stderr=True)) as show:
+    with ending() as end, showing(for_messages()) as show:
 
         def progress(step: Step) -> None:
             end.check()
             if step.warning:
-                click.echo(f"chunkwise: {step.text}", err=True)
+                echo(f"chunkwise: {step.text}", err=True)
             elif show is not None:
                 show(step)
 
@@ -226,13 +225,13 @@ def command(
             scratch=scratch,
         )
     if as_text == "json":
-        click.echo(json.dumps(as_json(results), indent=1))
+        echo_json(as_json(results), indent=1)
     elif as_text == "csv":
-        click.echo(as_csv(results), nl=False)
+        echo(as_csv(results), nl=False)
     else:
-        render.show(results, Console(width=None if sys.stdout.isatty() else render.WIDTH))
+        render.show(results, for_results())
     for mismatch in results.mismatches:
-        click.echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
+        echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
     nothing = all(cell.problem is not None for cell in results.cells)
     return 1 if results.mismatches or nothing else 0
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, cast
 
 import click
-from rich.console import Console
 
 from chunkwise.bench import compare_render
 from chunkwise.bench.compare import judge
-from chunkwise.bench.render import WIDTH
 from chunkwise.bench.saved import load
 from chunkwise.bench.verdict import THRESHOLD, check_threshold
+from chunkwise.cli.echo import echo_json
+from chunkwise.cli.terminal import for_results
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +69,7 @@ def command(base: str, others: tuple[str, ...], threshold: float, on: str, as_js
         )
     comparison = judge(load(base), [load(other) for other in others], threshold)
     if as_json:
-        click.echo(json.dumps(compare_render.as_json(comparison), indent=1))
+        echo_json(compare_render.as_json(comparison), indent=1)
     else:
-        console = Console(width=None if sys.stdout.isatty() else WIDTH)
-        compare_render.show(comparison, console)
+        compare_render.show(comparison, for_results())
     return int(comparison.fails(cast("FailOn", on)))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
-from rich.console import Console
 
 from chunkwise.bench import hstest
 from chunkwise.bench.records import as_json
 from chunkwise.bench.schedule import Step
+from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
+from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.errors import CorruptDataError
 
 EXAMPLES = """\b
 Examples:
@@ -92,32 +91,36 @@ def command(
     DATASET is by default the largest chunked one. Exit code 1 means that an element was read
     as another value than it has, or could not be read.
     """
-    with ending() as end, showing(Console(stderr=True)) as show:
+    with ending() as end, showing(for_messages()) as show:
 
         def progress(step: Step) -> None:
             end.check()
             if show is not None:
                 show(step)
 
-        results = hstest.run(
-            file,
-            dataset,
-            planes=planes,
-            count=count,
-            seed=seed,
-            drivers=_listed(driver),
-            libhdf5=_listed(libhdf5),
-            reopen=reopen,
-            repeat=repeat,
-            seconds=seconds,
-            scratch=scratch,
-            progress=progress,
-        )
+        try:
+            results = hstest.run(
+                file,
+                dataset,
+                planes=planes,
+                count=count,
+                seed=seed,
+                drivers=_listed(driver),
+                libhdf5=_listed(libhdf5),
+                reopen=reopen,
+                repeat=repeat,
+                seconds=seconds,
+                scratch=scratch,
+                progress=progress,
+            )
+        except CorruptDataError as wrong:
+            # What cannot be read is what this command is there to find.
+            echo(f"chunkwise: {wrong}", err=True)
+            return 1
     if as_object:
-        click.echo(json.dumps(as_json(results), indent=1))
+        echo_json(as_json(results), indent=1)
     else:
-        width = None if sys.stdout.isatty() else hstest.WIDTH
-        hstest.show(results, Console(width=width))
+        hstest.show(results, for_results())
     return 1 if hstest.failed(results) else 0
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from chunkwise.inspect.folder import FileSummary, Found
     from chunkwise.inspect.render import Order
 
-# Of output that is no terminal, unless COLUMNS says otherwise.
-_WIDTH = 80
 _INTERRUPTED = 130
 # One damaged file among many must not hold up the others for ever.
 _LIMIT_S = 300.0
@@ -138,7 +135,7 @@ def _one(
     one: tuple[str, str | None], readers: tuple[Reader, ...] | None, sample: bool
 ) -> FileFacts:
     """Collect the facts about one file, saying so on a terminal: it may take a while."""
-    with Console(stderr=True).status(f"reading {'and sampling ' if sample else ''}the file"):
+    with for_messages().status(f"reading {'and sampling ' if sample else ''}the file"):
         return _contained(*one, readers=readers, sample=sample)
 
 
@@ -163,7 +160,7 @@ def _print_json(facts: FileFacts) -> None:
     from chunkwise.inspect.records import json_lines
 
     for line in json_lines(facts.as_dict()):
-        click.echo(line)
+        echo(line)
 
 
 def _print_file(
@@ -172,9 +169,9 @@ def _print_file(
     from chunkwise.inspect.render import print_file, print_one_dataset
 
     if single:
-        print_one_dataset(facts, _console(), tool=tool)
+        print_one_dataset(facts, for_results(), tool=tool)
     else:
-        print_file(facts, _console(), order=order, tool=tool, everything=everything)
+        print_file(facts, for_results(), order=order, tool=tool, everything=everything)
 
 
 def _print_lint(findings: Sequence[tuple[str, Finding]], level: str) -> None:
@@ -183,7 +180,7 @@ def _print_lint(findings: Sequence[tuple[str, Finding]], level: str) -> None:
 
     for path, finding in findings:
         if reaches(finding.severity, cast("Severity", level)):
-            click.echo(lint_line(path, finding))
+            echo(lint_line(path, finding))
 
 
 def _code(severities: Sequence[Severity | None], level: str | None) -> int:
@@ -219,7 +216,7 @@ def _many(
                     record: dict[str, Any] = (
                         refusal_record(summary) if facts is None else facts.as_dict()
                     )
-                    click.echo(json.dumps(record))
+                    echo_json(record)
                 elif level is not None:
                     wrong = (refusal(summary),) if facts is None else facts.findings
                     findings += [(summary.path, finding) for finding in wrong]
@@ -229,22 +226,15 @@ def _many(
     if level is not None and not as_json:
         _print_lint(findings, level)
     elif not as_json:
-        print_folder(in_order(summaries, order), found.passed_over, _console(), sampled=sampled)
+        print_folder(in_order(summaries, order), found.passed_over, for_results(), sampled=sampled)
     if interrupted:
-        click.echo(f"chunkwise: interrupted after {len(summaries):,} of {total:,} files", err=True)
+        echo(f"chunkwise: interrupted after {len(summaries):,} of {total:,} files", err=True)
         return _INTERRUPTED
     return _code([summary.severity for summary in summaries], level)
 
 
-def _console() -> Console:
-    # In a pipe the width is the same whatever terminal is at its other end.
-    columns = os.environ.get("COLUMNS", "")
-    fixed = not sys.stdout.isatty() and not (columns.isdigit() and int(columns))
-    return Console(width=_WIDTH if fixed else None)
-
-
 def _progress(as_json: bool) -> Progress:
-    console = Console(stderr=True)
+    console = for_messages()
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

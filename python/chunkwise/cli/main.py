@@ -6,12 +6,15 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from typing import Any
 
 import click
 
 from chunkwise._native import __version__
+from chunkwise.cli.echo import echo
 from chunkwise.errors import ChunkwiseError
+from chunkwise.names import printable_lines
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
@@ -71,25 +74,33 @@ def cli() -> None:
     """Measure, explain and fix slow HDF5 and netCDF-4 input and output."""
 
 
+def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
+    """Write a warning of the library's as the command line's own."""
+    return f"chunkwise: warning: {printable_lines(str(message))}\n"
+
+
 def main() -> None:
     """Run the command line; every expected error is one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that cannot show a name gets it escaped, not a traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = _format_warning
     try:
         code = cli.main(standalone_mode=False, prog_name="chunkwise")
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except click.ClickException as wrong:
-        wrong.show()
+        told = io.StringIO()
+        wrong.show(told)
+        echo(told.getvalue(), err=True, nl=False)
         sys.exit(2)
     except ChunkwiseError as wrong:
-        click.echo(f"chunkwise: {wrong}", err=True)
+        echo(f"chunkwise: {wrong}", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("chunkwise: interrupted", err=True)
+        echo("chunkwise: interrupted", err=True)
         sys.exit(130)
     except ReaderGoneError:
         # Not an error.  What is still buffered goes nowhere, also not at exit.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.signals import Ending, ending
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
+from chunkwise.names import json_text
 from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _leaving() -> Iterator[None]:
     try:
         yield
     except CannotWriteError as wrong:
-        click.echo(f"chunkwise: {wrong}", err=True)
+        echo(f"chunkwise: {wrong}", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(2)
@@ -233,12 +234,12 @@ def _dry_run(
     with planned(job, source) as (_, plan):
         warning = check_room(place, plan)
         if as_json:
-            click.echo(json.dumps(plan_record(source, place.said, plan), indent=2))
+            echo_json(plan_record(source, place.said, plan), indent=2)
         else:
             for line in plan_lines(source, place.said, plan):
-                click.echo(line)
+                echo(line)
     if warning is not None:
-        click.echo(f"chunkwise: warning: {warning}", err=True)
+        echo(f"chunkwise: warning: {warning}", err=True)
     return 0
 
 
@@ -259,10 +260,10 @@ def _repack(
     with _showing(as_json, ends) as watch:
         summary = run(job, place, watch)
     if as_json:
-        click.echo(json.dumps(summary.as_dict(), indent=2))
+        echo_json(summary.as_dict(), indent=2)
     else:
         for line in summary_lines(summary):
-            click.echo(line)
+            echo(line)
     return _LOST if summary.lost else 0
 
 
@@ -301,13 +302,13 @@ def _many(
                 watch=at,
             ):
                 results.append(result)
-                said = json.dumps(result.as_dict()) if as_json else file_line(result)
+                said = json_text(result.as_dict()) if as_json else file_line(result)
                 watch.say(said)
                 ends.check()
     finally:
         if not as_json:
             for line in batch_lines(results, time.monotonic() - begin):
-                click.echo(line)
+                echo(line)
     lost = any(result.summary is not None and result.summary.lost for result in results)
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
 
@@ -324,7 +325,7 @@ class _Unshown:
 
     def say(self, line: str) -> None:
         """Print a result."""
-        click.echo(line)
+        echo(line)
 
 
 class _Shown(_Unshown):
@@ -381,14 +382,15 @@ def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Unshown]:
         yield _Unshown(ends)
         return
     # Here, as it takes a twentieth of a second.
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
+
+    from chunkwise.cli.terminal import for_messages
 
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=_BAR_WIDTH),
         TextColumn("{task.fields[said]}", markup=False),
-        console=Console(stderr=True),
+        console=for_messages(),
         transient=True,
     )
     with bar:

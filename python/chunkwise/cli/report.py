@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from chunkwise.cli.echo import echo
 from chunkwise.report.build import report
 from chunkwise.report.write import save, save_stills
 
@@ -55,9 +56,9 @@ def command(
     if stills is not None:
         kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
         pictures = save_stills(made, stills, kinds)
-        click.echo(f"{stills}: {len(list(made.charts))} plots as {' and '.join(kinds)}")
+        echo(f"{stills}: {len(list(made.charts))} plots as {' and '.join(kinds)}")
     if output is not None or stills is None:
         path = output or Path("report.html")
         save(made, path, pictures)
-        click.echo(str(path))
+        echo(str(path))
     return 0

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
+from chunkwise.cli.echo import echo
+from chunkwise.cli.terminal import for_messages
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.sample import SAMPLES, Written, find, write
@@ -30,11 +31,11 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
     if not wanted:
         return
     for sample in SAMPLES.values():
-        click.echo(f"{sample.name:13} {sample.summary}")
+        echo(f"{sample.name:13} {sample.summary}")
         for line in (_storage(sample), sample.stands_for):
-            click.echo(click.wrap_text(line, 80, " " * 14, " " * 14))
-        click.echo()
-    click.echo("chunkwise sample NAME OUT writes one; shape, chunk and filters are defaults.")
+            echo(click.wrap_text(line, 80, " " * 14, " " * 14))
+        echo()
+    echo("chunkwise sample NAME OUT writes one; shape, chunk and filters are defaults.")
     context.exit()
 
 
@@ -95,7 +96,7 @@ def command(
         BarColumn(),
         DownloadColumn(binary_units=True),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=for_messages(),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
@@ -121,9 +122,9 @@ def _print_written(out: Path, written: Written) -> None:
     names = sample.datasets
     which = names[0] if len(names) == 1 else f"{len(names)} datasets, {names[0]} to {names[-1]}"
     chunk = f"chunk {format_shape(layout.chunk)}" if layout.chunk else "contiguous"
-    click.echo(f"{out}: {which}")
-    click.echo(f"  {format_shape(layout.shape)} {_type(sample)}, {chunk}, {layout.pipeline}")
-    click.echo(
+    echo(f"{out}: {which}")
+    echo(f"  {format_shape(layout.shape)} {_type(sample)}, {chunk}, {layout.pipeline}")
+    echo(
         f"  {format_size(written.nbytes)} of data stored in "
         f"{format_size(written.stored_nbytes)} (ratio {written.ratio:.2f})"
     )

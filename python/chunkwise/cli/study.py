@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,10 +9,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from chunkwise.bench.render import WIDTH
 from chunkwise.bench.schedule import Step
+from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
+from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies import published, render
@@ -111,7 +111,7 @@ def command(
     Prints today's figures beside the published ones, and which of the paper's claims still
     hold.  Ends with code 1 where a driver gave wrong values or nothing could be measured.
     """
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console = for_results()
     if name is None:
         render.list_studies([load(known) for known in NAMES], console)
         return 0
@@ -160,16 +160,16 @@ def _say(
     study = study_of(study, results)
     if as_json:
         verdicts = [one.to_json() for one in judge_all(study, results)]
-        click.echo(json.dumps({**results.to_json(), "verdicts": verdicts}, indent=1))
+        echo_json({**results.to_json(), "verdicts": verdicts}, indent=1)
     elif table is not None:
         for line in published.draw(study, results, table):
-            click.echo(line)
+            echo(line)
     else:
         render.show(study, results, folder.path, console)
     outcomes = results.outcomes.values()
     wrong = [text for outcome in outcomes for text in outcome.mismatches]
     for text in wrong:
-        click.echo(f"chunkwise: {printable(text)}; do not trust either", err=True)
+        echo(f"chunkwise: {text}; do not trust either", err=True)
     measured = any(record["status"] == "ok" for one in outcomes for record in one.records)
     return 1 if wrong or not measured else 0
 
@@ -179,24 +179,24 @@ def _measured(study: Study, options: Options) -> StudyResults:
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
         often = "1 repeat" if options.repeat == 1 else f"{options.repeat} repeats"
-        click.echo(
+        echo(
             f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
             "'cannot tell'",
             err=True,
         )
-    with ending() as end, showing(Console(stderr=True)) as bar:
+    with ending() as end, showing(for_messages()) as bar:
 
         def progress(step: Step) -> None:
             end.check()
             if step.warning:
-                click.echo(f"chunkwise: {step.text}", err=True)
+                echo(f"chunkwise: {step.text}", err=True)
             elif bar is not None:
                 bar(step)
 
         try:
             return run(study, options, progress)
         except (KeyboardInterrupt, SystemExit):
-            click.echo(
+            echo(
                 f"chunkwise: stopped; what was measured is in {printable(str(options.out))}: go "
                 f"on with\n  {_resuming()}",
                 err=True,

@@ -8,9 +8,10 @@ studies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal
 
+from chunkwise.names import printable, printable_lines
 from chunkwise.studies.claims import Word
 
 
@@ -248,10 +249,18 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it."""
+    """All of it.
+
+    No text of it holds a character that does not print, whatever a file's names do: whoever
+    writes it need not look.  Each writer escapes its own markup.
+    """
 
     title: str
     sections: tuple[Section, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", printable(self.title))
+        object.__setattr__(self, "sections", _printable(self.sections))
 
     @property
     def charts(self) -> Iterator[Chart]:
@@ -263,3 +272,17 @@ class Report:
     def count(self, word: Word) -> int:
         """How many pieces of advice have this verdict."""
         return sum(found.word == word for section in self.sections for found in section.advice)
+
+
+def _printable(value: Any) -> Any:
+    """Escape all texts of a record, and of those in it; what holds none is left as it is."""
+    if isinstance(value, str):
+        return printable_lines(value)
+    if isinstance(value, tuple):
+        made = tuple(map(_printable, value))
+        return value if all(a is b for a, b in zip(made, value, strict=True)) else made
+    if is_dataclass(value) and not isinstance(value, type):
+        found = {field.name: getattr(value, field.name) for field in fields(value)}
+        changed = {name: new for name, old in found.items() if (new := _printable(old)) is not old}
+        return replace(value, **changed) if changed else value
+    return value

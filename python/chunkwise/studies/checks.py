@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import product
 from typing import Any, Final, get_args
 
@@ -39,6 +38,7 @@ from chunkwise.studies.study import (
     Where,
     matches,
 )
+from chunkwise.words import nearest
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
@@ -313,10 +313,4 @@ def _check_words(what: str, settings: Mapping[str, Any]) -> None:
         raise UsageError(f"{what}: words are two, what each side is called")
 
 
-def nearest(text: str, known: Iterable[str]) -> str:
-    """Return a question after the known name that is most like another; or nothing."""
-    near = get_close_matches(text, list(known), 1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
-
-
-__all__ = ["Points", "check_experiment", "check_study", "nearest", "points_of"]
+__all__ = ["Points", "check_experiment", "check_study", "points_of"]

@@ -72,7 +72,7 @@ from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.names import printable
-from chunkwise.studies.checks import check_experiment, check_study, nearest
+from chunkwise.studies.checks import check_experiment, check_study
 from chunkwise.studies.study import (
     SCALES,
     Claim,
@@ -86,6 +86,7 @@ from chunkwise.studies.study import (
     Study,
     matches,
 )
+from chunkwise.words import nearest
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -6,7 +6,6 @@ the paper's claims; then which of its advice still stands, and where the results
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from rich.text import Text
 
 from chunkwise.bench.render import WIDTH
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.names import printable
+from chunkwise.names import printable, shell_word
 from chunkwise.studies.claims import Judged, Word, judge_all
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import SCALES, Experiment, Study
@@ -74,7 +73,7 @@ def show(study: Study, results: StudyResults, folder: Path, console: Console) ->
     # Never wrapped: they are there to be copied.
     for line in (
         f"Results: {printable(str(folder / 'results.json.gz'))}",
-        f"Report:  chunkwise report {shlex.quote(str(folder))} -o report.html",
+        f"Report:  chunkwise report {shell_word(str(folder))} -o report.html",
     ):
         console.print(Text(line), soft_wrap=True)
 

@@ -31,7 +31,6 @@ from chunkwise.bench.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own
-from chunkwise.studies.checks import nearest
 from chunkwise.studies.folder import RESULTS, Folder
 from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand, labels_of
@@ -42,6 +41,7 @@ from chunkwise.studies.results import Outcome, StudyResults, labelled
 from chunkwise.studies.study import Experiment, Run, Scale, Study
 from chunkwise.trials.drivers import check_driver
 from chunkwise.trials.environment import describe
+from chunkwise.words import nearest
 
 # What a disk says that takes no more.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
@@ -13,7 +12,7 @@ from chunkwise.inspect.facts import ObjectFacts, Source
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.subject import ObjectCheck
 from chunkwise.inspect.sources import NOT_LOOKED_FOR
-from chunkwise.objects import printable
+from chunkwise.names import printable, shell_word
 
 
 def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
@@ -169,5 +168,5 @@ def _search(variable: str, file: str) -> tuple[Fix, ...]:
     if len(name.parts) != 1 and not name.is_absolute():
         # HDF5 would look for the name's own folders below the one it is told.
         return ()
-    found = f"find ~ -name {shlex.quote(name.name)} -print -quit"
+    found = f"find ~ -name {shell_word(name.name)} -print -quit"
     return (Fix("shell", f'export {variable}="$(dirname "$({found})")"'),)

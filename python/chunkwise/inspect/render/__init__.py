@@ -7,11 +7,10 @@ without saying so.
 
 from __future__ import annotations
 
-import shlex
-
 from rich.console import Console
 from rich.text import Text
 
+from chunkwise.advise.remedies import shell_file
 from chunkwise.inspect.facts import DatasetFacts, FileFacts
 from chunkwise.inspect.render.dataset import print_dataset
 from chunkwise.inspect.render.findings import PRESENT, count_words, lint_line, print_findings
@@ -21,6 +20,7 @@ from chunkwise.inspect.render.listing import Order, print_listing
 from chunkwise.inspect.render.patterns import print_patterns
 from chunkwise.inspect.render.tree import print_tree
 from chunkwise.inspect.render.words import wrapped
+from chunkwise.names import shell_word
 
 __all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
 
@@ -103,12 +103,12 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
     """
     datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
     worst = next((found.path for found in facts.findings if found.path in datasets), None)
-    if worst is None or not (worst + facts.path).isprintable():
+    if worst is None:
         return
     console.print()
     words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
     console.print(Text("\n".join(wrapped(words, console.width))), highlight=False)
-    names = shlex.join([facts.path, worst])
+    names = f"{shell_file(facts.path)} {shell_word(worst)}"
     console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
     if _can_be_timed(datasets[worst]):
         console.print("Measured times:", highlight=False)

@@ -1,0 +1,48 @@
+"""What may reach a terminal?  Nothing of a name that would command it.
+
+Names, values and messages come from files that nobody vouches for.  Who writes a name
+escapes it where it stands (`chunkwise.names.printable`), as columns are counted there.
+What was forgotten is escaped here, and in `chunkwise.cli.echo` for what needs no console.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from chunkwise.names import printable_lines
+
+# Of output that is no terminal, unless COLUMNS says otherwise.
+WIDTH: Final = 80
+
+
+class PrintableConsole(Console):
+    """A console whose texts hold no control characters but the ends of lines."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as any console does, the texts escaped.  Rich's own commands stay."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=printable_lines(segment.text))
+
+
+def for_results() -> Console:
+    """Make the console for results: in a pipe of 80 columns, or as many as COLUMNS says."""
+    # The same whatever terminal is at the pipe's other end.
+    columns = os.environ.get("COLUMNS", "")
+    fixed = not sys.stdout.isatty() and not (columns.isdigit() and int(columns))
+    return PrintableConsole(width=WIDTH if fixed else None)
+
+
+def for_messages() -> Console:
+    """Make the console for progress."""
+    return PrintableConsole(stderr=True)
