@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import h5py
-from h5py import h5d, h5f, h5g, h5l, h5o
+from h5py import h5d, h5g, h5l, h5o
 
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
