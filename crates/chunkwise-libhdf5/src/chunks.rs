@@ -284,7 +284,7 @@ unsafe fn ask_for_each(
     for position in 0..grid.len() {
         let index = grid.chunk_index(position);
         let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
-        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, 0, 0);
+        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, HADDR_UNDEF, 0);
         // SAFETY: an origin for each dimension and three valid pointers.
         let status = unsafe {
             (api.H5Dget_chunk_info_by_coord)(
@@ -296,7 +296,8 @@ unsafe fn ask_for_each(
             )
         };
         api.checked("H5Dget_chunk_info_by_coord", status)?;
-        if size > 0 && !listing.add(&origin, mask, address, size) {
+        // A chunk that is missing has no address; one of no bytes is damaged.
+        if !listing.add(&origin, mask, address, size) {
             break;
         }
     }
