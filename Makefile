@@ -6,10 +6,14 @@
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
 #                  ISA-L is built (without it, libdeflate is the fastest encoder); and Chromium,
-#                  in which tests open reports
+#                  in which tests open reports; Debian's own h5py, with which tests read
 #   make check     formats, lints, types (part of `make test`)
 #   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
 #   make attack    random sequences of writes and the like, for SECONDS=600; ONLY=name for some
+#   make h5pys     h5py as linked with --as-needed, and for MPI, built from source (ten
+#                  minutes): tests read with them where they are
+#   make test-versions  the Python tests with the oldest h5py that pyproject.toml allows, and
+#                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
@@ -24,6 +28,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+H5PYS := target/h5pys
 # maturin and the linters are found by name; a virtual environment is never activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -31,7 +36,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check fuzz attack wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test install tools check fuzz attack h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -64,6 +69,7 @@ $(VENV)/.dev: $(VENV)/.installed
 tools:
 	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump nasm chromium; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	/usr/bin/python3 -c "import click, h5py, rich" 2>/dev/null || missing="$$missing python3-h5py"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
 	    echo "make tools: no apt-get; install yourself:$$missing"; exit 0; fi; \
@@ -72,7 +78,8 @@ tools:
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev netcdf-bin nasm chromium >/dev/null || \
+	    hdf5-tools libhdf5-dev netcdf-bin nasm chromium \
+	    python3-h5py python3-click python3-rich >/dev/null || \
 	echo "make tools: the packages could not be installed; missing:$$missing"
 
 check: dev
@@ -85,8 +92,65 @@ check: dev
 rust-test: dev
 	cargo test --locked --quiet --workspace --exclude chunkwise-py
 
-python-test: dev wheel
+python-test: dev wheel $(H5PYS)/oldest/.made
 	$(BIN)/pytest
+
+# Other builds and versions of h5py, which tests/h5pys.py starts.
+INTO = $(BIN)/uv pip install --quiet --only-binary :all: --python $(@D)
+NEW = $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+
+$(BIN)/uv: | $(VENV)/.created
+	$(PIP) uv
+
+# What the package needs and not more, each as old as pyproject.toml allows.
+$(H5PYS)/oldest/.made: pyproject.toml | $(BIN)/uv
+	$(NEW)
+	$(INTO) --resolution lowest-direct --requirements pyproject.toml --extra report
+	$(BIN)/uv pip freeze --quiet --python $(@D) >$(@D)/constraints.txt
+	touch $@
+
+# Built from source against Debian's HDF5 (libhdf5-dev, libhdf5-openmpi-dev).  For MPI without
+# the isolation of builds, in which pip would compile mpi4py; its wheel will do.
+H5PY_BUILT := --no-deps --no-cache --no-binary h5py h5py==3.13.0
+
+$(H5PYS)/as-needed/.made: | $(BIN)/uv
+	$(NEW)
+	$(INTO) 'numpy<2.3' click rich
+	LDFLAGS=-Wl,--as-needed HDF5_PKGCONFIG_NAME=hdf5-serial \
+	    $(BIN)/uv pip install --quiet --python $(@D) $(H5PY_BUILT)
+	touch $@
+
+$(H5PYS)/mpi/.made: | $(BIN)/uv
+	$(NEW)
+	$(INTO) 'numpy<2.3' click rich 'cython<3.1' mpi4py pkgconfig 'setuptools>=77'
+	HDF5_MPI=ON CC=mpicc HDF5_PKGCONFIG_NAME=hdf5-openmpi \
+	    $(BIN)/uv pip install --quiet --python $(@D) --no-build-isolation $(H5PY_BUILT)
+	touch $@
+
+h5pys: tools $(H5PYS)/oldest/.made $(H5PYS)/as-needed/.made
+	@if pkg-config --exists hdf5-openmpi; then $(MAKE) --no-print-directory $(H5PYS)/mpi/.made; \
+	else echo "make h5pys: none for MPI; install libhdf5-openmpi-dev and python3-h5py-mpi"; fi
+
+# What tests need and an old NumPy allows; tests that need more are skipped.
+FOR_TESTS := h5netcdf hdf5plugin hypothesis netCDF4 'pandas<3' pytest scipy 'xarray<2026'
+
+$(H5PYS)/suite-oldest/.made: $(H5PYS)/oldest/.made
+	$(NEW)
+	$(INTO) --constraint $(H5PYS)/oldest/constraints.txt --requirements pyproject.toml \
+	    --extra report $(FOR_TESTS)
+	touch $@
+
+$(H5PYS)/suite-middle/.made: pyproject.toml | $(BIN)/uv
+	$(NEW)
+	$(INTO) --requirements pyproject.toml --extra report 'h5py==3.11.*' 'numpy<2' $(FOR_TESTS)
+	touch $@
+
+test-versions: tools dev wheel $(H5PYS)/suite-oldest/.made $(H5PYS)/suite-middle/.made
+	@for suite in suite-oldest suite-middle; do \
+	    echo "make test-versions: $$suite"; \
+	    $(BIN)/uv pip install --quiet --no-deps --reinstall --python $(H5PYS)/$$suite dist/*.whl \
+	        && $(H5PYS)/$$suite/bin/python -m pytest || exit; \
+	done
 
 # Guided by coverage: cargo-fuzz's flags, as stable Rust takes them.  Given a target, so that
 # they are not those of build scripts.
@@ -161,8 +225,7 @@ bench-c: install
 readme: dev
 	$(BIN)/python scripts/readme.py
 
-lock: dev
-	$(PIP) uv
+lock: dev $(BIN)/uv
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --no-header --no-annotate \
 	    --all-extras --python-version 3.10 pyproject.toml --output-file constraints.txt
 

@@ -62,9 +62,12 @@ def read_elsewhere(path: Path, limit_nbytes: int = 4 << 30) -> Reading:
 
 
 def chunk_at(path: Path, name: str, origin: tuple[int, ...]) -> Any:
-    """h5py's StoreInfo of a chunk."""
+    """h5py's StoreInfo of a chunk, its offset counted from the start of the file."""
     with h5py.File(path) as f:
-        return f[name].id.get_chunk_info_by_coord(origin)
+        info = f[name].id.get_chunk_info_by_coord(origin)
+        # Before 2.0 libhdf5 counts from the end of the user block.
+        before = f.userblock_size if h5py.version.hdf5_version_tuple < (2,) else 0
+    return info._replace(byte_offset=info.byte_offset + before)
 
 
 def overwrite(path: Path, address: int, content: bytes) -> None:

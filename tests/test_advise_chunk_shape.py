@@ -16,6 +16,7 @@ from chunkwise.advise.chunk_shape import MOST_WASTE, default_chunk, expected_sha
 from chunkwise.advise.geometry import Walk
 from chunkwise.advise.layout import CHUNK_NBYTES
 from chunkwise.errors import SelectionError, UsageError
+from tests.versions import in_memory
 
 CUBE = (365, 600, 600)
 
@@ -75,7 +76,7 @@ def test_chunks_of_a_large_array_are_not_small(shape: list[int], itemsize: int) 
 def test_libhdf5_takes_the_chunks(case: Any) -> None:
     shape, itemsize, maxshape, blocks = case
     chunk = default_chunk(shape, itemsize, maxshape, blocks)
-    with h5py.File.in_memory() as file:
+    with in_memory() as file:
         dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         dcpl.set_chunk(chunk)
         most = tuple(h5py.h5s.UNLIMITED if n is None else n for n in maxshape or shape)

@@ -31,6 +31,8 @@ from against_peers.spec import Comparison, Reader, Target  # noqa: E402
 from against_peers.task import EVERYTHING, CannotReadError  # noqa: E402
 from against_peers.worker import answer  # noqa: E402
 
+from tests.versions import needs_chunk_iter  # noqa: E402
+
 # Those that bring a libhdf5 of their own need a process of their own, and limits are compiled.
 ELSEWHERE = {"netCDF4", "hidefix", "limits"}
 # Built by `cargo test`; `make bench` builds it with optimisation.
@@ -57,6 +59,7 @@ def run_here(reader: Reader) -> schedule.Samples:
     return samples
 
 
+@needs_chunk_iter
 @pytest.mark.parametrize("group", GROUPS)
 def test_all_readers_read_the_same(store: Store, group: str) -> None:
     names = []
@@ -85,6 +88,7 @@ def crc_of(array: npt.NDArray[Any]) -> dict[str, set[int]]:
     return {EVERYTHING: {zlib.crc32(array.tobytes())}}
 
 
+@needs_chunk_iter
 def test_limits_are_of_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     if not LIMITS.exists():
         pytest.skip("cargo test builds the program")

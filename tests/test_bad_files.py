@@ -10,6 +10,7 @@ import pytest
 
 from tests import bad_reader
 from tests.make_bad import FOLDER, MAKERS
+from tests.versions import needs_hdf5_2
 
 # What is sound, or what no reader can know to be damaged.
 AS_H5PY = "read as by h5py"
@@ -134,6 +135,7 @@ def test_files_makers_and_table_match() -> None:
     assert files == {f"{name}.h5" for name in MAKERS}
 
 
+@needs_hdf5_2
 @pytest.mark.parametrize("name", EXPECTED)
 def test_what_reading_comes_to(outcomes: dict[str, dict[str, Any]], name: str) -> None:
     ours, theirs = outcomes[name]["ours"], outcomes[name]["theirs"]

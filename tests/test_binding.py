@@ -16,6 +16,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
+from tests.versions import needs_chunk_iter
 
 PHIL = h5py._objects.phil
 SYSTEM = sorted(Path("/usr/lib").glob("*/libhdf5_serial.so.*"))
@@ -148,6 +149,7 @@ DENSE = """
 """
 
 
+@needs_chunk_iter
 @pytest.mark.parametrize(
     ("libver", "unlimited"),
     [("earliest", False), ("latest", False), ("latest", True)],

@@ -19,6 +19,7 @@ import chunkwise
 from chunkwise.errors import CorruptDataError
 from tests.damage import btree_key, chunk_at, overwrite, read_elsewhere
 from tests.reading import same
+from tests.versions import HDF5
 
 SHAPE, CHUNK = (24, 24), (8, 8)
 DATA = np.random.default_rng(0).integers(0, 50, SHAPE).astype("<i4")
@@ -75,7 +76,7 @@ def test_a_damaged_deflate_stream(tmp_path: Path, filters: str, at: int) -> None
     info = chunk_at(path, "g/d", ORIGIN)
     address = info.byte_offset + (at if at >= 0 else info.size + at)
     overwrite(path, address, bytes([path.read_bytes()[address] ^ 0x5A]))
-    with h5py.File(path) as f, pytest.raises(OSError, match="filter"):
+    with h5py.File(path) as f, pytest.raises(OSError, match=r"filter|inflate"):
         f["g/d"][...]
     assert_refused(path, "the deflate stream is damaged")
 
@@ -225,9 +226,13 @@ def test_a_hostile_index_costs_no_memory(tmp_path: Path, patch: Patch) -> None:
     overwrite(path, btree_key(path, "d", ORIGIN) + offset, content)
     reading = read_elsewhere(path, 2 << 30)
     (ours,) = reading.ours
-    assert ours.startswith("error")
-    assert "ChunkwiseError" in ours
-    assert f"{path}: dataset /d" in ours
+    # Where libhdf5 names chunks by number (no H5Dchunk_iter), it passes some damage over.
+    if ours.startswith("error") or HDF5 >= (2,):
+        assert ours.startswith("error")
+        assert "ChunkwiseError" in ours
+        assert f"{path}: dataset /d" in ours
+    else:
+        assert [ours] == reading.theirs
     assert reading.peak_nbytes < 300 << 20
 
 

@@ -22,6 +22,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.grammar import Pipeline
+from tests.versions import H5PY, in_memory
 
 CUBE = (365, 600, 600)
 
@@ -68,8 +69,10 @@ def same(ours: chunkwise.File, path: str, wanted: h5py.Dataset) -> None:
     ],
 )
 def test_a_dataset_is_the_one_that_h5py_makes(file: chunkwise.File, keywords: Any) -> None:
+    if "fill_time" in keywords and H5PY < (3, 9):
+        pytest.skip("h5py has fill_time from 3.9 on")
     file.create_dataset("deep/group/x", **keywords)
-    with h5py.File.in_memory() as oracle:
+    with in_memory() as oracle:
         theirs = {"dtype": "f4", **keywords} if set(keywords) == {"shape"} else keywords
         if keywords.get("maxshape") is True:
             theirs = {**theirs, "maxshape": (None,)}

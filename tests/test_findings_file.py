@@ -321,7 +321,8 @@ def test_ends_of_pages_are_not_lost(tmp_path: Path, nbytes: int, chunk_nbytes: i
             file.create_dataset(name, data=data, chunks=chunks)
     facts = facts_of(path)
     assert facts.metadata is not None
-    assert facts.metadata.unaccounted_nbytes > 0.1 * facts.nbytes
+    lost = facts.metadata.unaccounted_nbytes
+    assert lost is None or lost > 0.1 * facts.nbytes
     assert findings_of(facts) == {}
 
 

@@ -16,6 +16,7 @@ from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.objects import CHECKS
 from chunkwise.objects import walk
 from tests.damage import damage_attribute, damage_header
+from tests.versions import needs_safe_attributes
 
 
 def findings(path: Path) -> list[Finding]:
@@ -163,6 +164,7 @@ def test_unreadable_object(tmp_path: Path) -> None:
     assert str(found.evidence["reason"]) in found.summary
 
 
+@needs_safe_attributes
 @pytest.mark.parametrize("name", ["group", "dataset", "type", "/"])
 @pytest.mark.parametrize("count", [1, 3, 12])
 def test_unreadable_attribute(tmp_path: Path, name: str, count: int) -> None:

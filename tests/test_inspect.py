@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chunkwise.inspect import DatasetFacts, FileFacts, dataset_facts, inspect
 from chunkwise.inspect.datatypes import byte_order, describe
 from tests.inspect_files import MISSING_FILTER, make_file
+from tests.versions import in_memory
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +235,7 @@ def test_no_data_is_read_unless_sampled(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))
 def test_grid_is_what_a_full_write_allocates(axes: list[tuple[int, int]]) -> None:
     shape, chunks = tuple(extent for extent, _ in axes), tuple(chunk for _, chunk in axes)
-    with h5py.File.in_memory() as file:
+    with in_memory() as file:
         dataset = file.create_dataset(
             "x", shape, "u2", chunks=chunks, maxshape=(None,) * len(shape)
         )

@@ -12,6 +12,7 @@ from h5py import h5d, h5p, h5t
 
 from chunkwise.inspect.fill import allocation_time, fill_time, fill_value
 from tests.inspect_files import FILLS, make_fills
+from tests.versions import in_memory
 
 EXPECTED = {
     "float": "-999.3",
@@ -57,7 +58,7 @@ COMPOUND = np.dtype([("a", "<i4"), ("b", "S3"), ("c", "<f4", (2,)), ("d", [("e",
     ],
 )
 def test_more_fill_values(dtype: Any, value: Any, expected: str) -> None:
-    with h5py.File.in_memory() as file:
+    with in_memory() as file:
         given = np.array(value, dtype)[()]
         assert said(file.create_dataset("x", (3,), dtype, fillvalue=given)) == expected
 

@@ -17,13 +17,14 @@ from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, reader
 from chunkwise.inspect import DatasetFacts, dataset_facts
 from chunkwise.inspect.facts import SampleFacts
 from chunkwise.inspect.patterns import blocks, pattern_facts, pieces, row, survival
+from tests.versions import in_memory
 
 
 def facts_of(
     shape: tuple[int, ...], chunks: tuple[int, ...] | None, **options: Any
 ) -> DatasetFacts:
     """How a dataset of zeros is stored."""
-    with h5py.File.in_memory() as file:
+    with in_memory() as file:
         data = np.zeros(shape, options.pop("dtype", "f4"))
         return dataset_facts(file.create_dataset("x", data=data, chunks=chunks, **options).id)
 

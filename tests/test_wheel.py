@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise import _native
+
 ROOT = Path(__file__).resolve().parent.parent
 READ = """
 import sys, h5py, numpy, chunkwise
@@ -41,6 +43,20 @@ def test_holds_all_that_is_read_when_it_runs() -> None:
     assert {"chunkwise/studies/cris/study.toml", "chunkwise/report/page.css"} <= wanted
     with zipfile.ZipFile(newest()) as wheel:
         assert wanted <= set(wheel.namelist())
+
+
+MIB = 1 << 20
+
+
+def test_no_debugging_information_is_shipped() -> None:
+    with zipfile.ZipFile(newest()) as wheel:
+        modules = [one for one in wheel.infolist() if one.filename.endswith(".so")]
+    assert [one.file_size < 12 * MIB for one in modules] == [True], modules
+    assert newest().stat().st_size < 6 * MIB
+
+
+def test_none_is_installed() -> None:
+    assert Path(str(_native.__file__)).stat().st_size < 12 * MIB
 
 
 def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:

@@ -67,4 +67,4 @@ _LATER = {
 }
 
 
-__getattr__ = attach(__name__, _LATER)
+__getattr__, __dir__ = attach(__name__, _LATER)

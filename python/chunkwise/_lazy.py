@@ -7,12 +7,15 @@ import h5py: packages that lead to it import their modules when a name is first 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def attach(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package's ``__getattr__`` (PEP 562).
+def attach(
+    package: str, names: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make a package's ``__getattr__`` and ``__dir__`` (PEP 562).
 
     Parameters
     ----------
@@ -27,4 +30,7 @@ def attach(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(names[name]), name)
 
-    return get
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return get, list_names

@@ -194,6 +194,7 @@ api! {
         fn H5Dwrite_chunk(hid_t, hid_t, u32, *const hsize_t, usize, *const c_void) -> herr_t;
         fn H5Dget_chunk_storage_size(hid_t, *const hsize_t, *mut hsize_t) -> herr_t;
         fn H5Dget_num_chunks(hid_t, hid_t, *mut hsize_t) -> herr_t;
+        fn H5Dget_chunk_info(hid_t, hid_t, hsize_t, *mut hsize_t, *mut c_uint, *mut haddr_t, *mut hsize_t) -> herr_t;
         fn H5Dget_chunk_info_by_coord(hid_t, *const hsize_t, *mut c_uint, *mut haddr_t, *mut hsize_t) -> herr_t;
         fn H5Screate_simple(c_int, *const hsize_t, *const hsize_t) -> hid_t;
         fn H5Sclose(hid_t) -> herr_t;

@@ -6,11 +6,12 @@ use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
+use crate::dataset::Handle;
 use crate::{BindError, ChunkConventions, Unsuited};
 
 /// Where `H5Dchunk_iter` is missing, each chunk is asked for, and each such question
 /// walks the index up to the chunk: more chunks than this would take too long.
-const MOST_BY_COORD: u64 = 4096;
+const MOST_ASKED: u64 = 4096;
 
 /// More chunks than this are left to libhdf5: their index would take a gigabyte.
 const MOST_LISTED: u64 = 50_000_000;
@@ -239,13 +240,12 @@ pub unsafe fn list_chunks(
         // SAFETY: the callback and its data fit each other; the caller's contract.
         let status = unsafe { chunk_iter(dataset, DEFAULT, add_chunk, (&raw mut listing).cast()) };
         api.checked("H5Dchunk_iter", status)?;
-    } else if grid.len() <= MOST_BY_COORD {
+    } else if count <= MOST_ASKED {
         // SAFETY: the caller's contract.
-        unsafe { ask_for_each(api, dataset, &mut listing)? };
+        unsafe { ask_for_each(api, dataset, count, &mut listing)? };
     } else {
         return Err(Unsuited::Reason(format!(
-            "this libhdf5 has no H5Dchunk_iter, and asking for each of {} chunks would take too long",
-            grid.len()
+            "this libhdf5 has no H5Dchunk_iter, and asking for each of {count} chunks would take too long"
         )));
     }
     if let Some(wrong) = listing.wrong {
@@ -263,40 +263,38 @@ pub unsafe fn list_chunks(
     index.map_err(|error| Unsuited::Reason(error.to_string()))
 }
 
-/// For libraries without `H5Dchunk_iter`.
+/// For libraries without `H5Dchunk_iter`: ask for the first chunk that is listed, the second,
+/// up to `count`.  (Asked by coordinates, a damaged index would show no more than what fits.)
 ///
 /// # Safety
 /// As [`list_chunks`].
 unsafe fn ask_for_each(
     api: &Api,
     dataset: hid_t,
+    count: hsize_t,
     listing: &mut Listing<'_>,
 ) -> Result<(), BindError> {
     listing.scaled = false;
-    let grid = listing.grid;
-    if listing.numbering != Numbering::Coordinates {
-        // Asking by coordinates goes through the same listing: it finds other chunks.
-        return Err(BindError::Call {
-            call: "H5Dget_chunk_info_by_coord",
-            message: "this libhdf5 finds other chunks than those asked for".to_string(),
-        });
-    }
-    for position in 0..grid.len() {
-        let index = grid.chunk_index(position);
-        let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
-        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, 0, 0);
-        // SAFETY: an origin for each dimension and three valid pointers.
+    let mut origin: Dims = listing.grid.chunk().iter().map(|_| 0).collect();
+    // SAFETY: the caller's contract.
+    let space = unsafe { (api.H5Dget_space)(dataset) };
+    let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+    for number in 0..count {
+        let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, HADDR_UNDEF, 0);
+        // SAFETY: room for a number for each dimension, and three valid pointers.
         let status = unsafe {
-            (api.H5Dget_chunk_info_by_coord)(
+            (api.H5Dget_chunk_info)(
                 dataset,
-                origin.as_ptr(),
+                space.id,
+                number,
+                origin.as_mut_ptr(),
                 &raw mut mask,
                 &raw mut address,
                 &raw mut size,
             )
         };
-        api.checked("H5Dget_chunk_info_by_coord", status)?;
-        if size > 0 && !listing.add(&origin, mask, address, size) {
+        api.checked("H5Dget_chunk_info", status)?;
+        if !listing.add(&origin, mask, address, size) {
             break;
         }
     }

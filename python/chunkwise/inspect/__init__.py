@@ -23,7 +23,7 @@ __all__ = [
     "inspect",
 ]
 
-__getattr__ = attach(
+__getattr__, __dir__ = attach(
     __name__,
     {
         "DatasetFacts": "chunkwise.inspect.facts",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Moment", "Plan", "Summary", "plan_repack", "repack"]
 
-__getattr__ = attach(
+__getattr__, __dir__ = attach(
     __name__,
     {
         "Moment": "chunkwise.repacking.moment",
