@@ -161,7 +161,7 @@ class Writable:
 
     def _written(self) -> Writing:
         """What is being written, shared by all who write to the dataset."""
-        if self._writing is None or self._writing.is_over:
+        if self._writing is None or (self._writing.is_over and self._h5):
             self._writing = writing_of(self._h5)
         return self._writing
 
