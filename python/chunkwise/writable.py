@@ -22,8 +22,8 @@ class Writable:
 
     A chunk that is written in part waits in memory for what it lacks, within a budget.  It is in
     the file after `flush`, when the file is closed or flushed, also by h5py, and
-    before it is read here.  Call `flush` before the same dataset is read or written through
-    h5py, or by another process.
+    before it is read here, by whatever name, link or virtual dataset.  Call `flush` before an
+    h5py object that was kept reads or writes, or another process reads.
     """
 
     _writing: Writing | None = None
