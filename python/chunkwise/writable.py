@@ -22,8 +22,8 @@ class Writable:
 
     A chunk that is written in part waits in memory for what it lacks, within a budget.  It is in
     the file after `flush`, when the file is closed or flushed, also by h5py, and
-    before it is read here.  Call `flush` before the same dataset is read or written through
-    h5py, or by another process.
+    before it is read here, by whatever name, link or virtual dataset.  Call `flush` before an
+    h5py object that was kept reads or writes, or another process reads.
     """
 
     _writing: Writing | None = None
@@ -161,7 +161,7 @@ class Writable:
 
     def _written(self) -> Writing:
         """What is being written, shared by all who write to the dataset."""
-        if self._writing is None or self._writing.is_over:
+        if self._writing is None or (self._writing.is_over and self._h5):
             self._writing = writing_of(self._h5)
         return self._writing
 

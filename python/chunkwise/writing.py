@@ -85,6 +85,8 @@ class Writing:
         self._left: pending.Left | None = None
         # Whether there may be dirty chunks.
         self._dirty = False
+        # Whether libhdf5 has a place for its chunks, where it needs one.
+        self._has_index = False
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
@@ -169,6 +171,7 @@ class Writing:
             if self._dirty and not (grows and self._edges_stay()):
                 self.settle()
             try:
+                self._make_index()
                 self._h5.resize(size, axis)
             except (TypeError, ValueError, RuntimeError, OSError) as error:
                 raise UsageError(
@@ -334,6 +337,21 @@ class Writing:
         """Whether a chunk at the edge is stored as it will be once it is none any more."""
         native = self._native
         return native is not None and not native.unfiltered_partial_chunks
+
+    def _make_index(self) -> None:
+        """See that libhdf5 can grow a dataset whose chunks at the edge are stored without filters.
+
+        It looks up the chunks that will be none at the edge any more.  Where no chunk was ever
+        written, there is nothing to look them up in: 1.10 crashes, later ones leave a dataset
+        that corrupts the heap when it is read (see `tests/upstream/grow_unwritten.c`).
+        """
+        native, h5 = self._native, self._h5
+        if self._has_index or native is None or native.reason is not None or 0 in h5.shape:
+            return
+        if native.unfiltered_partial_chunks and not h5.id.get_storage_size():
+            first = (0,) * len(h5.shape)
+            h5[first] = h5[first]
+        self._has_index = True
 
     def _array(self, value: Any) -> Array:
         dtype = None if isinstance(value, np.ndarray) else self._h5.dtype.base

@@ -1,0 +1,141 @@
+"""What does a program write that flushes now and then, and what must be found when it ends early?
+
+A history is drawn from a seed, so that whoever examines the file knows what was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import chunkwise
+from chunkwise.errors import FileFormatError
+from chunkwise.inspect.unclosed import open_unclosed
+
+CHUNK = (16, 25)
+ROWS, COLUMNS = 160, 50
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that is done to the file: append, write, create or flush."""
+
+    kind: str
+    values: npt.NDArray[Any]
+    row: int = 0
+
+
+def history(seed: int, length: int) -> list[Step]:
+    """Draw what is done; the first step that is a flush comes soon."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.choice(["append", "write", "create", "flush"], length, p=[0.4, 0.45, 0.03, 0.12])
+    steps = []
+    for kind in ["append", "flush", *kinds]:
+        most = int(rng.choice([3, 200, 10**6]))
+        values = rng.integers(0, most, (int(rng.integers(1, 40)), COLUMNS)).astype("i4")
+        steps.append(Step(str(kind), values, int(rng.integers(0, ROWS - 40))))
+    return steps
+
+
+def perform(
+    path: Path,
+    libver: str,
+    steps: list[Step],
+    tell: Callable[[str, int], None],
+    *,
+    sync: bool,
+) -> None:
+    """Do all steps, and tell of each before it; of flushes also when they have returned."""
+    with chunkwise.open(path, "w", sync=sync, libver=libver) as file:
+        d = file.create_dataset(
+            "x", (ROWS, COLUMNS), "i4", maxshape=(None, COLUMNS), chunks=CHUNK, filters="deflate:1"
+        )
+        for number, step in enumerate(steps):
+            tell(step.kind, number)
+            if step.kind == "flush":
+                file.flush()
+                tell("flushed", number)
+            elif step.kind == "append":
+                d.append(step.values)
+            elif step.kind == "create":
+                file.create_dataset(f"step {number}", data=step.values, filters="deflate:1")
+            else:
+                d[step.row : step.row + len(step.values)] = step.values
+        tell("closing", len(steps))
+
+
+def examine(path: Path, steps: list[Step], flushed: int, begun: int, told: str) -> None:
+    """See that the file holds what it must.
+
+    Parameters
+    ----------
+    path
+        Of a file that nobody has open.
+    steps
+        What was to be done.
+    flushed, begun
+        The step that was the last flush to return, and the last one that was begun: not a flush.
+    told
+        What an error begins with.
+
+    Raises
+    ------
+    AssertionError
+        The file does not open, or a chunk that nobody wrote after the flush is not what it was.
+    """
+    values, safe, created = expected(steps, flushed, begun)
+    with opened(path) as file:
+        for name, want in created.items():
+            np.testing.assert_array_equal(file[name][...], want, err_msg=f"{told}: {name}")
+        d = file["x"]
+        assert d.shape[0] >= len(values), f"{told}: shape {d.shape}, {len(values)} rows flushed"
+        for first in range(0, len(values), CHUNK[0]):
+            rows = slice(first, min(first + CHUNK[0], len(values)))
+            if safe[rows].all():
+                np.testing.assert_array_equal(
+                    d[rows], values[rows], err_msg=f"{told}: rows from {first}"
+                )
+
+
+def expected(
+    steps: list[Step], flushed: int, begun: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_], dict[str, npt.NDArray[Any]]]:
+    """What was there at a flush: values, rows whose chunks were not written since; other data."""
+    values = np.zeros((ROWS, COLUMNS), "i4")
+    created = {}
+    there = values
+    written = np.zeros(ROWS, bool)
+    for number, step in enumerate(steps[: begun + 1]):
+        if number == flushed:
+            there, written = values.copy(), np.zeros(len(values), bool)
+        if step.kind == "append":
+            # The chunk that the former end cuts off is written again.
+            written[len(values) // CHUNK[0] * CHUNK[0] :] = True
+            values = np.concatenate([values, step.values])
+        elif step.kind == "write":
+            end = step.row + len(step.values)
+            values[step.row : end] = step.values
+            first = step.row // CHUNK[0] * CHUNK[0]
+            written[first : -(-end // CHUNK[0]) * CHUNK[0]] = True
+        elif step.kind == "create" and number < flushed:
+            created[f"step {number}"] = step.values
+    return there, ~written, created
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Any:
+    """The file, also where the mark of its writer is left in it."""
+    try:
+        file: Any = chunkwise.open(path)
+    except FileFormatError as error:
+        if "h5clear -s" not in str(error):
+            raise
+        file = open_unclosed(path)
+    with file:
+        yield file

@@ -1,0 +1,50 @@
+"""Partial chunks that are stored without filters: we do not provoke what libhdf5 gets wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from tests.attack._partial import create
+from tests.tools import require_tool
+
+PROGRAM = Path(__file__).parent / "upstream" / "grow_unwritten.c"
+
+
+def test_libhdf5_cannot_grow_what_was_never_written(tmp_path: Path) -> None:
+    """When this fails, `Writing._make_index` may be needed no more: see the program's comment."""
+    h5cc = require_tool("h5cc")
+    program = tmp_path / "program"
+    subprocess.run(
+        [h5cc, PROGRAM, "-o", program], cwd=tmp_path, check=True, capture_output=True, timeout=60
+    )
+    done = subprocess.run([program, tmp_path / "x.h5"], capture_output=True, timeout=60)
+    assert done.returncode in (1, -signal.SIGSEGV), done.stdout
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("append", [True, False])
+def test_what_was_never_written_grows(tmp_path: Path, libver: str, append: bool) -> None:
+    path = tmp_path / "x.h5"
+    model = np.zeros((7, 11), "i4")
+    with h5py.File(path, "w", libver=libver) as file:
+        create(file, "x", (7, 5), (None, None), (4, 4), model.dtype, ("shuffle", "deflate"))
+        d = chunkwise.wrap(file["x"])
+        if append:
+            d.append(np.ones((7, 6), "i4"), axis=1)
+            model[:, 5:] = 1
+        else:
+            d.resize((7, 11))
+        d[2:6] = 3
+        model[2:6] = 3
+        np.testing.assert_array_equal(d[...], model)
+    with h5py.File(path, "r+") as file:
+        np.testing.assert_array_equal(file["x"][...], model)
+        file["x"][...] = model + 1
+        np.testing.assert_array_equal(chunkwise.wrap(file["x"])[...], model + 1)
