@@ -277,3 +277,26 @@ def test_progress_counts_all_trials_and_the_time_that_is_left(
     assert len(left) == len(steps)
     assert left[-1] < left[0]
     assert steps[0].text == "1/2 Rows: generating small"
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_is_planted_in_the_folder_is_not_followed(
+    study: Study, tmp_path: Path, resume: bool
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "thesis.txt").write_text("precious")
+    results = options(tmp_path).out / "results.json"
+    if resume:
+        run(study, options(tmp_path, only=("rows",)))
+    results.parent.mkdir(exist_ok=True)
+    partial = results.with_name(f"{results.name}.partial")
+    partial.symlink_to(victim / "thesis.txt")
+    (results.parent / "files").symlink_to(victim)
+    with pytest.raises(UsageError, match="'files' in it is a link"):
+        run(study, options(tmp_path, resume=resume))
+    (results.parent / "files").unlink()
+    run(study, options(tmp_path, resume=resume))
+    assert partial.is_symlink()
+    assert [path.read_text() for path in victim.iterdir()] == ["precious"]

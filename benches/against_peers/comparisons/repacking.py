@@ -30,6 +30,7 @@ def repacking(store: Store) -> Iterator[Comparison]:
     yield from _cris(store)
     yield from _counts(store)
     yield from _one_of_many(store)
+    yield from _many_small(store)
     yield from _memory(store)
 
 
@@ -123,6 +124,24 @@ def _one_of_many(store: Store) -> Iterator[Comparison]:
         )
 
 
+def _many_small(store: Store) -> Iterator[Comparison]:
+    """Filters for a hundred small datasets and a larger one."""
+    data = _with_many_small_ones(store)
+    h5repack = ["h5repack", "-f", "SHUF", "-f", "GZIP=6", "{in}", "{out}"]
+    argv = ["chunkwise", "repack", "{in}", "{out}", "--filter", "shuffle+deflate:6"]
+    yield Comparison(
+        "repack-many-small",
+        "repack",
+        "101 datasets of 0.5 to 46 MiB, shuffle + deflate 6",
+        (
+            _reader(store, data, H5REPACK, h5repack),
+            _reader(store, data, "chunkwise", argv),
+        ),
+        (Target(2, H5REPACK),),
+        repeat=7,
+    )
+
+
 def _memory(store: Store) -> Iterator[Comparison]:
     """Rechunking of more than the budget."""
     data = store.sampled("cube", (1400, 600, 600), (1, 600, 600), "shuffle+deflate:4")
@@ -157,6 +176,24 @@ def _with_a_small_one(store: Store) -> Data:
             file["small"] = np.arange(1000.0)
         partial.rename(path)
     return Data(path, "large/63", shape)
+
+
+def _with_many_small_ones(store: Store) -> Data:
+    """Give a file of 100 datasets of 0.5 MiB in 10 groups, and one of 46 MiB."""
+    shape, large = store.shape((8, 128, 128)), store.shape((184, 256, 256))
+    path = store.folder / f"many-small-{format_shape(large)}.h5"
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        random = np.random.default_rng(0)
+        with h5py.File(partial, "w") as file:
+            for number in range(101):
+                lengths = large if number == 100 else shape
+                # Numbers that wander, to two decimals, as instruments give them.
+                values = random.normal(size=lengths).cumsum(axis=0).round(2).astype("f4")
+                chunk = (min(lengths[0], 4), *lengths[1:]) if number == 100 else (1, *lengths[1:])
+                file.create_dataset(f"{number % 10}/{number}", data=values, chunks=chunk)
+        partial.rename(path)
+    return Data(path, "9/99", shape)
 
 
 def _chunk(data: Data, chunk: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,6 +14,9 @@ use crate::{DeflateEngine, Effort, Encoding, Tuning};
 /// A piece that is tried, and how many of them, each of another sample.
 const PIECE_NBYTES: usize = 32 << 10;
 const PIECES: usize = 3;
+/// Data that shrink to shares further apart are not alike: what pieces tell of whole chunks of the
+/// ones they do not tell of the others.
+const ALIKE: f64 = 1.25;
 /// The latest choices are tried...
 const KEPT: usize = 2;
 /// ... and when so many datasets in a row had no better engine than zlib, the others have zlib as
@@ -41,13 +44,17 @@ struct Choice {
     /// How much more than zlib it made of the samples, and of the pieces.
     excess: f64,
     of_pieces: f64,
+    /// What zlib makes of a byte of the pieces.
+    share: f64,
 }
 
 impl Choice {
-    /// Whether it serves data of whose pieces the engine makes so much more than zlib.
-    fn holds(&self, level: u32, of_pieces: f64) -> bool {
+    /// Whether it serves data of whose pieces the engine makes so much more than zlib, and zlib
+    /// such a share.
+    fn holds(&self, level: u32, of_pieces: f64, share: f64) -> bool {
         let expected = self.excess + of_pieces - self.of_pieces;
-        expected <= tolerance(level) && of_pieces <= self.of_pieces.max(tolerance(level))
+        let alike = share <= ALIKE * self.share && self.share <= ALIKE * share;
+        alike && expected <= tolerance(level) && of_pieces <= self.of_pieces.max(tolerance(level))
     }
 }
 
@@ -94,13 +101,15 @@ impl Encoding {
         let known = choices.locked().choices.clone();
         let pieces = pieces_of(samples, itemsize);
         let trial = Trial::new(self.steps(), at, PIECES * PIECE_NBYTES, &pieces);
+        let nbytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let share = |zlib: &Sizes| zlib.total() as f64 / nbytes.max(1) as f64;
         let sizes = |engine| trial.as_ref().and_then(|trial| trial.sizes(engine));
         let zlib = if known.is_empty() { None } else { sizes(DeflateEngine::Zlib(level)) };
         if let Some(zlib) = &zlib {
             for choice in known {
                 let Some(sizes) = sizes(choice.engine) else { continue };
                 let of_pieces = sizes.excess(zlib).0;
-                if (choice.holds(level, of_pieces) || effort == Effort::Fast)
+                if (choice.holds(level, of_pieces, share(zlib)) || effort == Effort::Fast)
                     && let Some(encoding) = self.with_engine(at, level, choice.engine)
                 {
                     let tuning = tuning_of(choice.engine, level, &sizes, zlib);
@@ -118,12 +127,13 @@ impl Encoding {
         if let (Some(engine), Some(tuning)) = (tuned.engine(), &tuning) {
             let of_pieces = || {
                 let zlib = zlib.or_else(|| sizes(DeflateEngine::Zlib(level)))?;
-                Some(sizes(engine)?.excess(&zlib).0)
+                Some((sizes(engine)?.excess(&zlib).0, share(&zlib)))
             };
             let is_zlib = engine == DeflateEngine::Zlib(level);
             let choice = if is_zlib { None } else { of_pieces() };
             let excess = tuning.excess();
-            let choice = choice.map(|of_pieces| Choice { engine, excess, of_pieces });
+            let choice =
+                choice.map(|(of_pieces, share)| Choice { engine, excess, of_pieces, share });
             // Where pieces tell little of whole chunks, each dataset is tried for itself.
             if choice.is_none_or(|choice| choice.of_pieces <= MOST_EXCESS) {
                 choices.note(choice);

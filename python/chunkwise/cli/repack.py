@@ -99,9 +99,7 @@ _SIZE = _Size()
 @click.option(
     "--unchanged",
     type=click.Choice(["copy", "link", "skip"]),
-    default="copy",
-    show_default=True,
-    help="With --out, for files that are already as asked.",
+    help="For files that are already as asked.  [default: copy; in place: skip]",
 )
 @click.option(
     "--verify",
@@ -137,7 +135,7 @@ def command(
     dry_run: bool,
     in_place: bool,
     out: Path | None,
-    unchanged: str,
+    unchanged: str | None,
     verify: str,
     force: bool,
     resume: bool,
@@ -177,13 +175,18 @@ def command(
         ),
         access=access,
         resume=resume,
+        anew=unchanged == "copy",
     )
     with using_threads(threads), ending() as ends, _leaving():
         if out is not None:
             if in_place:
                 raise UsageError("--in-place and --out: give one of them")
-            return _many(arguments, out, job, unchanged, force, dry_run, as_json, ends)
+            return _many(arguments, out, job, unchanged or "copy", force, dry_run, as_json, ends)
         source, target = _one(arguments, in_place)
+        if unchanged is not None and not in_place:
+            raise UsageError("--unchanged is for --out and --in-place; OUT is always written")
+        if unchanged == "link":
+            raise UsageError("--unchanged link is for --out; in place, write skip or copy")
         if dry_run:
             return _dry_run(source, target, job, in_place, force, as_json)
         return _repack(source, target, job, in_place, force, as_json, ends)

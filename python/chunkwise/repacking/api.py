@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 from chunkwise import set_threads
 from chunkwise.errors import UsageError
@@ -29,6 +30,7 @@ def repack(
     min_size: Size = 0,
     access: Sequence[str] = (),
     in_place: bool = False,
+    unchanged: Literal["skip", "copy"] = "skip",
     force: bool = False,
     memory: Size | None = None,
     threads: int | None = None,
@@ -63,6 +65,9 @@ def repack(
         Patterns that will be read, for ``auto``: ``["line:0", "1x600x600"]``.
     in_place : bool, default False
         Replace the source; its old content stays until the new file is verified.
+    unchanged : {"skip", "copy"}, default "skip"
+        In place, what becomes of a file that is as asked already: it is left alone, or written
+        anew all the same, which gives back space that is free in it.
     force : bool, default False
         Replace an existing target; in place, a file that has several names.
     memory : int or str, optional
@@ -98,6 +103,8 @@ def repack(
         Whatever is wrong: the message names file, dataset or rule, and what to do.  The
         source is untouched, and there is no target.
     """
+    if unchanged not in ("skip", "copy"):
+        raise UsageError(f"unchanged {unchanged!r}: write skip or copy")
     place = choose(source, target, in_place=in_place, force=force)
     job = Job(
         rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
@@ -114,6 +121,7 @@ def repack(
         ),
         access=tuple(access),
         resume=resume,
+        anew=unchanged == "copy",
     )
     with using_threads(threads):
         return run(job, place, progress or _nobody)

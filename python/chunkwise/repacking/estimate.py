@@ -68,8 +68,8 @@ class Samples:
             sample = take_sample(scratch, source, pipeline, self._deadline)
             if sample is not None:
                 taken.append(sample)
-            return sample
-        return sorted(taken, key=lambda sample: sample.ratio)[len(taken) // 2]
+                return sample
+        return sorted(taken, key=lambda sample: sample.ratio)[len(taken) // 2] if taken else None
 
 
 def take_sample(

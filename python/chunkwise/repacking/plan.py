@@ -18,6 +18,7 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import printable
 from chunkwise.opening import missing_filter
 from chunkwise.repacking import estimate
+from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.lossy import is_lossy
@@ -286,11 +287,15 @@ def _completed_otherwise(
 
 
 def _require_decoder(source: Source, stored: Any) -> None:
-    missing = missing_filter(stored)
+    missing, what = missing_filter(stored), "it"
+    if missing is None and source.layout == "virtual":
+        behind = missing_behind(source.identifier)
+        if behind is not None:
+            what, missing = printable(behind[0]), behind[1]
     if missing is not None:
         raise UsageError(
-            f"'{printable(source.path)}': {missing} is needed to read it: pip install hdf5plugin, "
-            "or put the folder of its plugin in HDF5_PLUGIN_PATH"
+            f"'{printable(source.path)}': {missing} is needed to read {what}: pip install "
+            "hdf5plugin, or put the folder of its plugin in HDF5_PLUGIN_PATH"
         )
 
 

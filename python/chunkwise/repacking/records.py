@@ -84,6 +84,8 @@ class Summary:
         What was kept otherwise than it was, and what could not be verified.
     elapsed_s
         Seconds in all.
+    left
+        Whether the file was as asked already, and nothing was written (in place).
     """
 
     source: str
@@ -94,6 +96,7 @@ class Summary:
     verified: str
     warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
+    left: bool = False
 
     @property
     def lost(self) -> int:

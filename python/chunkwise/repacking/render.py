@@ -138,6 +138,10 @@ def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
 
 def summary_lines(summary: Summary) -> Iterator[str]:
     """Print what was done to one file."""
+    if summary.left:
+        yield f"{printable(summary.target)}: is as asked already, and was left as it is"
+        yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
+        return
     changed = [one for one in summary.datasets if _changed(one)]
     count = len(summary.datasets)
     rate = sum(one.nbytes for one in summary.datasets) / max(summary.elapsed_s, 1e-9)

@@ -33,7 +33,7 @@ from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.space import check_room
 from chunkwise.repacking.target import Place, cannot_write
-from chunkwise.repacking.work import carry_out
+from chunkwise.repacking.work import carry_out, result_of
 from chunkwise.unclosed import copy_closed, is_unclosed, open_readable
 
 
@@ -52,6 +52,8 @@ class Job:
         it is stopped.
     strict
         Whether a rule that means no dataset of the file is an error.
+    anew
+        Whether a file that is as asked already is written anew in place; else it is left alone.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -59,6 +61,7 @@ class Job:
     access: tuple[str, ...] = ()
     resume: bool = False
     strict: bool = True
+    anew: bool = False
 
 
 @contextmanager
@@ -100,6 +103,9 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
     """
     watch(Moment("planning"))
     with closed(place) as readable, planned(job, readable) as (file, plan):
+        asked = job.anew or plan.changes or job.options.reshapes_file
+        if place.in_place and readable == place.source and not asked:
+            return _left(place, plan)
         return run_plan(job, place, file, plan, watch)
 
 
@@ -124,6 +130,19 @@ def closed(place: Place) -> Iterator[Path]:
         except OSError as wrong:
             raise cannot_write(place.said, wrong) from wrong
         yield copy
+
+
+def _left(place: Place, plan: Plan) -> Summary:
+    """Tell of a file to which nothing was done."""
+    return Summary(
+        source=str(place.source),
+        target=place.said,
+        source_nbytes=place.identity.nbytes,
+        target_nbytes=place.identity.nbytes,
+        datasets=tuple(result_of(step, step.source.stored_nbytes) for step in plan.steps),
+        verified="none",
+        left=True,
+    )
 
 
 def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 import zlib
 from dataclasses import dataclass
@@ -180,8 +181,28 @@ def choose(
     return place
 
 
+def _is_planted(path: Path) -> bool:
+    """Tell whether a link is neither this user's nor its folder's owner's, where others may write.
+
+    Systems that protect such links open them no more either.
+    """
+    try:
+        link, folder = path.lstat(), path.parent.stat()
+    except OSError:
+        return False
+    trusted = (os.geteuid(), folder.st_uid)
+    return (
+        stat.S_ISLNK(link.st_mode) and bool(folder.st_mode & 0o022) and link.st_uid not in trusted
+    )
+
+
 def _check_target(goal: Path, origin: Path, said: str, force: bool) -> None:
     shown = printable(said)
+    if _is_planted(Path(said)):
+        raise UsageError(
+            f"{shown}: is a link that another user has made in a folder that others may write to; "
+            "give the file that it leads to, or remove it"
+        )
     if said.endswith("/") or goal.is_dir():
         raise UsageError(f"{shown}: is a folder; give a file's name, or --out for many files")
     if not goal.parent.is_dir():

@@ -149,7 +149,7 @@ def _fill(
     tree.finish(teller.idle)
     run.warnings += tree.warnings
     for step in plan.steps:
-        kept = _result(step, step.source.stored_nbytes)
+        kept = result_of(step, step.source.stored_nbytes)
         run.results.append(copying.results.get(step.source.path, kept))
 
 
@@ -284,7 +284,7 @@ class _Copying:
             made.flush()
             stored_nbytes = made.get_storage_size()
         self.results[step.source.path] = replace(
-            _result(step, stored_nbytes),
+            result_of(step, stored_nbytes),
             chunks=copied.chunks_written,
             decodes=copied.decodes,
             replayed=copied.chunks_replayed,
@@ -300,7 +300,8 @@ def header_address(address: Address) -> int:
     return address[-2] | address[-1] << 32
 
 
-def _result(step: Step, stored_nbytes: int) -> DatasetResult:
+def result_of(step: Step, stored_nbytes: int) -> DatasetResult:
+    """Tell of a dataset that now has so many bytes, and else what the plan says."""
     source, wanted = step.source, step.wanted
     return DatasetResult(
         path=source.path,

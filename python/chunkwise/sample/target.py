@@ -40,7 +40,8 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.
     partial: Path | None = None
     try:
         _check(target, path, overwrite)
-        partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.partial")
+        # Nobody can have planted something at a name that nobody knows.
+        partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.partial")
         # No chunk cache: chunks are written whole, and one that cannot be written
         # fails there and then, not when the file is closed.
         file = h5py.File(partial, "x", rdcc_nbytes=0)

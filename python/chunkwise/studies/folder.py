@@ -100,6 +100,11 @@ class Folder:
 
         What is generated is removed at the end of a run, and what the user has is not.
         """
+        if self.files.is_symlink():
+            raise UsageError(
+                f"{self.name}: 'files' in it is a link, which may lead anywhere: "
+                "name another folder (--out)"
+            )
         if is_ours:
             shutil.rmtree(self.files, ignore_errors=True)
         elif self.files.is_dir() and any(self.files.iterdir()):

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise.durable import write_whole
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies.figures import FIGURES
@@ -220,12 +221,7 @@ class StudyResults:
         text = json.dumps(self.to_json(), separators=(",", ":")).encode()
         # Without a time in it, equal results are equal files.
         content = gzip.compress(text, mtime=0) if str(path).endswith(".gz") else text
-        partial = Path(f"{os.fspath(path)}.partial")
-        try:
-            partial.write_bytes(content)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, content)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> StudyResults:
