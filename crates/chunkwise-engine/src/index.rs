@@ -57,6 +57,7 @@ pub struct ChunkIndex {
     by_position: bool,
     written: u64,
     stored_nbytes: u64,
+    furthest: u64,
 }
 
 impl ChunkIndex {
@@ -94,6 +95,11 @@ impl ChunkIndex {
     /// Bytes of all written chunks together.
     pub fn stored_nbytes(&self) -> u64 {
         self.stored_nbytes
+    }
+
+    /// Where the last byte of any chunk ends, as the chunks say.
+    pub fn furthest(&self) -> u64 {
+        self.furthest
     }
 
     /// Every bit that is set in the filter mask of some chunk.
@@ -158,6 +164,7 @@ impl ChunkIndexBuilder {
         }
         self.unsorted |= index.positions.last().is_some_and(|&last| last > position);
         index.stored_nbytes = index.stored_nbytes.saturating_add(record.stored_nbytes);
+        index.furthest = index.furthest.max(address.saturating_add(record.stored_nbytes));
         index.positions.push(position);
         index.addresses.push(address);
         index.sizes.push(size);

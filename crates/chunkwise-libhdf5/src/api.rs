@@ -53,6 +53,35 @@ pub struct ErrorEntry {
     pub description: *const c_char,
 }
 
+/// `H5G_stat_t`
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct ObjectInfo {
+    /// The file's number, in two halves.
+    pub(crate) file: [std::ffi::c_ulong; 2],
+    /// The address, in two halves (the second is 0 where a `long` holds it).
+    pub(crate) address: [std::ffi::c_ulong; 2],
+    links: c_uint,
+    /// `H5G_obj_t`
+    pub(crate) class: c_int,
+    /// Seconds since 1970; 0 where no time is kept.
+    pub(crate) modified: libc::time_t,
+    link_size: usize,
+    header_size: hsize_t,
+    header_free: hsize_t,
+    messages: c_uint,
+    chunks: c_uint,
+}
+
+impl ObjectInfo {
+    /// Where the object's header lies.
+    pub(crate) fn address(&self) -> u64 {
+        // Two halves where a long has 32 bits only.
+        let [low, high] = self.address;
+        low | high.checked_shl(32).unwrap_or(0)
+    }
+}
+
 /// Declare a table of functions that are looked up in a libhdf5.
 macro_rules! api {
     (
@@ -139,6 +168,7 @@ api! {
         fn H5Ewalk2(hid_t, c_int, ErrorCallback, *mut c_void) -> herr_t;
         fn H5Eclear2(hid_t) -> herr_t;
         fn H5Iget_file_id(hid_t) -> hid_t;
+        fn H5Gget_objinfo(hid_t, *const c_char, bool, *mut ObjectInfo) -> herr_t;
         fn H5Fopen(*const c_char, c_uint, hid_t) -> hid_t;
         fn H5Fcreate(*const c_char, c_uint, hid_t, hid_t) -> hid_t;
         fn H5Fflush(hid_t, c_int) -> herr_t;
@@ -168,6 +198,8 @@ api! {
         fn H5Pset_create_intermediate_group(hid_t, c_uint) -> herr_t;
         fn H5Pset_userblock(hid_t, hsize_t) -> herr_t;
         fn H5Pget_userblock(hid_t, *mut hsize_t) -> herr_t;
+        fn H5Pget_istore_k(hid_t, *mut c_uint) -> herr_t;
+        fn H5Pget_sizes(hid_t, *mut usize, *mut usize) -> herr_t;
         fn H5Pget_layout(hid_t) -> c_int;
         fn H5Pget_chunk(hid_t, c_int, *mut hsize_t) -> c_int;
         fn H5Pset_chunk(hid_t, c_int, *const hsize_t) -> herr_t;

@@ -14,7 +14,7 @@ use crate::{BindError, ChunkConventions, Unsuited};
 const MOST_ASKED: u64 = 4096;
 
 /// More chunks than this are left to libhdf5: their index would take a gigabyte.
-const MOST_LISTED: u64 = 50_000_000;
+pub(crate) const MOST_LISTED: u64 = 50_000_000;
 
 /// libhdf5 goes through an array index element by element, written or not (30 ns each): more
 /// than this would take longer than anybody waits for a first read.

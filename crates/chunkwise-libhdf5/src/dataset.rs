@@ -4,12 +4,13 @@ use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Dataset, DatasetInfo, Layout, Phase, Storage, timed};
+use chunkwise_engine::{ChunkIndex, Dataset, DatasetInfo, Layout, Phase, Storage, timed};
 use chunkwise_select::{ChunkGrid, Dims, MAX_RANK};
 
-use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t, hsize_t};
+use crate::api::{Api, DEFAULT, HADDR_UNDEF, ObjectInfo, hid_t, hsize_t};
 use crate::chunks::list_chunks;
 use crate::facts::descriptor_of;
+use crate::stored::{Stored, Wanted, end_of_data, read_index};
 use crate::{BindError, Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
@@ -84,8 +85,28 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         Err(error) => return because(error.to_string()),
                     };
                     let index = timed(Phase::Index, || {
-                        list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)
+                        let wanted = Wanted {
+                            // Found out below.
+                            header: 0,
+                            user_block,
+                            btree_k: 0,
+                            grid: &grid,
+                            max_shape: &max_shape,
+                            element_size: element_size as u64,
+                            filtered: !pipeline.filters().is_empty(),
+                        };
+                        let unsound = match read_stored(api, dataset, &*storage, wanted)? {
+                            Stored::Found(index) => return Ok(index),
+                            Stored::OtherKind => None,
+                            Stored::Unsound(reason) => Some(reason),
+                        };
+                        // libhdf5 may refuse it with a reason of its own, the better one.
+                        let listed =
+                            list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
+                        unsound.map_or(Ok(listed), because)
                     })?;
+                    let chunk_nbytes = grid.chunk_len().saturating_mul(element_size as u64);
+                    check_ends(&*storage, user_block, &index, &pipeline, chunk_nbytes)?;
                     let index = Arc::new(index);
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
@@ -104,6 +125,61 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
             Dataset::new(info, storage).or_else(|error| because(error.to_string()))
         }
     })
+}
+
+/// The chunk index as the file has it.
+///
+/// # Safety
+/// A live chunked dataset of this library, in a file that nobody writes to; the lock must be held.
+unsafe fn read_stored(
+    api: &Api,
+    dataset: hid_t,
+    storage: &dyn Storage,
+    wanted: Wanted<'_>,
+) -> Result<Stored, Unsuited> {
+    let mut info = ObjectInfo::default();
+    let (mut address_len, mut size_len): (usize, usize) = (0, 0);
+    let mut btree_k: c_uint = 0;
+    // SAFETY: the caller's contract; valid pointers, and handles are checked.
+    unsafe {
+        let status = (api.H5Gget_objinfo)(dataset, c".".as_ptr(), false, &raw mut info);
+        api.checked("H5Gget_objinfo", status)?;
+        let (file, _) = file_of(api, dataset)?;
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        let status = (api.H5Pget_sizes)(fcpl.id, &raw mut address_len, &raw mut size_len);
+        api.checked("H5Pget_sizes", status)?;
+        let status = (api.H5Pget_istore_k)(fcpl.id, &raw mut btree_k);
+        api.checked("H5Pget_istore_k", status)?;
+    }
+    if (address_len, size_len) != (8, 8) {
+        return Ok(Stored::OtherKind);
+    }
+    Ok(read_index(storage, &Wanted { header: info.address(), btree_k, ..wanted }))
+}
+
+/// libhdf5 reads nothing beyond the end of the file's data, even where the file goes on: chunks
+/// that lie there are left to it.  Those beyond the file itself, the engine finds.
+fn check_ends(
+    storage: &dyn Storage,
+    user_block: u64,
+    index: &ChunkIndex,
+    pipeline: &Pipeline,
+    chunk_nbytes: u64,
+) -> Result<(), Unsuited> {
+    let Some(end) = end_of_data(storage, user_block).filter(|&end| index.furthest() > end) else {
+        return Ok(());
+    };
+    let file_end = storage.end();
+    for record in index.positions().filter_map(|position| index.get(position)) {
+        let chunk_end = record.address.saturating_add(record.stored_nbytes);
+        // Of a chunk that is stored as it is, the engine reads what a chunk holds.
+        let cut = pipeline.is_identity(record.filter_mask) && record.stored_nbytes != chunk_nbytes;
+        if chunk_end > end && (chunk_end <= file_end || cut) {
+            return because("a chunk lies beyond the end of the file's data");
+        }
+    }
+    Ok(())
 }
 
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size

@@ -25,6 +25,7 @@ mod properties;
 mod reopened;
 mod room;
 mod selecting;
+pub mod stored;
 mod table;
 mod tally;
 #[cfg(test)]

@@ -39,32 +39,11 @@ pub(super) struct LinkInfo {
     pub(super) address_or_size: u64,
 }
 
-/// `H5G_stat_t`
-#[repr(C)]
-#[derive(Default)]
-pub(super) struct ObjectInfo {
-    /// The file's number, in two halves.
-    pub(super) file: [std::ffi::c_ulong; 2],
-    /// The address, in two halves (the second is 0 where a `long` holds it).
-    pub(super) address: [std::ffi::c_ulong; 2],
-    links: c_uint,
-    /// `H5G_obj_t`
-    pub(super) class: c_int,
-    /// Seconds since 1970; 0 where no time is kept.
-    pub(super) modified: libc::time_t,
-    link_size: usize,
-    header_size: hsize_t,
-    header_free: hsize_t,
-    messages: c_uint,
-    chunks: c_uint,
-}
-
 api! {
     /// The functions that only copying a tree needs.
     TreeApi;
     required {
         fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
-        fn H5Gget_objinfo(hid_t, *const c_char, bool, *mut ObjectInfo) -> herr_t;
         fn H5Gcreate2(hid_t, *const c_char, hid_t, hid_t, hid_t) -> hid_t;
         fn H5Gget_create_plist(hid_t) -> hid_t;
         fn H5Oopen_by_addr(hid_t, u64) -> hid_t;

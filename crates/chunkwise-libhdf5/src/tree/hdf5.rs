@@ -2,10 +2,10 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use super::api::{LinkCallback, ObjectInfo, TreeApi};
+use super::api::{LinkCallback, TreeApi};
 use super::error::Fault;
 use crate::BindError;
-use crate::api::{Api, hid_t, hsize_t};
+use crate::api::{Api, ObjectInfo, hid_t, hsize_t};
 use crate::dataset::Handle;
 
 /// Both tables, while the library's lock is held.
@@ -51,7 +51,7 @@ impl Hdf5<'_> {
         let mut info = ObjectInfo::default();
         // SAFETY: the caller's contract, and room for the facts.  Not H5Oget_info1: it reads
         // whole chunk indexes.
-        let status = unsafe { (self.tree.H5Gget_objinfo)(at, name.as_ptr(), false, &raw mut info) };
+        let status = unsafe { (self.api.H5Gget_objinfo)(at, name.as_ptr(), false, &raw mut info) };
         self.api.checked("H5Gget_objinfo", status)?;
         Ok(info)
     }
@@ -170,13 +170,6 @@ impl Hdf5<'_> {
 }
 
 impl ObjectInfo {
-    /// Where the object's header lies.
-    pub(super) fn address(&self) -> u64 {
-        // Two halves where a long has 32 bits only.
-        let [low, high] = self.address;
-        low | high.checked_shl(32).unwrap_or(0)
-    }
-
     /// What it is; None for what this libhdf5 does not know either.
     pub(super) fn kind(&self) -> Option<Kind> {
         match self.class {

@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use super::api::{LinkInfo, ObjectInfo};
+use super::api::LinkInfo;
 use super::error::{Fault, TreeError, buffer};
 use super::hdf5::{Hdf5, Kind};
 use crate::BindError;
-use crate::api::{DEFAULT, hid_t};
+use crate::api::{DEFAULT, ObjectInfo, hid_t};
 
 /// An object of the source.
 pub(super) struct Node {

@@ -142,8 +142,8 @@ fn each_library_copies_a_tree() {
             // SAFETY: as above.
             unsafe {
                 let info = |name: &CString| {
-                    let mut info = super::api::ObjectInfo::default();
-                    let status = (tree.H5Gget_objinfo)(target, name.as_ptr(), true, &raw mut info);
+                    let mut info = crate::api::ObjectInfo::default();
+                    let status = (api.H5Gget_objinfo)(target, name.as_ptr(), true, &raw mut info);
                     assert!(status >= 0, "{library:?}: {name:?}");
                     info.address()
                 };

@@ -1,0 +1,330 @@
+//! Which chunks does a fixed or an extensible array hold?
+//!
+//! Both number the chunks of the *largest* extent in row-major order, the unlimited dimension first.
+//! A fixed array has one block of elements.  An extensible one has some elements in its index
+//! block, which leads to blocks of growing size, directly or by way of super blocks.  Long blocks
+//! are cut into pages, and a bit for each says whether it was ever written: those that were not
+//! are skipped, however many there are (format specification, VII.B and VII.C).
+
+use chunkwise_engine::ChunkRecord;
+use chunkwise_select::Dims;
+
+use super::Chunks;
+use super::bytes::{Damage, Fields, Source, UNDEFINED, unseal};
+
+/// Bytes of a signature, a version and a kind of elements.
+const HEAD_LEN: u64 = 6;
+const CHECKSUM_LEN: u64 = 4;
+const ADDRESS_LEN: u64 = 8;
+
+/// What all parts of an array have in common.
+struct Array<'a> {
+    source: &'a Source<'a>,
+    /// Where its header is, as all its parts say.
+    header: u64,
+    filtered: bool,
+    /// Bytes of an element.
+    entry_len: u64,
+    /// Elements in a page.
+    page: u64,
+    /// Elements that it has: what lies behind them does not count.
+    len: u64,
+    numbering: Numbering,
+}
+
+/// Read the fixed array whose header is at `header`.
+pub(super) fn fixed(
+    source: &Source<'_>,
+    header: u64,
+    chunks: &mut Chunks<'_>,
+) -> Result<(), Damage> {
+    const HEADER_LEN: u64 = HEAD_LEN + 2 + 8 + ADDRESS_LEN + CHECKSUM_LEN;
+    let bytes = source.sealed(header, HEADER_LEN, b"FAHD")?;
+    let mut fields = Fields(&bytes[4..]);
+    let filtered = filtered(&mut fields, chunks)?;
+    let (entry_len, page_bits, len) = (fields.number(1)?, fields.u8()?, fields.u64()?);
+    let block = fields.u64()?;
+    let numbering = Numbering::of(chunks);
+    let page = power(page_bits)?;
+    let array = Array { source, header, filtered, entry_len, page, len, numbering };
+    array.check(chunks)?;
+    if block == UNDEFINED {
+        return Ok(());
+    }
+    let paged = len > page;
+    let bitmap_len = if paged { len.div_ceil(page).div_ceil(8) } else { 0 };
+    let head_len = HEAD_LEN + ADDRESS_LEN + bitmap_len;
+    if !paged {
+        return array.block(block, (b"FADB", head_len), 0, len, chunks);
+    }
+    let head = array.part(block, head_len, b"FADB")?;
+    array.pages(
+        block + head_len + CHECKSUM_LEN,
+        &head[head.len() - bitmap_len as usize..],
+        0,
+        len,
+        chunks,
+    )
+}
+
+/// Read the extensible array whose header is at `header`.
+pub(super) fn extensible(
+    source: &Source<'_>,
+    header: u64,
+    chunks: &mut Chunks<'_>,
+) -> Result<(), Damage> {
+    const HEADER_LEN: u64 = HEAD_LEN + 6 + 6 * 8 + ADDRESS_LEN + CHECKSUM_LEN;
+    let bytes = source.sealed(header, HEADER_LEN, b"EAHD")?;
+    let mut fields = Fields(&bytes[4..]);
+    let filtered = filtered(&mut fields, chunks)?;
+    let (entry_len, len_bits, direct) = (fields.number(1)?, fields.u8()?, fields.number(1)?);
+    let (least, least_pointers, page_bits) = (fields.number(1)?, fields.number(1)?, fields.u8()?);
+    // Four numbers that are of no use here, and the elements that were ever set.
+    fields.take(4 * 8)?;
+    let len = fields.u64()?;
+    fields.u64()?;
+    let block = fields.u64()?;
+    let numbering = Numbering::of(chunks);
+    let page = power(page_bits)?;
+    let array = Array { source, header, filtered, entry_len, page, len, numbering };
+    array.check(chunks)?;
+    let sound =
+        (1..=64).contains(&len_bits) && least.is_power_of_two() && least_pointers.is_power_of_two();
+    let least_bits = least.checked_ilog2().unwrap_or(0);
+    if !sound || least_bits > u32::from(len_bits) {
+        return Err(Damage("the options of its extensible array make no sense".into()));
+    }
+    if block == UNDEFINED {
+        return Ok(());
+    }
+    let supers = 1 + u32::from(len_bits) - least_bits;
+    // The first of them have no block of their own: the index block leads to their data.
+    let without = (2 * least_pointers.ilog2()).min(supers);
+    let pointers = 2 * (least_pointers - 1);
+    let supers_with = u64::from(supers - without);
+    let nbytes =
+        HEAD_LEN + ADDRESS_LEN + direct * entry_len + (pointers + supers_with) * ADDRESS_LEN;
+    let bytes = array.part(block, nbytes, b"EAIB")?;
+    let mut fields = Fields(&bytes[(HEAD_LEN + ADDRESS_LEN) as usize..]);
+    array.elements(fields.take((direct * entry_len) as usize)?, 0, chunks)?;
+    let offset_len = u64::from(len_bits).div_ceil(8);
+    let data_head = HEAD_LEN + ADDRESS_LEN + offset_len;
+    let mut first = direct;
+    for number in 0..supers {
+        // As many blocks, and elements in each, as libhdf5 makes of the number.
+        let blocks = power((number / 2) as u8)?;
+        let elements = power(number.div_ceil(2) as u8)?.checked_mul(least).ok_or_else(too_long)?;
+        let mut level = Level { first, blocks, elements };
+        first = blocks
+            .checked_mul(elements)
+            .and_then(|all| first.checked_add(all))
+            .ok_or_else(too_long)?;
+        if number < without {
+            let addresses = fields.take((blocks * ADDRESS_LEN) as usize)?;
+            if elements > page {
+                return Err(Damage("its index block leads to pages".into()));
+            }
+            for address in addresses.as_chunks().0.iter().map(|a| u64::from_le_bytes(*a)) {
+                array.data(address, data_head, &[], &mut level, chunks)?;
+            }
+        } else {
+            let address = fields.u64()?;
+            if level.first < len && address != UNDEFINED {
+                array.super_block(address, offset_len, level, chunks)?;
+            }
+        }
+        if first >= len {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The blocks of data under a super block, from the one that comes next.
+struct Level {
+    /// Number of the next block's first element.
+    first: u64,
+    blocks: u64,
+    /// Elements in each.
+    elements: u64,
+}
+
+impl Array<'_> {
+    /// Whether elements are as libhdf5 makes them for these chunks.
+    fn check(&self, chunks: &Chunks<'_>) -> Result<(), Damage> {
+        let size_len = self.entry_len.wrapping_sub(ADDRESS_LEN + 4);
+        let sound = match self.filtered {
+            true => (1..=8).contains(&size_len),
+            false => self.entry_len == ADDRESS_LEN,
+        };
+        if sound && chunks.wanted.filtered == self.filtered {
+            return Ok(());
+        }
+        Err(Damage(format!("an array of chunks with {} bytes each", self.entry_len)))
+    }
+
+    /// A part with this signature and a checksum behind `nbytes`; gives these.
+    fn part(&self, address: u64, nbytes: u64, signature: &[u8; 4]) -> Result<Vec<u8>, Damage> {
+        let bytes = self.source.sealed(address, nbytes.saturating_add(CHECKSUM_LEN), signature)?;
+        let mut fields = Fields(&bytes[4..]);
+        let head = (fields.u8()?, fields.u8()?, fields.u64()?);
+        if head == (0, u8::from(self.filtered), self.header) {
+            return Ok(bytes);
+        }
+        Err(Damage(format!("what is at address {address} is of another array")))
+    }
+
+    /// A block of `count` elements behind `head_len` bytes.
+    fn block(
+        &self,
+        address: u64,
+        (signature, head_len): (&[u8; 4], u64),
+        first: u64,
+        count: u64,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<(), Damage> {
+        let nbytes = count.checked_mul(self.entry_len).ok_or_else(too_long)?;
+        let bytes = self.part(address, head_len.saturating_add(nbytes), signature)?;
+        self.elements(&bytes[head_len as usize..], first, chunks)
+    }
+
+    /// The pages of `count` elements from `address` on, where the bitmap says that they were written.
+    fn pages(
+        &self,
+        address: u64,
+        written: &[u8],
+        first: u64,
+        count: u64,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<(), Damage> {
+        let page_len = self.page.saturating_mul(self.entry_len).saturating_add(CHECKSUM_LEN);
+        for (at, bits) in written.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+            for bit in (0..8).filter(|bit| bits & 0x80 >> bit != 0) {
+                let number = at as u64 * 8 + bit;
+                let begin = number.saturating_mul(self.page);
+                let elements = count.saturating_sub(begin).min(self.page);
+                if elements == 0 {
+                    return Err(Damage("a page beyond its array".into()));
+                }
+                let address = address.saturating_add(number.saturating_mul(page_len));
+                let nbytes = elements * self.entry_len + CHECKSUM_LEN;
+                let mut page = self.source.read(address, nbytes)?;
+                unseal(&mut page, address)?;
+                self.elements(&page, first.saturating_add(begin), chunks)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn super_block(
+        &self,
+        address: u64,
+        offset_len: u64,
+        mut level: Level,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<(), Damage> {
+        let paged = level.elements > self.page;
+        let bitmap_len = if paged { (level.elements / self.page).div_ceil(8) } else { 0 };
+        let head_len = HEAD_LEN + ADDRESS_LEN + offset_len;
+        let bitmaps_len = bitmap_len.checked_mul(level.blocks).ok_or_else(too_long)?;
+        let addresses_len = level.blocks.checked_mul(ADDRESS_LEN).ok_or_else(too_long)?;
+        let nbytes = head_len.saturating_add(bitmaps_len).saturating_add(addresses_len);
+        let bytes = self.part(address, nbytes, b"EASB")?;
+        let (bitmaps, addresses) = bytes[head_len as usize..].split_at(bitmaps_len as usize);
+        for (number, address) in addresses.as_chunks().0.iter().enumerate() {
+            let begin = number * bitmap_len as usize;
+            let written = &bitmaps[begin..begin + bitmap_len as usize];
+            self.data(u64::from_le_bytes(*address), head_len, written, &mut level, chunks)?;
+        }
+        Ok(())
+    }
+
+    /// The next block of data, if there is one; `written` are its pages' bits, if it has pages.
+    fn data(
+        &self,
+        address: u64,
+        head_len: u64,
+        written: &[u8],
+        level: &mut Level,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<(), Damage> {
+        let (first, count) = (level.first, level.elements);
+        level.first += count;
+        if address == UNDEFINED || first >= self.len {
+            return Ok(());
+        }
+        if written.is_empty() {
+            return self.block(address, (b"EADB", head_len), first, count, chunks);
+        }
+        self.part(address, head_len, b"EADB")?;
+        let pages = address.saturating_add(head_len + CHECKSUM_LEN);
+        self.pages(pages, written, first, count, chunks)
+    }
+
+    /// Elements one after the other, from number `first` on.
+    fn elements(&self, bytes: &[u8], first: u64, chunks: &mut Chunks<'_>) -> Result<(), Damage> {
+        let left = self.len.saturating_sub(first);
+        for (number, entry) in bytes.chunks_exact(self.entry_len as usize).enumerate() {
+            let mut fields = Fields(entry);
+            let address = fields.u64()?;
+            if address == UNDEFINED || number as u64 >= left {
+                continue;
+            }
+            let (stored_nbytes, filter_mask) = if self.filtered {
+                let size_len = entry.len() - (ADDRESS_LEN + 4) as usize;
+                (fields.number(size_len)?, fields.number(4)? as u32)
+            } else {
+                (chunks.chunk_nbytes(), 0)
+            };
+            if let Some(index) = self.numbering.index(first + number as u64) {
+                chunks.add(&index, ChunkRecord { address, stored_nbytes, filter_mask })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the elements are those of chunks with filters, after an array's signature.
+fn filtered(fields: &mut Fields<'_>, chunks: &Chunks<'_>) -> Result<bool, Damage> {
+    match (fields.u8()?, fields.u8()?) {
+        (0, kind @ (0 | 1)) if chunks.wanted.filtered == (kind == 1) => Ok(kind == 1),
+        _ => Err(Damage("its array is of another kind".into())),
+    }
+}
+
+fn power(bits: u8) -> Result<u64, Damage> {
+    1u64.checked_shl(u32::from(bits)).ok_or_else(too_long)
+}
+
+fn too_long() -> Damage {
+    Damage("an array of more elements than there are numbers".into())
+}
+
+/// Which chunk has which number?
+struct Numbering {
+    /// The dimension that is taken before all others.
+    first: usize,
+    /// Chunks along each dimension of the largest extent, other than the first's.
+    counts: Dims,
+}
+
+impl Numbering {
+    fn of(chunks: &Chunks<'_>) -> Self {
+        let (grid, most) = (chunks.wanted.grid, chunks.wanted.max_shape);
+        let first = most.iter().position(|&most| most == u64::MAX).unwrap_or(0);
+        let counts = most.iter().zip(grid.chunk()).map(|(most, chunk)| most.div_ceil(*chunk));
+        Self { first, counts: counts.collect() }
+    }
+
+    /// The place in the grid of the chunk with this number.
+    fn index(&self, number: u64) -> Option<Dims> {
+        let mut index: Dims = self.counts.iter().map(|_| 0).collect();
+        let mut rest = number;
+        for d in (0..self.counts.len()).rev().filter(|&d| d != self.first) {
+            index[d] = rest.checked_rem(self.counts[d])?;
+            rest /= self.counts[d];
+        }
+        *index.get_mut(self.first)? = rest;
+        Some(index)
+    }
+}

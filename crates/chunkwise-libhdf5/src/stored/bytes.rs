@@ -1,0 +1,142 @@
+//! How are a file's structures read, without trusting a size or an address?
+
+use chunkwise_engine::Storage;
+
+/// Why libhdf5 has to look at it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Damage(pub(super) String);
+
+/// No structure of an index is larger; what claims to be is damaged.
+const MOST_NBYTES: u64 = 64 << 20;
+/// No chunk has this address.
+pub(super) const UNDEFINED: u64 = u64::MAX;
+
+/// The file, by HDF5's addresses.
+pub(super) struct Source<'a> {
+    pub(super) storage: &'a dyn Storage,
+    pub(super) base: u64,
+    /// Where its data ends.
+    pub(super) end: u64,
+}
+
+impl Source<'_> {
+    /// `nbytes` bytes at an address.
+    pub(super) fn read(&self, address: u64, nbytes: u64) -> Result<Vec<u8>, Damage> {
+        let inside = address.checked_add(nbytes).is_some_and(|end| end <= self.end);
+        let at = self.base.checked_add(address).filter(|_| inside && nbytes <= MOST_NBYTES);
+        let Some(at) = at else {
+            return Err(Damage(format!("{nbytes} bytes at address {address} are not in the file")));
+        };
+        let mut bytes = vec![0; nbytes as usize];
+        self.storage.read_at(at, &mut bytes).map_err(|error| Damage(error.to_string()))?;
+        Ok(bytes)
+    }
+
+    /// The bytes of a structure with this signature, which end with a checksum.
+    pub(super) fn sealed(
+        &self,
+        address: u64,
+        nbytes: u64,
+        signature: &[u8; 4],
+    ) -> Result<Vec<u8>, Damage> {
+        let mut bytes = self.read(address, nbytes)?;
+        unseal(&mut bytes, address)?;
+        if bytes.starts_with(signature) { Ok(bytes) } else { Err(not_there(signature, address)) }
+    }
+}
+
+/// Check the checksum at the end, and take it off.
+pub(super) fn unseal(bytes: &mut Vec<u8>, address: u64) -> Result<(), Damage> {
+    let sound = bytes
+        .split_last_chunk()
+        .is_some_and(|(content, sum)| checksum(content) == u32::from_le_bytes(*sum));
+    if !sound {
+        return Err(Damage(format!("the checksum of what is at address {address} is wrong")));
+    }
+    bytes.truncate(bytes.len() - 4);
+    Ok(())
+}
+
+pub(super) fn not_there(signature: &[u8; 4], address: u64) -> Damage {
+    let signature = String::from_utf8_lossy(signature);
+    Damage(format!("there is no {signature} at address {address}"))
+}
+
+/// What is left of a structure; numbers are little-endian.
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Damage> {
+        let Some((taken, rest)) = self.0.split_at_checked(len) else {
+            return Err(Damage("a structure is cut off".into()));
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A number of `len` bytes, at most eight.
+    pub(super) fn number(&mut self, len: usize) -> Result<u64, Damage> {
+        let mut wide = [0; 8];
+        wide[..len].copy_from_slice(self.take(len)?);
+        Ok(u64::from_le_bytes(wide))
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, Damage> {
+        Ok(self.number(1)? as u8)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, Damage> {
+        self.number(8)
+    }
+}
+
+/// Bob Jenkins' `lookup3`, as HDF5 seals its metadata (`H5_checksum_lookup3`, from 0).
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
+    let [mut a, mut b, mut c] = [start; 3];
+    let word = |part: &[u8], at: usize| {
+        let mut wide = [0; 4];
+        for (to, from) in wide.iter_mut().zip(part.get(at..).unwrap_or_default()) {
+            *to = *from;
+        }
+        u32::from_le_bytes(wide)
+    };
+    let mut parts = bytes.chunks(12).peekable();
+    while let Some(part) = parts.next() {
+        a = a.wrapping_add(word(part, 0));
+        b = b.wrapping_add(word(part, 4));
+        c = c.wrapping_add(word(part, 8));
+        if parts.peek().is_some() {
+            for (turn, [x, y, z]) in [4, 6, 8, 16, 19, 4]
+                .into_iter()
+                .zip([[0, 2, 1], [1, 0, 2], [2, 1, 0]].into_iter().cycle())
+            {
+                let mut of = [a, b, c];
+                of[x] = of[x].wrapping_sub(of[y]) ^ of[y].rotate_left(turn);
+                of[y] = of[y].wrapping_add(of[z]);
+                [a, b, c] = of;
+            }
+        } else {
+            for (turn, [x, y]) in [14, 11, 25, 16, 4, 14, 24]
+                .into_iter()
+                .zip([[2, 1], [0, 2], [1, 0]].into_iter().cycle())
+            {
+                let mut of = [a, b, c];
+                of[x] = (of[x] ^ of[y]).wrapping_sub(of[y].rotate_left(turn));
+                [a, b, c] = of;
+            }
+        }
+    }
+    c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::checksum;
+
+    #[test]
+    fn sums_are_those_of_lookup3() {
+        assert_eq!(checksum(b""), 0xdead_beef);
+        assert_eq!(checksum(b"Four score and seven years ago"), 0x1777_0551);
+    }
+}

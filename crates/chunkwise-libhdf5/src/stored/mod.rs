@@ -1,0 +1,128 @@
+//! Where does every chunk lie, as the file itself says?
+//!
+//! libhdf5 lists an array index element by element, written or not, and a version 1 B-tree without
+//! the keys by which it looks chunks up.  Both are read here from the file's bytes: an array costs
+//! what was written of it, and a tree whose keys would lead `H5Dread` to other chunks than a
+//! listing names is found out.
+//!
+//! Nothing is taken at its word: what is not exactly as libhdf5 writes it is [`Stored::Unsound`],
+//! and left to libhdf5.  The file must not be open for writing, as what libhdf5 holds in memory is
+//! not here.
+
+mod arrays;
+mod btree1;
+mod bytes;
+mod header;
+
+use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError, Storage};
+use chunkwise_select::{ChunkGrid, Dims};
+
+use crate::chunks::MOST_LISTED;
+use bytes::{Damage, Source};
+use header::{Index, Layout};
+
+/// What libhdf5 says of the dataset whose index is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The address of its object header.
+    pub header: u64,
+    /// Bytes before the file's address 0.
+    pub user_block: u64,
+    /// Half of the most children of a version 1 B-tree's node (`H5Pget_istore_k`).
+    pub btree_k: u32,
+    /// Its grid of chunks.
+    pub grid: &'a ChunkGrid,
+    /// The largest extent; all bits set where it is unlimited.
+    pub max_shape: &'a [u64],
+    /// Bytes of an element.
+    pub element_size: u64,
+    /// Whether it has filters.
+    pub filtered: bool,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub enum Stored {
+    /// The written chunks.
+    Found(ChunkIndex),
+    /// An index of another kind: libhdf5 lists it.
+    OtherKind,
+    /// Something is not as it should be, in words.
+    Unsound(String),
+}
+
+/// Read the chunk index of a dataset.
+pub fn read_index(storage: &dyn Storage, wanted: &Wanted<'_>) -> Stored {
+    match found(storage, wanted) {
+        Ok(Some(index)) => Stored::Found(index),
+        Ok(None) => Stored::OtherKind,
+        Err(Damage(reason)) => Stored::Unsound(format!("its chunk index cannot be used: {reason}")),
+    }
+}
+
+/// Where the file's data ends, as its superblock says, user block included: libhdf5 reads nothing
+/// beyond.  None where that cannot be told.
+pub fn end_of_data(storage: &dyn Storage, user_block: u64) -> Option<u64> {
+    let mut superblock = [0; 64];
+    storage.read_at(user_block, &mut superblock).ok()?;
+    let at = match (superblock.starts_with(b"\x89HDF\r\n\x1a\n"), superblock[8]) {
+        (true, 0) if superblock[13] == 8 => 40,
+        (true, 1) if superblock[13] == 8 => 44,
+        (true, 2..) if superblock[9] == 8 => 28,
+        _ => return None,
+    };
+    superblock[at..].first_chunk().map(|end| u64::from_le_bytes(*end))
+}
+
+fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex>, Damage> {
+    let end = end_of_data(storage, wanted.user_block);
+    let Some(end) = end.and_then(|end| end.checked_sub(wanted.user_block)) else { return Ok(None) };
+    let source = Source { storage, base: wanted.user_block, end };
+    let Some(layout) = header::layout(&source, wanted.header)? else { return Ok(None) };
+    let Layout { dims, index } = layout;
+    let mut expected: Dims = wanted.grid.chunk().iter().copied().collect();
+    expected.push(wanted.element_size);
+    if dims != expected {
+        return Err(Damage("its header says another chunk shape".into()));
+    }
+    let mut chunks = Chunks { wanted, builder: ChunkIndexBuilder::default(), count: 0 };
+    match index {
+        Index::None => {}
+        Index::BTree1 { root } => btree1::read(&source, root, &mut chunks)?,
+        Index::Fixed { header } => arrays::fixed(&source, header, &mut chunks)?,
+        Index::Extensible { header } => arrays::extensible(&source, header, &mut chunks)?,
+        Index::Other => return Ok(None),
+    }
+    Ok(Some(chunks.builder.finish(wanted.grid.len())?))
+}
+
+impl From<IndexError> for Damage {
+    fn from(error: IndexError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Collects chunks as an index has them.
+struct Chunks<'a> {
+    wanted: &'a Wanted<'a>,
+    builder: ChunkIndexBuilder,
+    count: u64,
+}
+
+impl Chunks<'_> {
+    /// Add the chunk at this place of the grid, which may be outside of the present extent.
+    fn add(&mut self, index: &[u64], record: ChunkRecord) -> Result<(), Damage> {
+        let Some(position) = self.wanted.grid.linear_index(index) else { return Ok(()) };
+        self.count += 1;
+        if self.count > MOST_LISTED {
+            return Err(Damage("its chunks are more than can be indexed in memory".into()));
+        }
+        let address = record.address.saturating_add(self.wanted.user_block);
+        Ok(self.builder.push(position, ChunkRecord { address, ..record })?)
+    }
+
+    /// Bytes of a chunk that is stored as it is.
+    fn chunk_nbytes(&self) -> u64 {
+        self.wanted.grid.chunk_len().saturating_mul(self.wanted.element_size)
+    }
+}
