@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import reprlib
+from typing import Any
 
 # What h5py's low-level calls raise on a damaged or unsupported object.
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
-_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]*\((?P<reason>.*)\)", re.DOTALL)
+_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]* \((?P<reason>.*)\)", re.DOTALL)
 
 
 def decode_name(name: bytes) -> str:
@@ -36,3 +38,13 @@ def hdf5_reason(error: BaseException) -> str:
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
     return printable(" ".join((match["reason"] if match else text).split()))
+
+
+# Also a list of a million numbers is told in a line.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """Tell a value that was given, however large it is, within a message."""
+    return printable(" ".join(_SHORT.repr(value).split()))
