@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.errors import ChunkwiseError
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
@@ -72,6 +73,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every expected error is one line and exit code 2."""
+    measure_h5py_as_it_is()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that cannot show a name gets it escaped, not a traceback.
         if isinstance(stream, io.TextIOWrapper):
