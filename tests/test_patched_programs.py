@@ -118,6 +118,8 @@ def test_the_engine_reads(folder: Path) -> None:
     assert out.endswith("{'patched': True, 'engine': 1, 'h5py': {}}\n")
 
 
+MADE = "chunkwise: no read went through the engine (by h5py: {}); most frequent reason: {}"
+SMALL = "it is smaller than 64 KiB"
 ENDINGS: dict[str, tuple[str, str]] = {
     "nothing read": ("", ""),
     "no HDF5": ("print(1)", ""),
@@ -127,15 +129,15 @@ ENDINGS: dict[str, tuple[str, str]] = {
     "read by both": ("import h5py; f = h5py.File('data.h5'); f['d'][0], f['small'][0]", ""),
     "one reason": (
         "import h5py; f = h5py.File('data.h5'); [f['small'][i] for i in range(3)]",
-        "chunkwise: no read went through the engine (by h5py: 3); most frequent reason: it is smaller than 64 KiB",
+        MADE.format(3, SMALL),
     ),
     "two reasons": (
         "import h5py; f = h5py.File('data.h5'); f['small'][0], f['small'][1], f['text'][()]",
-        "chunkwise: no read went through the engine (by h5py: 3); most frequent reason: it is smaller than 64 KiB",
+        MADE.format(3, SMALL),
     ),
     "writing": (
         "import h5py; h5py.File('data.h5', 'r+')['d'][0]",
-        "chunkwise: no read went through the engine (by h5py: 1); most frequent reason: the file is open for writing",
+        MADE.format(1, "the file is open for writing"),
     ),
     "netCDF4": (
         "import netCDF4; netCDF4.Dataset('field.nc')['d'][:]",
@@ -184,7 +186,7 @@ def test_however_a_program_ends(folder: Path, leave: str) -> None:
     plain = run(folder, "ending.py", patched=False)
     patched = run(folder, "ending.py", patched=True)
     assert (patched[0], patched[2]) == (plain[0], plain[2]) == ("0\n", LEAVES[leave])
-    said = "chunkwise: no read went through the engine (by h5py: 1); most frequent reason: it is smaller than 64 KiB\n"
+    said = MADE.format(1, SMALL) + "\n"
     at_exit = "" if "os" in leave else said
     assert patched[1].replace(f"{folder}/", "") == plain[1].replace(f"{folder}/", "") + at_exit
 

@@ -96,8 +96,15 @@ def test_what_is_not_imported_costs_nothing(folder: Path) -> None:
     assert run(folder, "-c", loaded) == "[]\n"
     # chunkwise waits for h5py.
     assert run(folder, "-c", loaded, patch="1") == "['chunkwise']\n"
-    patched = "import h5py, chunkwise; h5py.File('data.h5'); print(chunkwise.patch_stats())"
+    asked = (
+        "import importlib.util as u; assert u.find_spec('h5py') and u.find_spec('h5py').origin; "
+    )
+    asked += "assert u.find_spec('absent') is None; "
+    patched = (
+        asked + "import h5py, chunkwise; h5py.File('data.h5'); print(chunkwise.patch_stats())"
+    )
     assert "'patched': True" in run(folder, "-c", patched, patch="1")
+    assert "'patched': False" in run(folder, "-c", patched)
 
 
 @pytest.mark.parametrize(

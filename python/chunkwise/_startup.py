@@ -7,18 +7,18 @@ pays nothing more, and by then all that patching needs can be imported.
 
 from __future__ import annotations
 
-import importlib.util
+# Many programs import this and never h5py: no more than Python itself has at hand.
 import os
 import sys
-import warnings
 from functools import wraps
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 
-class _PatchingLoader(Loader):
+class _PatchingLoader:
     """Loads h5py as its own loader does, and sees to it that it is patched."""
 
     def __init__(self, loader: Any) -> None:
@@ -37,20 +37,23 @@ class _PatchingLoader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
+        stop_waiting()
         _patch_with_the_first_file(module.__dict__["File"])
 
 
-class _Waiting(MetaPathFinder):
-    """Finds h5py, once."""
+class _Waiting:
+    """Finds h5py as the other finders do, also for those who only ask whether it is there."""
 
-    def find_spec(self, fullname: str, *_: Any) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, *where: Any) -> ModuleSpec | None:
         if fullname != "h5py":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _PatchingLoader(spec.loader)
-        return spec
+        for finder in sys.meta_path:
+            spec = None if isinstance(finder, _Waiting) else finder.find_spec(fullname, *where)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = cast("Any", _PatchingLoader(spec.loader))
+                return spec
+        return None
 
 
 def _patch_with_the_first_file(file: Any) -> None:
@@ -64,6 +67,8 @@ def _patch_with_the_first_file(file: Any) -> None:
 
             patch_h5py()
         except Exception as error:  # The program runs without.
+            import warnings
+
             warnings.warn(f"chunkwise: h5py is not patched: {error}", RuntimeWarning, stacklevel=2)
         original(self, *args, **options)
 
@@ -77,6 +82,8 @@ _replaced: list[tuple[Any, Any]] = []
 
 def wait_for_h5py() -> None:
     """Have h5py patched, if the program ever uses it."""
+    # Python may read the same .pth file twice.
+    stop_waiting()
     if "h5py" in sys.modules:
         _patch_with_the_first_file(sys.modules["h5py"].__dict__["File"])
     else:
