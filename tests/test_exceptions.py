@@ -22,15 +22,13 @@ import chunkwise
 from chunkwise import errors
 
 NESTED = np.dtype((np.dtype((">i2", (2,))), (3,)))
-_NUMBERS: list[Any] = [None, 1.5, "x", "", b"x", True, -1, 99, 2**70, 1j, 1e400]
+_SENSELESS: list[Any] = [
+    *(None, 1.5, "x", "", b"x", True, -1, 99, 2**70, 1j, 1e400, (1, 2, 3, 4, 5), [], [[1]], ()),
+    *({}, ("a",), [99], [-9], [3, 1], [1, 1], (0, 9), (9, 0), ([0], [0]), (..., ...), "no/such"),
+    *("/", "g", "t", "soft", "a\0b", "a\nb", slice(None), slice(None, None, 0)),
+]
 BAD: dict[str, Any] = {
-    **{repr(bad): bad for bad in _NUMBERS},
-    **{repr(bad): bad for bad in ((1, 2, 3, 4, 5), [], [[1]], (), {}, ("a",), [99], [-9], [3, 1])},
-    **{repr(bad): bad for bad in ([1, 1], (0, 9), (9, 0), ([0], [0]), (..., ...), "no/such", "/")},
-    **{
-        repr(bad): bad
-        for bad in ("g", "t", "soft", "a\0b", "a\nb", slice(None), slice(None, None, 0))
-    },
+    **{repr(bad): bad for bad in _SENSELESS},
     **{"object": object(), "nan": np.nan, "int8": np.int8(3), "floats": np.zeros(3)},
     **{"empty": h5py.Empty("f4"), "full mask": np.zeros((5, 6), bool), "mask": np.ones(5, bool)},
     **{"other mask": np.zeros((5, 5), bool), "short mask": np.ones(4, bool), "many": ["x"] * 999},
