@@ -63,6 +63,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     with h5py.File(folder / "data.h5", "w") as f:
         f["d"] = np.arange(10000.0).reshape(100, 100)
+        f["small"], f["text"] = np.arange(10), "text"
+    with h5py.File(folder / "field.nc", "w") as f:
+        f["d"] = np.arange(10000.0).reshape(100, 100)
+        f["x"], f["y"] = np.arange(100), np.arange(100)
+        for axis, name in enumerate("xy"):
+            f[name].make_scale()
+            f["d"].dims[axis].attach_scale(f[name])
     return folder
 
 
@@ -109,6 +116,79 @@ def test_the_engine_reads(folder: Path) -> None:
     assert (err, code) == ("", 0)
     assert "[503.0, 603.0]" in out
     assert out.endswith("{'patched': True, 'engine': 1, 'h5py': {}}\n")
+
+
+MADE = "chunkwise: no read went through the engine (by h5py: {}); most frequent reason: {}"
+SMALL = "it is smaller than 64 KiB"
+ENDINGS: dict[str, tuple[str, str]] = {
+    "nothing read": ("", ""),
+    "no HDF5": ("print(1)", ""),
+    "h5py imported": ("import h5py", ""),
+    "written only": ("import h5py; h5py.File('new.h5', 'w')['x'] = 1", ""),
+    "read by the engine": ("import h5py; h5py.File('data.h5')['d'][0]", ""),
+    "read by both": ("import h5py; f = h5py.File('data.h5'); f['d'][0], f['small'][0]", ""),
+    "one reason": (
+        "import h5py; f = h5py.File('data.h5'); [f['small'][i] for i in range(3)]",
+        MADE.format(3, SMALL),
+    ),
+    "two reasons": (
+        "import h5py; f = h5py.File('data.h5'); f['small'][0], f['small'][1], f['text'][()]",
+        MADE.format(3, SMALL),
+    ),
+    "writing": (
+        "import h5py; h5py.File('data.h5', 'r+')['d'][0]",
+        MADE.format(1, "the file is open for writing"),
+    ),
+    "netCDF4": (
+        "import netCDF4; netCDF4.Dataset('field.nc')['d'][:]",
+        "chunkwise: read nothing: netCDF4 has a libhdf5 of its own; only what is read through "
+        "h5py is read by the engine",
+    ),
+    "xarray": (
+        "import xarray; xarray.open_dataset('field.nc', engine='netcdf4').load()",
+        "chunkwise: read nothing: netCDF4 has a libhdf5 of its own; give xarray's open functions "
+        'engine="h5netcdf", which reads through h5py',
+    ),
+    "as advised": (
+        "import xarray; xarray.open_dataset('field.nc', engine=\"h5netcdf\").load()",
+        "",
+    ),
+    "stderr closed": (
+        "import sys, h5py; h5py.File('data.h5')['small'][0]; sys.stderr.close()",
+        "",
+    ),
+    "stderr gone": ("import sys, h5py; h5py.File('data.h5')['small'][0]; sys.stderr = None", ""),
+    "a fork": ("import os, sys, h5py; h5py.File('data.h5')['d'][0]; os.fork() or sys.exit(0)", ""),
+}
+LEAVES = {"": 0, "import sys; sys.exit(3)": 3, "import os; os._exit(4)": 4, "1/0": 1}
+LEAVES["import os, signal; os.kill(os.getpid(), signal.SIGTERM)"] = -signal.SIGTERM
+
+
+@pytest.mark.parametrize("what", ENDINGS)
+def test_who_was_not_served_hears_it_in_one_line(folder: Path, what: str) -> None:
+    program, line = ENDINGS[what]
+    if "netCDF4" in program or "xarray" in program:
+        pytest.importorskip("netCDF4")
+        pytest.importorskip("xarray")
+    (folder / "ending.py").write_text(program)
+    out, err, code = run(folder, "ending.py", patched=True)
+    assert (out, code) == ("1\n" if what == "no HDF5" else "", 0)
+    lines = [one for one in err.splitlines() if one.startswith("chunkwise: ")]
+    assert lines == ([line] if line else [])
+    if not what.startswith("stderr"):
+        assert err == "".join(f"{one}\n" for one in lines)
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+def test_however_a_program_ends(folder: Path, leave: str) -> None:
+    read = "import h5py; print(h5py.File('data.h5')['small'][0], flush=True)\n"
+    (folder / "ending.py").write_text(read + leave)
+    plain = run(folder, "ending.py", patched=False)
+    patched = run(folder, "ending.py", patched=True)
+    assert (patched[0], patched[2]) == (plain[0], plain[2]) == ("0\n", LEAVES[leave])
+    said = MADE.format(1, SMALL) + "\n"
+    at_exit = "" if "os" in leave else said
+    assert patched[1].replace(f"{folder}/", "") == plain[1].replace(f"{folder}/", "") + at_exit
 
 
 def test_programs_that_start_processes(folder: Path) -> None:

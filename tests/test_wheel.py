@@ -43,6 +43,10 @@ def test_holds_all_that_is_read_when_it_runs() -> None:
     assert {"chunkwise/studies/cris/study.toml", "chunkwise/report/page.css"} <= wanted
     with zipfile.ZipFile(newest()) as wheel:
         assert wanted <= set(wheel.namelist())
+        beside = [
+            name for name in wheel.namelist() if name.endswith("purelib/chunkwise_patch.pth")
+        ]
+    assert len(beside) == 1
 
 
 MIB = 1 << 20

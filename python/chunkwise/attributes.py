@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from chunkwise.errors import ReadOnlyError
 from chunkwise.handles import ObjectHandle
+from chunkwise.names import printable
 
 
 class Attributes(Mapping[str, Any]):
@@ -37,6 +39,31 @@ class Attributes(Mapping[str, Any]):
     def __len__(self) -> int:
         h5 = self._handle.get()
         return len(h5.attrs)
+
+    def __setitem__(self, *_: Any) -> None:
+        raise self._read_only()
+
+    def __delitem__(self, *_: Any) -> None:
+        raise self._read_only()
+
+    def create(self, *_: Any, **__: Any) -> None:
+        """Refuse, where h5py makes an attribute: the file is open for reading only.
+
+        Raises
+        ------
+        chunkwise.errors.ReadOnlyError
+            Always.
+        """
+        raise self._read_only()
+
+    modify = create
+
+    def _read_only(self) -> ReadOnlyError:
+        h5 = self._handle.get()
+        return ReadOnlyError(
+            f"{printable(h5.file.filename)}: attributes of {printable(h5.name)}: the file is open "
+            "for reading only; open it with chunkwise.open(path, 'r+')"
+        )
 
     def __contains__(self, name: object) -> bool:
         h5 = self._handle.get()

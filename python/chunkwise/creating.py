@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index as as_int
 from typing import Any, Final, TypeAlias
 
 import h5py
@@ -19,9 +20,9 @@ from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 from chunkwise import access as patterns
 from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, UsageError, like
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, shown
 
 Chunks: TypeAlias = int | Sequence[int] | str | bool | None
 MaxShape: TypeAlias = int | Sequence[int | None] | bool | None
@@ -118,7 +119,7 @@ def create(group: h5py.Group, name: str | bytes, where: str, asked: Request) -> 
     except HDF5_ERRORS as error:
         if isinstance(error, ChunkwiseError):
             raise
-        raise UsageError(f"{where}: cannot be made: {hdf5_reason(error)}") from error
+        raise like(UsageError, error)(f"{where}: cannot be made: {hdf5_reason(error)}") from error
     return Created(made, pipeline.effort, data.reshape(shape) if plain else None)
 
 
@@ -146,9 +147,11 @@ def _shape(asked: Request, data: Any, where: str) -> tuple[int, ...] | None:
         return None if isinstance(data, h5py.Empty) else tuple(np.shape(data))
     try:
         given = (asked.shape,) if np.ndim(asked.shape) == 0 else tuple(asked.shape)  # type: ignore[arg-type]
-        shape = tuple(map(int, given))  # type: ignore[arg-type]
+        shape = tuple(map(as_int, given))  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise UsageError(f"{where}: shape {asked.shape!r} is no shape; write (365, 20)") from None
+        raise UsageError(
+            f"{where}: shape {shown(asked.shape)} is no shape; write (365, 20)"
+        ) from None
     if any(n < 0 for n in shape):
         raise UsageError(f"{where}: shape {format_shape(shape)} has a negative length")
     if data is not None and math.prod(shape) != math.prod(np.shape(data)):
@@ -172,7 +175,7 @@ def _kind(asked: Request, data: Any, where: str) -> h5t.TypeID:
             dtype = data.dtype if plain else h5py.string_dtype() if data is not None else "=f4"
         return h5t.py_create(np.dtype(dtype), logical=True)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{where}: dtype {dtype!r} has no place in HDF5: {error}") from None
+        raise UsageError(f"{where}: dtype {shown(dtype)} has no place in HDF5: {error}") from None
 
 
 def _pipeline(asked: Request, where: str) -> Pipeline:
@@ -192,7 +195,13 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
         return shape
     if asked is True:
         return (None,) * len(shape)
-    maxshape = (asked,) if isinstance(asked, int) else tuple(asked)
+    try:
+        given: Any = (asked,) if np.ndim(asked) == 0 else asked  # type: ignore[arg-type]
+        maxshape = tuple(None if most is None else as_int(most) for most in given)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{where}: maxshape {shown(asked)} is no shape; write (None, 20)"
+        ) from None
     if len(maxshape) != len(shape):
         raise UsageError(
             f"{where}: maxshape has {len(maxshape)} dimensions, shape {format_shape(shape)} has "
@@ -245,25 +254,27 @@ def _checked_chunk(
 ) -> tuple[int, ...]:
     """A shape as it was given, if HDF5 can have it."""
     try:
-        chunk = (int(wanted),) if np.ndim(wanted) == 0 else tuple(map(int, wanted))
+        chunk = (as_int(wanted),) if np.ndim(wanted) == 0 else tuple(map(as_int, wanted))
     except (TypeError, ValueError):
-        raise UsageError(f"{where}: chunks {wanted!r} are no shape; write (365, 20, 20)") from None
-    shown = format_shape(chunk)
+        raise UsageError(
+            f"{where}: chunks {shown(wanted)} are no shape; write (365, 20, 20)"
+        ) from None
+    lengths = format_shape(chunk)
     if len(chunk) != len(shape):
         raise UsageError(
-            f"{where}: chunks {shown} have {len(chunk)} dimensions, shape {format_shape(shape)} "
+            f"{where}: chunks {lengths} have {len(chunk)} dimensions, shape {format_shape(shape)} "
             f"has {len(shape)}: give one number for each"
         )
     if any(n < 1 for n in chunk):
-        raise UsageError(f"{where}: chunks {shown}: each number must be at least 1")
+        raise UsageError(f"{where}: chunks {lengths}: each number must be at least 1")
     if any(most is not None and n > max(1, most) for n, most in zip(chunk, maxshape, strict=True)):
         raise UsageError(
-            f"{where}: chunks {shown} are larger than the dataset, {format_shape(shape)}, may "
+            f"{where}: chunks {lengths} are larger than the dataset, {format_shape(shape)}, may "
             "become: make them smaller, or give a larger maxshape"
         )
     if math.prod(chunk) * itemsize >= _CHUNK_LIMIT:
         raise UsageError(
-            f"{where}: chunks {shown} take {math.prod(chunk) * itemsize:,} bytes, and HDF5 has "
+            f"{where}: chunks {lengths} take {math.prod(chunk) * itemsize:,} bytes, and HDF5 has "
             "less than 4 GiB for one: make them smaller"
         )
     return chunk

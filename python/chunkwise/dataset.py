@@ -18,6 +18,7 @@ from h5py import h5t
 from chunkwise import _native, indexing, lowlevel
 from chunkwise._lib import library
 from chunkwise.attributes import Attributes
+from chunkwise.conversions import convert, exact, identical
 from chunkwise.errors import (
     LibraryError,
     OutOfMemoryError,
@@ -147,7 +148,8 @@ class Dataset(Writable):
         """Read as h5py does; what h5py refuses, as follows.
 
         Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
-        may stand for any neighbouring dimensions, as many as it has.  Of several lists and
+        may stand for any neighbouring dimensions, as many as it has.  A selection, such as
+        `chunkwise.hyperslab` makes, is what `read` makes of it.  Of several lists and
         masks every choice in one goes with every choice in the others, and the result has a
         dimension for each; `vindex` pairs them up.
 
@@ -187,8 +189,19 @@ class Dataset(Writable):
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("a dataset cannot become an array without copying")
-        array = np.asarray(self[()])
-        return array if dtype is None else array.astype(dtype, copy=False)
+        native = self._bound()
+        if self.shape and dtype is None:
+            return cast("Array", self[()])
+        if native.reason is None:
+            if identical(self.dtype, np.dtype(dtype)):
+                return cast("Array", self[()])
+            if exact(self.dtype, np.dtype(dtype)):
+                elements = cast("Array", self[()])
+                into = np.empty(elements.shape, dtype)
+                if convert(elements, into):
+                    return into
+        # libhdf5's other conversions are not NumPy's: it clips what does not fit.
+        return cast("Array", self._through_h5py(lambda: self._h5.__array__(dtype)))
 
     def __iter__(self) -> Iterator[Any]:
         self._bound()
@@ -404,8 +417,8 @@ class Dataset(Writable):
             raise SelectionError(
                 f"{self._label()}: out must be a NumPy array, not {type(out).__name__}"
             )
-        base = self.dtype.base
-        want = selection.shape + self.dtype.shape
+        base, inner = lowlevel.element_of(self.dtype)
+        want = selection.shape + inner
         if out.dtype != base or out.shape != want:
             raise SelectionError(
                 f"{self._label()}: out has dtype {out.dtype} and shape {out.shape}, "

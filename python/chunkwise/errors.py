@@ -3,10 +3,18 @@
 Every error that chunkwise raises on purpose derives from `ChunkwiseError`, and
 also from the builtin exception that h5py or NumPy would raise in its place, so
 that ``except KeyError`` written for h5py keeps working.  The message of each is
-one line: what is wrong, where (file, dataset, chunk), and the remedy.
+one line of at most 500 characters: what is wrong, where (file, dataset, chunk), and the remedy.
 """
 
 from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from chunkwise.names import printable
+
+# Of a longer message so much is kept at its begin and at its end, where the remedy is.
+_BEGIN, _END = 300, 180
 
 
 class ChunkwiseError(Exception):
@@ -14,7 +22,10 @@ class ChunkwiseError(Exception):
 
     def __str__(self) -> str:
         # KeyError shows repr(message); a sentence should be shown as written.
-        return str(self.args[0]) if self.args else self.__class__.__name__
+        text = str(self.args[0]) if self.args else self.__class__.__name__
+        if len(text) > _BEGIN + _END:
+            text = f"{text[:_BEGIN]} ... {text[-_END:]}"
+        return printable(text)
 
 
 class FileFormatError(ChunkwiseError, OSError):
@@ -44,8 +55,23 @@ class SelectionError(ChunkwiseError, IndexError, ValueError, TypeError):
     """
 
 
-class UsageError(ChunkwiseError, ValueError):
-    """An argument that cannot be understood or makes no sense here."""
+class UsageError(ChunkwiseError, ValueError, TypeError):
+    """An argument that cannot be understood or makes no sense here.
+
+    h5py raises a ValueError or a TypeError, depending on what is wrong.
+    """
+
+
+class ReadOnlyError(UsageError, OSError, KeyError, RuntimeError):
+    """A file that is open for reading only, and was to be changed.
+
+    h5py raises an OSError where something is written, a KeyError where it is removed, a
+    RuntimeError where it is resized and a ValueError where it is made.
+    """
+
+
+class NameTakenError(UsageError, OSError):
+    """A name that an object of the file has already."""
 
 
 class CorruptDataError(ChunkwiseError, OSError):
@@ -74,3 +100,45 @@ class OutOfMemoryError(ChunkwiseError, MemoryError):
 
 class LibraryError(ChunkwiseError, OSError):
     """A libhdf5 that cannot be found, is too old, or whose call failed."""
+
+
+_Kind = TypeVar("_Kind", bound=ChunkwiseError)
+
+
+def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
+    """An error of ours that is of the builtin class of another, too.
+
+    Parameters
+    ----------
+    kind : type
+        One of the classes above.
+    error : BaseException
+        What h5py or the system raised.
+
+    Returns
+    -------
+    type
+        `kind`, where it derives from that class; otherwise a class that derives from both.
+    """
+    builtin = next(one for one in type(error).__mro__ if one.__module__ == "builtins")
+    if issubclass(kind, builtin):
+        return kind
+    made: type[_Kind] = _both(cast("Any", kind), builtin)
+    return made
+
+
+@cache
+def _both(kind: Any, builtin: Any) -> Any:
+    def reduce(self: ChunkwiseError) -> Any:
+        # No module has this class: other processes make it anew.
+        return _remade, (kind, builtin, self.args)
+
+    members = {"__doc__": kind.__doc__, "__module__": kind.__module__, "__reduce__": reduce}
+    try:
+        return type(kind.__name__, (kind, builtin), members)
+    except TypeError:  # Two builtin classes that cannot be one, such as a UnicodeError.
+        return kind
+
+
+def _remade(kind: Any, builtin: Any, args: tuple[Any, ...]) -> Any:
+    return _both(kind, builtin)(*args)

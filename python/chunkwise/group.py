@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import h5py
@@ -16,12 +16,15 @@ from chunkwise.dataset import Dataset
 from chunkwise.errors import (
     DatasetNotFoundError,
     MismatchError,
+    NameTakenError,
     NotADatasetError,
+    ReadOnlyError,
     UsageError,
+    like,
 )
 from chunkwise.grammar import Pipeline
 from chunkwise.handles import FileHandle, ObjectHandle, number_of
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable, shown
 from chunkwise.objects import Address, address_of, names_of
 from chunkwise.opening import find_dataset
 
@@ -82,6 +85,8 @@ class Group(Mapping[str, "Group | Dataset"]):
             name = decode_name(name)
         if not isinstance(name, str):
             raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
+        if not name:
+            raise DatasetNotFoundError(f"{self._file.filename}: no object has an empty name")
         path = posixpath.join(self._handle.path, name)
         found = self._known.get((self._number, path))
         if found is not None:  # Never in a file that changes.
@@ -147,7 +152,9 @@ class Group(Mapping[str, "Group | Dataset"]):
         try:
             item = self._h5.create_group(name, track_order=track_order)
         except HDF5_ERRORS as error:
-            raise UsageError(f"{where}: cannot be made: {hdf5_reason(error)}") from error
+            raise like(UsageError, error)(
+                f"{where}: cannot be made: {hdf5_reason(error)}"
+            ) from error
         return Group(ObjectHandle(item, self._file, path), self._file, self._known, self._number)
 
     def require_group(self, name: str | bytes) -> Group:
@@ -268,10 +275,11 @@ class Group(Mapping[str, "Group | Dataset"]):
         found = self[name]
         if not isinstance(found, Dataset):
             raise MismatchError(f"{found!r}: is there, and is no dataset; choose another name")
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        wanted = tuple(shape) if isinstance(shape, Iterable) else (shape,)
         if found.shape != wanted:
             raise MismatchError(
-                f"{found._label()}: has shape {found.shape}, not {wanted}; choose another name"
+                f"{found._label()}: has shape {found.shape}, not {shown(wanted)}; choose another "
+                "name"
             )
         kind = np.dtype(dtype)
         if found.dtype != kind and (exact or not np.can_cast(kind, found.dtype)):
@@ -301,7 +309,9 @@ class Group(Mapping[str, "Group | Dataset"]):
         try:
             self._h5[name] = value
         except HDF5_ERRORS as error:
-            raise UsageError(f"{where}: cannot be made: {hdf5_reason(error)}") from error
+            raise like(UsageError, error)(
+                f"{where}: cannot be made: {hdf5_reason(error)}"
+            ) from error
 
     def __delitem__(self, name: str | bytes) -> None:
         """Remove a link; what has no other name goes with it.
@@ -318,7 +328,9 @@ class Group(Mapping[str, "Group | Dataset"]):
         try:
             del h5[name]
         except HDF5_ERRORS as error:
-            raise UsageError(f"{where}: cannot be removed: {hdf5_reason(error)}") from error
+            raise like(UsageError, error)(
+                f"{where}: cannot be removed: {hdf5_reason(error)}"
+            ) from error
         for key, dataset in list(self._known.items()):
             if names_of(dataset._h5.id) == 0:
                 del self._known[key]
@@ -327,7 +339,7 @@ class Group(Mapping[str, "Group | Dataset"]):
         """How to call a new object in messages, and its path; its name must be free."""
         where = self._writable(name, kind)
         if self._has_link(name):
-            raise UsageError(
+            raise NameTakenError(
                 f"{where}: exists already; remove it with del, or choose another name"
             )
         text = decode_name(name) if isinstance(name, bytes) else name
@@ -341,7 +353,7 @@ class Group(Mapping[str, "Group | Dataset"]):
         where = f"{printable(self._file.filename)}: {kind} {path}"
         self._check_open()
         if not self._file.writable:
-            raise UsageError(
+            raise ReadOnlyError(
                 f"{where}: the file is open for reading only; open it with "
                 "chunkwise.open(path, 'r+')"
             )

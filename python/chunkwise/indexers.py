@@ -14,10 +14,11 @@ import numpy.typing as npt
 from chunkwise import indexing, lowlevel
 from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.indexing import Request
+from chunkwise.names import hdf5_reason
+from chunkwise.selection import Points, Selection, Union
 
 if TYPE_CHECKING:
     from chunkwise.dataset import Dataset
-    from chunkwise.selection import Points
 
 
 class OuterIndex:
@@ -85,13 +86,15 @@ def read_index(dataset: Dataset, index: Any) -> Any:
     chunkwise.errors.SelectionError
         For an index that does not fit the dataset.
     """
+    if isinstance(index, Selection | Union | Points):
+        return dataset.read(index)
     if dataset._bound().reason is not None:
         return read_index_through_h5py(dataset, index)
     # The engine reads, and so there is a shape.
     request = indexing.orthogonal(dataset.shape or (), index, dataset._label())
     if request is not None:
         return _read_request(dataset, request)
-    return dataset._through_h5py(lambda: dataset._h5[index])
+    return _as_h5py_reads(dataset, index)
 
 
 def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
@@ -101,11 +104,20 @@ def read_index_through_h5py(dataset: Dataset, index: Any) -> Any:
         # First, as h5py leaves it to libhdf5 to find some indices out of range.
         request = indexing.orthogonal(dataset.shape, index, dataset._label())
     try:
-        return dataset._through_h5py(lambda: dataset._h5[index])
-    except (IndexError, TypeError, ValueError):
+        return _as_h5py_reads(dataset, index)
+    except SelectionError:
         if request is None:
             raise
     return _scalar_or_array(_read_translated(dataset, request))
+
+
+def _as_h5py_reads(dataset: Dataset, index: Any) -> Any:
+    try:
+        return dataset._through_h5py(lambda: dataset._h5[index])
+    except UnicodeError:
+        raise
+    except (IndexError, TypeError, ValueError) as error:
+        raise SelectionError(f"{dataset._label()}: {hdf5_reason(error)}") from error
 
 
 def read_points(dataset: Dataset, points: Points, out: npt.NDArray[Any] | None) -> Any:

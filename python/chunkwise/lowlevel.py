@@ -90,7 +90,19 @@ def read_request(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
         index.append(once if size else slice(0, 0))
         turned.append(where)
     got = dataset[tuple(index)][tuple(turned)]
-    return np.ascontiguousarray(got).reshape(request.shape + dataset.dtype.shape)
+    return np.ascontiguousarray(got).reshape(request.shape + element_of(dataset.dtype)[1])
+
+
+def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """What NumPy makes of a dtype in an array: its innermost dtype, and the dimensions it adds.
+
+    An array type of HDF5 may be one of arrays, whose dimensions come after its own.
+    """
+    inner: tuple[int, ...] = ()
+    while dtype.subdtype is not None:
+        dtype, shape = dtype.subdtype
+        inner += shape
+    return dtype, inner
 
 
 def _read_elements(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
@@ -116,7 +128,7 @@ def _read_elements(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
         space.select_elements(elements)
         memory = h5s.create_simple((len(elements),))
         dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
-    return out.reshape(request.shape + dataset.dtype.shape)
+    return out.reshape(request.shape + element_of(dataset.dtype)[1])
 
 
 def _forwards(start: int, step: int, count: int) -> tuple[slice, slice]:
@@ -156,7 +168,19 @@ def write(dataset: h5py.Dataset, selection: Selection | Union, array: npt.NDArra
     space = dataset.id.get_space()
     shape = select(space, selection)
     if 0 not in shape:
-        dataset.id.write(h5s.create_simple(shape), space, array, h5t.py_create(array.dtype))
+        write_selected(dataset, space, shape, array)
+
+
+def write_selected(
+    dataset: h5py.Dataset, space: h5s.SpaceID, shape: tuple[int, ...], array: npt.NDArray[Any]
+) -> None:
+    """Write to what is selected in the dataset's space; `shape` is that of the selection."""
+    kind = array.dtype
+    if dataset.dtype.subdtype is not None:
+        # An element is an array here, and libhdf5 makes none of single numbers.
+        kind = dataset.dtype
+        array = np.ascontiguousarray(array, element_of(kind)[0])
+    dataset.id.write(h5s.create_simple(shape), space, array, h5t.py_create(kind))
 
 
 def select(space: h5s.SpaceID, selection: Selection | Union) -> tuple[int, ...]:

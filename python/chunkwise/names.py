@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 import shlex
 from typing import Any
 
@@ -16,7 +17,7 @@ from typing import Any
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
 _SHELL_SPECIAL = "'\\"
-_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]*\((?P<reason>.*)\)", re.DOTALL)
+_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]* \((?P<reason>.*)\)", re.DOTALL)
 
 
 def decode_name(name: bytes) -> str:
@@ -105,3 +106,13 @@ def hdf5_reason(error: BaseException) -> str:
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
     return printable(" ".join((match["reason"] if match else text).split()))
+
+
+# Also a list of a million numbers is told in a line.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """Tell a value that was given, however large it is, within a message."""
+    return printable(" ".join(_SHORT.repr(value).split()))

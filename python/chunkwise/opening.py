@@ -29,6 +29,7 @@ from chunkwise.errors import (
     FileFormatError,
     NotADatasetError,
     UsageError,
+    like,
 )
 from chunkwise.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.names import shell_line
@@ -102,7 +103,9 @@ def open_h5(
             raise UsageError(
                 f"{printable(str(path))}: cannot be opened with {options}: {error}"
             ) from None
-        raise FileFormatError(f"{printable(str(path))}: {_refused(path, offset, error)}") from None
+        raise like(FileFormatError, error)(
+            f"{printable(str(path))}: {_refused(path, offset, error)}"
+        ) from None
 
 
 def full_name(file: h5py.File, name: str) -> str:
@@ -257,7 +260,7 @@ def _signature_offset(path: Path) -> int:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise FileFormatError(f"{where}: {_directory(path)}")
+            raise like(FileFormatError, IsADirectoryError())(f"{where}: {_directory(path)}")
         if not stat.S_ISREG(status.st_mode):
             raise FileFormatError(f"{where}: not a regular file; copy its content to one first")
         with path.open("rb") as stream:
@@ -265,10 +268,10 @@ def _signature_offset(path: Path) -> int:
             offset = hdf5_offset(stream, status.st_size)
     except FileFormatError:
         raise
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileFormatError(f"{where}: no such file{_near_files(path)}") from None
-    except PermissionError:
-        raise FileFormatError(
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise like(FileFormatError, error)(f"{where}: no such file{_near_files(path)}") from None
+    except PermissionError as error:
+        raise like(FileFormatError, error)(
             f"{where}: permission denied; ask its owner, or see `ls -l` for who may read it"
         ) from None
     except OSError as error:

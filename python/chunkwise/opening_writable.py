@@ -18,8 +18,8 @@ import h5py
 from h5py import h5fd
 
 from chunkwise.durable import sync
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError, like
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 from chunkwise.opening import open_h5
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
@@ -51,7 +51,7 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
     """
     where = printable(os.fspath(path))
     if mode not in MODES:
-        raise UsageError(f"{where}: mode {mode!r} is none of {', '.join(MODES)}")
+        raise UsageError(f"{where}: mode {shown(mode)} is none of {', '.join(MODES)}")
     if "driver" in options:
         raise UsageError(
             f"{where}: other drivers are h5py's affair: open it with h5py.File and wrap its "
@@ -84,11 +84,11 @@ def _check_place(path: Path, where: str) -> None:
     """Refuse a place where no file can be made."""
     folder = path.absolute().parent
     if not folder.exists():
-        raise CannotWriteError(
+        raise like(CannotWriteError, FileNotFoundError())(
             f"{where}: there is no folder {printable(str(folder))}; make it first"
         )
     if not folder.is_dir():
-        raise CannotWriteError(
+        raise like(CannotWriteError, NotADirectoryError())(
             f"{where}: {printable(str(folder))} is no folder; name another place"
         )
 
@@ -100,13 +100,15 @@ def _check_existing(path: Path, where: str, options: dict[str, Any]) -> None:
     except OSError:
         return  # What is not there, opening explains.
     if stat.S_ISDIR(kind):
-        raise CannotWriteError(f"{where}: is a folder; give the name of a file in it")
+        raise like(CannotWriteError, IsADirectoryError())(
+            f"{where}: is a folder; give the name of a file in it"
+        )
     if not stat.S_ISREG(kind):
         raise CannotWriteError(f"{where}: is not a regular file; name one")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except PermissionError:
-        raise CannotWriteError(
+    except PermissionError as error:
+        raise like(CannotWriteError, error)(
             f"{where}: may not be written: permission denied; see `ls -l`, or copy it"
         ) from None
     except OSError as error:
@@ -115,8 +117,8 @@ def _check_existing(path: Path, where: str, options: dict[str, Any]) -> None:
         if _locks(options):
             # As libhdf5 will do, which by then has emptied a file that it truncates.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CannotWriteError(
+    except BlockingIOError as error:
+        raise like(CannotWriteError, error)(
             f"{where}: is open elsewhere, in this program or another: close it there, or if "
             "nobody has it open, set HDF5_USE_FILE_LOCKING=FALSE"
         ) from None
@@ -144,12 +146,12 @@ def _refused(where: str, error: Exception) -> ChunkwiseError:
     if "already open" in reason:
         return CannotWriteError(f"{where}: {reason} in this program; close it first")
     if isinstance(error, PermissionError):
-        return CannotWriteError(
+        return like(CannotWriteError, error)(
             f"{where}: cannot be made: permission denied; name a folder in which you may write"
         )
     number = getattr(error, "errno", None)
     said = os.strerror(number) if number else reason
-    return CannotWriteError(f"{where}: cannot be made: {said}; name another place")
+    return like(CannotWriteError, error)(f"{where}: cannot be made: {said}; name another place")
 
 
 @contextlib.contextmanager

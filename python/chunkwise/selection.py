@@ -14,6 +14,7 @@ import numpy.typing as npt
 from chunkwise import _native
 from chunkwise.errors import SelectionError
 from chunkwise.indexing import integers
+from chunkwise.names import shown
 
 _LARGEST = 2**64 - 1  # hsize_t
 
@@ -91,6 +92,10 @@ class Union(_Elements):
 
     hyperslabs: tuple[Selection, ...]
 
+    def __repr__(self) -> str:
+        # There may be a million of them.
+        return f"<union of {len(self.hyperslabs):,} hyperslabs>"
+
     @property
     def shape(self) -> tuple[int]:
         """Shape of what is read: the number of elements."""
@@ -119,6 +124,9 @@ class Points:
     """
 
     coordinates: npt.NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"<{len(self.coordinates):,} points>"
 
     @property
     def shape(self) -> tuple[int]:
@@ -265,7 +273,7 @@ def _values(name: str, given: int | Sequence[int], rank: int = 1) -> tuple[int, 
             values = (as_int(given),) * rank
     except TypeError:
         raise SelectionError(
-            f"hyperslab: {name} takes integers, one a dimension, not {given!r}"
+            f"hyperslab: {name} takes integers, one a dimension, not {shown(given)}"
         ) from None
     if any(value < 0 for value in values):
         raise SelectionError(f"hyperslab: {name} {values} must not be negative")

@@ -9,12 +9,11 @@ import h5py
 from chunkwise import pending
 from chunkwise.grammar import Effort
 from chunkwise.objects import address_of
+from chunkwise.selection import Points, Selection, Union
 from chunkwise.writing import WritePlan, Writing, writing_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from chunkwise.selection import Points, Selection, Union
 
 
 class Writable:
@@ -44,7 +43,8 @@ class Writable:
         Parameters
         ----------
         index
-            What stands between the brackets.
+            What stands between the brackets; of a selection, such as `chunkwise.hyperslab`
+            makes, what `write` makes of it.
         value : array_like
             Of the shape of what is selected, or broadcast to it.
 
@@ -61,6 +61,9 @@ class Writable:
         chunkwise.errors.UsageError
             When the file is closed.
         """
+        if isinstance(index, Selection | Union | Points):
+            self._written().write(index, value)
+            return
         self._written().put(index, value)
 
     def write(self, selection: Selection | Union | Points | None, value: npt.ArrayLike) -> None:

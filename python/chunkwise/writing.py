@@ -15,12 +15,13 @@ from typing import Any, TypedDict, cast
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5s, h5t
+from h5py import h5t
 
 from chunkwise import _native, lowlevel, pending
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, SelectionError, UsageError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
 from chunkwise.grammar import Effort
+from chunkwise.names import hdf5_reason
 from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.values import as_stored, assignment, converted, parts_of
@@ -122,7 +123,7 @@ class Writing:
                     f"chunkwise.points, not {type(selection).__name__}; d[...] takes an index"
                 )
             array = self._array(value)
-            want = selection.shape + self._h5.dtype.shape
+            want = selection.shape + lowlevel.element_of(self._h5.dtype)[1]
             if array.shape not in ((), want):
                 raise SelectionError(
                     f"{self.label}: the selection has the shape {want}, the array {array.shape}"
@@ -145,7 +146,7 @@ class Writing:
                 raise SelectionError(f"{self.label}: there is no axis {axis} to append along")
             axis %= len(shape)
             array = self._array(value)
-            inner = self._h5.dtype.shape
+            inner = lowlevel.element_of(self._h5.dtype)[1]
             if array.ndim == len(shape) + len(inner) - 1:
                 array = np.expand_dims(array, axis)
             rows = array.shape[axis] if axis < array.ndim else 0
@@ -173,10 +174,10 @@ class Writing:
             try:
                 self._make_index()
                 self._h5.resize(size, axis)
-            except (TypeError, ValueError, RuntimeError, OSError) as error:
-                raise UsageError(
-                    f"{self.label}: it cannot be resized from {old}: {error}; its largest shape "
-                    f"is {self._h5.maxshape}"
+            except (TypeError, ValueError, RuntimeError, OSError, OverflowError) as error:
+                raise like(UsageError, error)(
+                    f"{self.label}: it cannot be resized from {old}: {hdf5_reason(error)}; its "
+                    f"largest shape is {self._h5.maxshape}"
                 ) from error
 
     def flush(self) -> None:
@@ -354,7 +355,7 @@ class Writing:
         self._has_index = True
 
     def _array(self, value: Any) -> Array:
-        dtype = None if isinstance(value, np.ndarray) else self._h5.dtype.base
+        dtype = None if isinstance(value, np.ndarray) else lowlevel.element_of(self._h5.dtype)[0]
         return np.asarray(value, dtype=dtype)
 
     def _write(
@@ -389,8 +390,7 @@ class Writing:
             raise SelectionError(f"{self.label}: a point lies outside the shape {h5.shape}")
         space = h5.id.get_space()
         space.select_elements(wrapped.astype(np.uint64))
-        memory = h5s.create_simple(selection.shape)
-        h5.id.write(memory, space, array, h5t.py_create(array.dtype))
+        lowlevel.write_selected(h5, space, selection.shape, array)
 
     def _through_h5py(self, write: Callable[[], Any]) -> None:
         """Write; what libhdf5 cannot is said by name."""
@@ -400,6 +400,10 @@ class Writing:
             raise CannotWriteError(
                 f"{self.label}: libhdf5 cannot write it: {error}; it may be written in part"
             ) from error
+        except (IndexError, TypeError, ValueError) as error:
+            if isinstance(error, ChunkwiseError | UnicodeError):
+                raise
+            raise SelectionError(f"{self.label}: {hdf5_reason(error)}") from error
 
 
 def sync(file: h5py.File) -> None:
@@ -414,6 +418,6 @@ def _resized(shape: Shape, size: Any, axis: int | None) -> Shape | None:
         if axis is None:
             new = tuple(int(n) for n in size)
             return new if len(new) == len(shape) else None
-        return (*shape[:axis], int(size), *shape[axis + 1 :]) if axis < len(shape) else None
-    except TypeError:
+        return (*shape[:axis], int(size), *shape[axis + 1 :]) if 0 <= axis < len(shape) else None
+    except (TypeError, ValueError, OverflowError):
         return None

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from chunkwise._native import __version__
+from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
 from chunkwise.errors import ChunkwiseError
 from chunkwise.names import printable_lines
@@ -81,6 +82,7 @@ def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
 
 def main() -> None:
     """Run the command line; every expected error is one line and exit code 2."""
+    measure_h5py_as_it_is()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that cannot show a name gets it escaped, not a traceback.
         if isinstance(stream, io.TextIOWrapper):

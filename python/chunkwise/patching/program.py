@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
 import runpy
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from chunkwise.errors import UsageError
+from chunkwise.patching.ending import say_at_exit
 from chunkwise.patching.installed import patch_h5py
 
 _OURS = (__file__, str(Path(__file__).parent.parent / "__main__.py"))
@@ -53,6 +55,9 @@ def prepared(arguments: list[str]) -> Callable[[], object]:
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = str(Path(arguments[0]).resolve().parent)
     patch_h5py()
+    # Processes that the program starts are patched as they start: see `chunkwise._startup`.
+    os.environ["CHUNKWISE_PATCH"] = "1"
+    say_at_exit()
     _hide_our_frames()
     return run
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chunkwise import _native
+from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
@@ -346,6 +347,7 @@ def _since(before: tuple[float, float, float]) -> tuple[float, float, float]:
 
 def main() -> None:
     """Serve one trial."""
+    measure_h5py_as_it_is()
     trial = Trial.from_json(json.load(sys.stdin))
     # Should the parent be gone, nobody else ends a read that takes hours.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

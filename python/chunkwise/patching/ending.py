@@ -1,0 +1,71 @@
+"""What should somebody hear whose program was run patched, and read nothing by the engine?
+
+Programs that the engine served, and those that read no HDF5, end without a word.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Container, Mapping
+from typing import Any
+
+from chunkwise.patching.installed import patch_stats
+
+# Modules that read through a libhdf5 of their own, and what each is called.
+_OTHERS = {"netCDF4": "netCDF4", "tables": "PyTables"}
+
+
+def say_at_exit() -> None:
+    """Say one line on stderr when this process ends, if there is something to say."""
+    process = os.getpid()
+
+    def say() -> None:
+        line = told(patch_stats(), sys.modules) if os.getpid() == process else None
+        if line is not None and sys.stderr is not None:
+            # A program may have closed it, or whoever reads it is gone.
+            with contextlib.suppress(OSError, ValueError):
+                print(f"chunkwise: {line}", file=sys.stderr, flush=True)
+
+    # What is registered first is called last: after all reads.
+    atexit.register(say)
+
+
+def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
+    """What there is to say.
+
+    Parameters
+    ----------
+    stats : mapping
+        As `patch_stats` gives it.
+    modules : container of str
+        Names of the modules that the program has imported.
+
+    Returns
+    -------
+    str or None
+        One line; None where nothing is amiss.
+    """
+    if stats["engine"]:
+        return None
+    reasons: dict[str, int] = stats["h5py"]
+    if reasons:
+        reason = max(reasons, key=lambda one: reasons[one])
+        return (
+            f"no read went through the engine (by h5py: {sum(reasons.values()):,}); most frequent "
+            f"reason: {reason}"
+        )
+    if "netCDF4" in modules and "xarray" in modules:
+        return (
+            "read nothing: netCDF4 has a libhdf5 of its own; give xarray's open functions "
+            'engine="h5netcdf", which reads through h5py'
+        )
+    for module, name in _OTHERS.items():
+        if module in modules:
+            return (
+                f"read nothing: {name} has a libhdf5 of its own; only what is read through h5py "
+                "is read by the engine"
+            )
+    return None
