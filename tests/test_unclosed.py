@@ -21,7 +21,7 @@ from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.inspect import inspect
 from chunkwise.superblock import read_superblock
 from chunkwise.unclosed import is_unclosed, open_unclosed
-from tests.tools import require_tool
+from tests.tools import paste, require_tool
 
 # Ends as a killed program does: nothing is closed, nothing is tidied up.
 KILL = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -87,20 +87,6 @@ def killed(writer: str, folder: Path) -> Path:
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode < 0, done.stderr
     return folder / "run.h5"
-
-
-def paste(command: str, folder: Path) -> None:
-    scripts = Path(sys.executable).parent
-    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def check(path: Path, writer: str) -> None:

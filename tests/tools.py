@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +15,7 @@ from chunkwise.errors import UsageError
 from chunkwise.trials.drivers import netcdf_library
 
 _PACKAGES = {
+    "h5clear": "hdf5-tools",
     "h5diff": "hdf5-tools",
     "h5dump": "hdf5-tools",
     "h5ls": "hdf5-tools",
@@ -26,6 +32,27 @@ def require_tool(name: str) -> str:
         package = _PACKAGES.get(name, name)
         pytest.skip(f"{name} is not installed (Debian package {package}; `make tools`)")
     return path
+
+
+def paste(command: str, folder: Path) -> None:
+    """Run a command as it would be pasted into a shell, where chunkwise is installed.
+
+    The programs that are named in it are asked for first, so that a missing one skips the test.
+    """
+    scripts = str(Path(sys.executable).parent)
+    for name in ("h5repack", "nccopy", "h5clear"):
+        if name in shlex.split(command):
+            require_tool(name)
+    done = subprocess.run(
+        ["bash", "-c", command],  # bash, for $'...'
+        cwd=folder,
+        env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
 def has_netcdf() -> bool:

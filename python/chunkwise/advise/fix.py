@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Tool = Literal["h5py", "netCDF4", "C", "h5repack", "nccopy", "h5clear", "shell", "chunkwise"]
@@ -24,14 +25,26 @@ class Fix:
         not mend this one.
     rechunks
         Whether they give a dataset other chunks: of several such, only one can be followed.
+    options
+        Of a command that copies a file, the words in `text` that say what one dataset is to
+        have; those for other datasets can stand beside them (`joined`).
     """
 
     tool: Tool
     text: str
     writing: bool = False
     rechunks: bool = False
+    options: str = ""
 
     @property
     def repacks(self) -> bool:
         """Whether it is a command of ``chunkwise repack``."""
         return self.text.startswith("chunkwise repack ")
+
+
+def joined(fixes: Iterable[Fix]) -> Fix:
+    """Make one command of commands of one tool that copy the same file to the same name."""
+    first, *others = fixes
+    options = list(dict.fromkeys([first.options, *(fix.options for fix in others)]))
+    text = first.text.replace(first.options, " ".join(options), 1)
+    return replace(first, text=text, options=" ".join(options))

@@ -11,15 +11,17 @@ Names are quoted for the language they stand in.  Where a tool cannot be told so
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from chunkwise.advise.fix import Fix, Tool
-from chunkwise.advise.layout import NCCOPY_FILTERS, can_repack, copy_name
+from chunkwise.advise.layout import H5REPACK_FILTERS, NCCOPY_FILTERS, can_repack, copy_name
 from chunkwise.grammar import Filter, Pipeline
 from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import octal, shell_word
@@ -39,6 +41,8 @@ NATIVE_FILTERS: Final = frozenset(
         *("bzip2", "lzf", "blosc", "lz4", "bitshuffle", "zstd", "blosc2"),
     }
 )
+# What `chunkwise repack` reads in the pattern of a rule, or ends it at.
+_PATTERN_SPECIAL: Final = "*?[]:"
 _WRITER: Final = "in the program that writes it"
 # A question mark may begin a trigraph.
 _C_SPECIAL: Final = '"\\?'
@@ -118,24 +122,28 @@ def rechunk(
     Returns
     -------
     tuple of Fix
-        nccopy (a variable in the root group of an ``.nc`` or ``.nc4`` file; it keeps
-        netCDF's conventions) and h5repack, only where both can be trusted with the
-        filters (`chunkwise.advise.layout.can_repack`); what a writer with h5py, netCDF4
+        chunkwise repack, where it has the filters here; nccopy (a variable in the root group
+        of an ``.nc`` or ``.nc4`` file; it keeps netCDF's conventions) and h5repack, only
+        where both can be trusted with the filters (`chunkwise.advise.layout.can_repack`);
+        what a writer with h5py, netCDF4
         (only a path and filters that netCDF has) or C does.
     """
     path = _path(dataset)
     chunks = tuple(map(int, chunks))
     pipeline = Pipeline.parse(filters)
     copy = copy_name(file)
-    fixes = []
+    spelled = "x".join(map(str, chunks))
+    fixes = _rules(path, {"--chunk": spelled}, {*_names(pipeline)}, file, copy)
     within = shape is None or all(c <= n for c, n in zip(chunks, shape, strict=True))
     if within and _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
-        spelled = f"{path[1:]}:{','.join(map(str, chunks))}"
+        lengths = f"{path[1:]}:{','.join(map(str, chunks))}"
         # Without -M 0 nccopy ignores chunks of less than 8 KiB.
-        fixes.append(_command("nccopy", f"-M 0 -c {shell_word(spelled)}", file, copy))
+        fixes.append(
+            _command("nccopy", "-M 0", file, copy, of_dataset=f"-c {shell_word(lengths)}")
+        )
     if can_repack(filters) and not set(path) & set(":,"):
-        spelled = f"{path}:CHUNK={'x'.join(map(str, chunks))}"
-        fixes.append(_command("h5repack", f"-l {shell_word(spelled)}", file, copy))
+        layout = f"{path}:CHUNK={spelled}"
+        fixes.append(_command("h5repack", "", file, copy, of_dataset=f"-l {shell_word(layout)}"))
     fixes += _writer(path, pipeline, chunks)
     return tuple(replace(fix, rechunks=True) for fix in fixes)
 
@@ -171,15 +179,19 @@ def refilter(
     Returns
     -------
     tuple of Fix
-        nccopy (a variable in the root group of an ``.nc`` or ``.nc4`` file; ``-d`` and
-        ``-s`` change all variables of the file, which netCDF users do with that very
-        command) and h5repack, only where they can be trusted with both pipelines; what
+        chunkwise repack, where it has the filters here; nccopy (a variable in the root group
+        of an ``.nc`` or ``.nc4`` file; ``-d`` and ``-s`` change all
+        variables of the file, which netCDF users do with that very command) and
+        h5repack, only where they can be trusted with both pipelines; what
         a writer with h5py, netCDF4 (only a path and filters that netCDF has) or C does.
     """
     path = _path(dataset)
     pipeline = filters if isinstance(filters, Pipeline) else Pipeline.parse(filters)
     copy = repacked_name(file)
-    fixes = []
+    wishes = {"--filter": str(pipeline)}
+    if chunks is not None and not chunked:
+        wishes = {"--chunk": "x".join(map(str, chunks)), **wishes}
+    fixes = _rules(path, wishes, _names(pipeline) | _names(Pipeline.parse(stored)), file, copy)
     if _in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
         words = pipeline.nccopy() if pipeline.filters else _nccopy_none(path)
         if words is not None:
@@ -191,7 +203,7 @@ def refilter(
     if words is not None and can_repack(stored) and can_repack(str(pipeline)):
         # Quoted by the grammar, but not for names that a terminal would not show.
         words = " ".join(map(shell_word, shlex.split(words)))
-        fixes.append(_command("h5repack", words, file, copy))
+        fixes.append(_command("h5repack", "", file, copy, of_dataset=words))
     return (*fixes, *_writer(path, pipeline, None if chunks is None else tuple(map(int, chunks))))
 
 
@@ -211,19 +223,25 @@ def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     return (Fix("chunkwise", f"chunkwise.open({file!r})[{_path(dataset)!r}]"),)
 
 
-def repack(file: str, options: str = "") -> tuple[Fix, ...]:
-    """Give the command that copies a file as it is, the chunks of each dataset in order.
+def repack(file: str, options: str = "", *, by_h5repack: str | None = None) -> tuple[Fix, ...]:
+    """Give the commands that copy a file as it is, the chunks of each dataset in order.
 
-    h5repack takes them as they are stored: filters that it lacks do no harm here.
+    Both take them as they are stored: filters that they lack do no harm here.
 
     Parameters
     ----------
     file
         The file's path, as the user wrote it.
     options
-        Further options of h5repack, quoted where they need it.
+        Further options of chunkwise repack, quoted where they need it.
+    by_h5repack
+        What h5repack calls them; None if it takes none.
     """
-    return (_command("h5repack", options, file, repacked_name(file)),)
+    copy = repacked_name(file)
+    return (
+        _command("chunkwise", f"repack {options}".rstrip(), file, copy),
+        _command("h5repack", by_h5repack or "", file, copy),
+    )
 
 
 def follow_writer(file: str) -> Fix:
@@ -275,8 +293,30 @@ def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
 # --- commands --------------------------------------------------------------------------
 
 
-def _command(tool: Tool, options: str, file: str, copy: str) -> Fix:
-    return Fix(tool, " ".join(filter(None, (tool, options, shell_file(file), shell_file(copy)))))
+def _command(tool: Tool, options: str, file: str, copy: str, *, of_dataset: str = "") -> Fix:
+    words = (tool, options, of_dataset, shell_file(file), shell_file(copy))
+    return Fix(tool, " ".join(filter(None, words)), options=of_dataset)
+
+
+def _rules(
+    path: str, wishes: dict[str, str], filters: set[str], file: str, copy: str
+) -> list[Fix]:
+    """Give the command of chunkwise repack; none for what its rules, or this machine, lack."""
+    # A pattern's own characters would mean other datasets as well.
+    if set(path) & set(_PATTERN_SPECIAL) or not path.isprintable():
+        return []
+    if not all(map(_can_encode, filters)):
+        return []
+    words = " ".join(f"{option} {shell_word(f'{path}:{wish}')}" for option, wish in wishes.items())
+    return [_command("chunkwise", "repack", file, copy, of_dataset=words)]
+
+
+@cache
+def _can_encode(name: str) -> bool:
+    """Whether chunkwise repack can write a filter here."""
+    if name in H5REPACK_FILTERS or name == "lzf":
+        return True
+    return name in NATIVE_FILTERS and importlib.util.find_spec("hdf5plugin") is not None
 
 
 def shell_file(file: str) -> str:

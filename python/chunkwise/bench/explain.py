@@ -389,8 +389,8 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     if command is None:
         return Advice(
             why,
-            effect="no h5repack is offered: it may lack a filter of this file "
-            f"({', '.join(pipelines(target))}), and then leaves that data out",
+            effect="no copy is offered: its filters cannot be written here "
+            f"({', '.join(pipelines(target))})",
         )
     after = Walk(target.shape, block, chunks)
     if after.chunks_per_operation * math.prod(chunks) * target.itemsize >= decoded:
@@ -418,7 +418,8 @@ def _repack(target: Target, chunks: tuple[int, ...], needed_nbytes: int) -> str 
     commands = [
         fix.text
         for fix in fixes
-        if fix.tool in ("nccopy", "h5repack") and keeps_all_data(fix, pipelines(target))
+        if (fix.tool in ("nccopy", "h5repack") or fix.repacks)
+        and keeps_all_data(fix, pipelines(target))
     ]
     if not commands:
         return None

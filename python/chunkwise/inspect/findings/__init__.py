@@ -6,8 +6,10 @@ nothing of the file itself.  docs/findings.md explains each code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
 from chunkwise.advise.remedies import keeps_all_data
 from chunkwise.inspect.facts import FileFacts
@@ -56,7 +58,30 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
     if facts.file_format.flags:
         found = [_before_it_is_closed(finding) for finding in found]
     found.sort(key=_weight, reverse=True)
-    return tuple(found)
+    return tuple(_together(found))
+
+
+def _together(found: list[Finding]) -> Iterator[Finding]:
+    """Have the worst finding of each kind name, in its commands, every dataset that shares it.
+
+    The commands of the others copy the whole file for their own dataset alone.
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in found:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    for finding in found:
+        group = groups[finding.severity, finding.code]
+        if finding is group[0] and len(group) > 1:
+            finding = replace(finding, fixes=tuple(_of_all(fix, group) for fix in finding.fixes))
+        yield finding
+
+
+def _of_all(fix: Fix, group: list[Finding]) -> Fix:
+    """Join a command with those by the same tool for the other datasets of a group."""
+    if not fix.options:
+        return fix
+    alike = [each for one in group for each in one.fixes if each.tool == fix.tool and each.options]
+    return joined([fix, *alike])
 
 
 def _weight(finding: Finding) -> tuple[int, bool, int]:
@@ -67,6 +92,10 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 def _of_dataset(subject: Subject) -> list[Finding]:
     found = [finding for check in DATASET_CHECKS for finding in check(subject)]
     by_code = {finding.code: finding for finding in found}
+    # Whoever follows the one has followed the other.
+    weak, useless = by_code.get("weak-compression"), by_code.get("shuffle-useless")
+    if weak and useless and weak.fixes == useless.fixes:
+        del by_code["shuffle-useless"]
     # One evil, said twice: the cache is what makes the single chunk dear.
     if "chunk-exceeds-cache" in by_code:
         by_code.pop("single-chunk", None)
@@ -105,7 +134,8 @@ def _both(chunks: Finding, cache: Finding) -> Finding:
         severity=max(chunks.severity, cache.severity, key=SEVERITIES.index),
         summary=f"{chunks.summary} {cache.summary}",
         evidence=chunks.evidence | cache.evidence,
-        fixes=chunks.fixes + cache.fixes,
+        # One offer of other chunks is enough.
+        fixes=(*chunks.fixes, *(fix for fix in cache.fixes if not fix.rechunks)),
         waste_nbytes=max(chunks.waste_nbytes, cache.waste_nbytes),
     )
 

@@ -8,10 +8,11 @@ from typing import Final
 
 import h5py
 
+from chunkwise.advise import readers
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import Walk, plane
 from chunkwise.advise.layout import hash_slots, line_axis
-from chunkwise.advise.readers import NETCDF_C, Reader, this_process
+from chunkwise.advise.readers import CHUNKWISE, NETCDF_C, Reader, this_process
 from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import DatasetFacts, Survival
@@ -274,11 +275,15 @@ def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tupl
     """Give the lines that read the file as it is: a larger cache, chunkwise, or all at once."""
     facts = subject.facts
     assert facts.chunks is not None
-    held = Walk(facts.shape or (), block, facts.chunks.shape).chunks_to_cache()
+    walk = Walk(facts.shape or (), block, facts.chunks.shape)
+    held = walk.chunks_to_cache()
     fixes: tuple[Fix, ...] = ()
     if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
         fixes = _cache_for(subject, held, affected)
-    fixes += read_natively(subject.file, subject.path, facts.filters)
+    # Where chunkwise's own cache loses the same chunks, it is no remedy.
+    budget = readers.reader(CHUNKWISE).cache_nbytes
+    if walk.decodes_per_chunk(budget // facts.chunks.nbytes) < FEWEST_DECODES:
+        fixes += read_natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
         fixes += read_once(subject.file, subject.path)
     return fixes

@@ -177,7 +177,7 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
             "share": round(lost / facts.nbytes, 4),
         },
         source="H5Ldelete, H5Pset_file_space_strategy; `h5stat -S` calls it unaccounted space",
-        fixes=repack(facts.path) if _may_repack(facts) else (),
+        fixes=_repack(facts),
         waste_nbytes=lost,
     )
 
@@ -188,18 +188,19 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
 def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
     """Give the lines that bring the metadata together."""
     if facts.file_format.space_strategy == "page":
-        # h5repack keeps the strategy, under which blocks have no effect.
+        # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, _page_nbytes(facts, found))
     fitting = 1 << (found.nbytes - 1).bit_length()
     nbytes = min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
     writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
-    return (*_repack(facts, f"-M {nbytes}"), Fix("h5py", writer, writing=True))
+    fixes = _repack(facts, f"--metadata-block {nbytes}", f"-M {nbytes}")
+    return (*fixes, Fix("h5py", writer, writing=True))
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Fix, ...]:
     """Give the command that pages a file, and the line that then reads it by pages."""
-    fixes = _repack(facts, f"-S PAGE -G {page_nbytes}")
-    if not fixes or not facts.path.isprintable():
+    fixes = _repack(facts, f"--paged {page_nbytes}", f"-S PAGE -G {page_nbytes}")
+    if not facts.path.isprintable():
         return fixes
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
@@ -207,8 +208,11 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
     return (*fixes, Fix("h5py", reader))
 
 
-def _repack(facts: FileFacts, options: str) -> tuple[Fix, ...]:
-    return repack(facts.path, options) if _may_repack(facts) else ()
+def _repack(
+    facts: FileFacts, options: str = "", by_h5repack: str | None = None
+) -> tuple[Fix, ...]:
+    fixes = repack(facts.path, options, by_h5repack=by_h5repack)
+    return fixes if _may_repack(facts) else tuple(fix for fix in fixes if fix.repacks)
 
 
 def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:
