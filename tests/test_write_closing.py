@@ -8,6 +8,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import chunkwise
@@ -29,7 +30,9 @@ def test_writes_that_returned_before_close_are_in_the_file(tmp_path: Path, kind:
         file, d = new(path)
         returned = np.zeros(4000, bool)
 
-        def write(first: int, d: chunkwise.Dataset = d, returned: np.ndarray = returned) -> None:
+        def write(
+            first: int, d: chunkwise.Dataset = d, returned: npt.NDArray[np.bool_] = returned
+        ) -> None:
             for row in range(first, 4000, 4):
                 try:
                     d[row] = row + 1
@@ -82,6 +85,7 @@ def test_one_failure_keeps_no_other_dataset_from_the_file(tmp_path: Path) -> Non
         file.close()
     with h5py.File(path) as got:
         assert (got["y"][0] == 2).all()
+    assert native is not None
     native.forget()
 
 

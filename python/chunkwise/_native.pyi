@@ -353,9 +353,15 @@ class Writer:
         """Which encoder of deflate was chosen; None before that, or without a choice."""
     def set_shape(self, shape: Sequence[int]) -> None:
         """Take over the dataset's shape; chunks outside are forgotten."""
-    def write(self, selection: Selection, array: npt.NDArray[Any]) -> None:
+    def write(
+        self,
+        selection: Selection | Product,
+        array: npt.NDArray[Any],
+        members: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
         """Write elements in the selection's order, C-contiguous and of the dtype.
 
+        Of each element only the bytes in `members`, pairs of where they begin and end.
         Nobody may change them meanwhile.  Raises `SelectionError`, `CannotWriteError`,
         `CorruptDataError`, `OutOfMemoryError`, `UsageError` (in a forked child).
         """

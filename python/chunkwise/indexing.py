@@ -1,8 +1,9 @@
 """What do lists, masks and backward slices between the brackets ask for?
 
 `orthogonal` reads an index as ``d[...]`` and ``d.oindex[...]`` take it, `paired` as
-``d.vindex[...]`` does.  Both give a `Request`: factors, each of which stands for one or more
-neighbouring dimensions, and the shape of the result.
+``d.vindex[...]`` does, and `assigned` as ``d[...] = values`` does.  They give a `Request`:
+factors, each of which stands for one or more neighbouring dimensions, and the shape of the
+result.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ class Request:
     factors: list[Factor]
     shape: Shape
     product: _native.Product
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether it is a single mask."""
+        return len(self.factors) == 1 and isinstance(self.factors[0], np.ndarray)
 
 
 def orthogonal(shape: Shape, index: Any, label: str) -> Request | None:
@@ -131,6 +137,87 @@ def paired(shape: Shape, index: Any, label: str) -> Request:
     return made.request()
 
 
+def assigned(shape: Shape, index: Any, label: str) -> Request | None:
+    """Read an index to which h5py assigns: one list or mask, with integers and slices.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the dataset, at least one dimension.
+    index : object
+        What stands between the brackets.
+    label : str
+        What an error begins with.
+
+    Returns
+    -------
+    Request or None
+        None for what h5py refuses or understands in its own way, and where nothing is selected.
+    """
+    items = index if isinstance(index, tuple) else (index,)
+    made = _Factors(shape, label)
+    if len(items) == 1 and _is_mask(items[0]) and items[0].shape == shape:
+        made.add_mask(items[0])
+        request = made.request()
+        return request if request.shape[0] else None
+    ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
+    at = ellipses[0] if ellipses else len(items)
+    given = (*items[:at], *items[at + 1 :])
+    if len(ellipses) > 1 or len(given) > len(shape):
+        return None
+    whole = (slice(None),) * (len(shape) - len(given))
+    lists = 0
+    for size, item in zip(shape, (*given[:at], *whole, *given[at:]), strict=True):
+        entry = _assigned_entry(item, size)
+        if entry is None:
+            return None
+        if len(shape) == 1 and np.asarray(item).dtype.kind == "b":
+            # Where a mask was no array, h5py takes it for something else.
+            return None
+        if isinstance(entry, np.ndarray):
+            lists += 1
+            made.add_points([entry], entry.shape)
+        else:
+            made.add_regular(entry)
+    return made.request() if lists == 1 and 0 not in made.result else None
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, np.ndarray) and item.dtype.kind == "b" and item.ndim > 0
+
+
+def _assigned_entry(item: Any, size: int) -> int | slice | Array | None:
+    """Return an entry to which h5py assigns, None for any other; lists are in rising order."""
+    if isinstance(item, slice):
+        try:
+            return item if item.indices(size)[2] > 0 else None
+        except (TypeError, ValueError):
+            return None
+    if isinstance(item, bool | np.bool_):
+        return None
+    if not isinstance(item, list | np.ndarray):
+        try:
+            place = as_int(item)
+        except TypeError:
+            return None
+        return place if -size <= place < size else None
+    try:
+        array = np.asarray(item)
+    except (ValueError, OverflowError):
+        return None
+    if array.ndim != 1 or array.dtype.kind not in "iub" or not array.size:
+        return None
+    if array.dtype.kind == "b":
+        places = array.nonzero()[0]
+        return places if array.shape == (size,) and places.size else None
+    # Also where they are counted without a sign, or lie beyond 64 bits.
+    if not (-size <= int(array.min()) and int(array.max()) < size):
+        return None
+    places = array.astype(np.int64)
+    places = np.where(places < 0, places + size, places)
+    return places if (places[1:] > places[:-1]).all() else None
+
+
 def points(shape: Shape, coordinates: Array, label: str) -> Request:
     """Take the elements at these coordinates.
 
@@ -198,7 +285,8 @@ class _Factors:
     def __init__(self, shape: Shape, label: str) -> None:
         self._shape = shape
         self._factors: list[Factor] = []
-        self._result: list[int] = []
+        # Shape of the result so far.
+        self.result: list[int] = []
         self.label = label
         # The dimension for which the next factor stands.
         self.dimension = 0
@@ -214,7 +302,7 @@ class _Factors:
             # A single element's step may not even fit into 64 bits.
             step = taken.step if len(taken) > 1 else 1
             self._factors.append((taken[0] if taken else 0, step, len(taken)))
-            self._result.append(len(taken))
+            self.result.append(len(taken))
         else:
             self._factors.append((self.position(cast("int", entry)), 1, 1))
         self.dimension += 1
@@ -223,13 +311,13 @@ class _Factors:
         """Add a mask, for as many dimensions as it has."""
         self.check_mask(mask, self.dimension)
         self._factors.append(np.ascontiguousarray(mask).view(np.uint8))
-        self._result.append(int(np.count_nonzero(mask)))
+        self.result.append(int(np.count_nonzero(mask)))
         self.dimension += mask.ndim
 
     def add_points(self, columns: list[Array], shape: Shape) -> None:
         """Add points, by an array of coordinates a dimension; `shape` is theirs."""
         self._factors.append([np.ascontiguousarray(column).reshape(-1) for column in columns])
-        self._result.extend(shape)
+        self.result.extend(shape)
         self.dimension += len(columns)
 
     def position(self, index: int, ahead: int = 0) -> int:
@@ -254,7 +342,7 @@ class _Factors:
     def request(self) -> Request:
         """Return the request; dimensions left over are taken whole."""
         product = _native.Product(self._shape, self._factors, self.label)
-        return Request(self._factors, tuple(self._result), product)
+        return Request(self._factors, tuple(self.result), product)
 
 
 def _entries(shape: Shape, index: Any, label: str) -> list[int | slice | Array] | None:

@@ -5,7 +5,9 @@ What is answered with None is left to h5py: its own conversions, indices and bro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import h5py
@@ -13,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5t
 
-from chunkwise import _native
+from chunkwise import _native, indexing
 from chunkwise.conversions import convert, exact, identical
-from chunkwise.selection import Selection
+from chunkwise.indexing import Request
+from chunkwise.selection import Selection, Union
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -24,7 +27,26 @@ Shape = tuple[int, ...]
 PART_NBYTES = 32 << 20
 
 
-def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Any:
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment, understood.
+
+    Attributes
+    ----------
+    selection : Selection, Union or chunkwise._native.Product
+        Which elements are written.
+    elements : ndarray
+        Of the dataset's dtype; it can be broadcast to the selection's shape.
+    members : list of tuple of int, optional
+        Which bytes of each element are written, as begin and end; None writes all.
+    """
+
+    selection: Selection | Union | _native.Product
+    elements: Array
+    members: list[tuple[int, int]] | None = None
+
+
+def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Assignment | None:
     """Understand an assignment.
 
     Parameters
@@ -38,31 +60,88 @@ def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Any
 
     Returns
     -------
-    tuple of Selection and ndarray, or None
-        The array has the dataset's dtype and can be broadcast to the selection's shape.
+    Assignment or None
 
     Raises
     ------
     chunkwise.errors.SelectionError
         For an index that does not fit the dataset.
     """
-    shape = dataset.shape
-    if not shape or dataset.dtype.subdtype is not None:
+    shape, dtype = dataset.shape, dataset.dtype
+    if not shape or dtype.subdtype is not None:
+        return None
+    index, names = _without_names(index)
+    members = None
+    if names:
+        taken = _members(dtype, names, value)
+        if taken is None:
+            return None
+        value, members = taken
+    else:
+        value = _array(value, dtype)
+        value = None if value is None else as_stored(value, dtype)
+    if value is None:
         return None
     parts = _native.hyperslab_of(shape, index, label)
-    if parts is None:
+    if parts is not None:
+        selection = Selection(*(tuple(part) for part in parts))
+        elements = _spread(value, selection, _integers(index, len(shape)))
+        return None if elements is None else Assignment(selection, elements, members)
+    request = indexing.assigned(shape, index, label)
+    if request is None:
         return None
-    selection = Selection(*(tuple(part) for part in parts))
+    elements = _listed(value, request, dataset.chunks)
+    return None if elements is None else Assignment(request.product, elements, members)
+
+
+def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
+    """Tell the names of fields in an index from the rest of it."""
+    items = index if isinstance(index, tuple) else (index,)
+    names = tuple(item for item in items if isinstance(item, str))
+    return (tuple(item for item in items if not isinstance(item, str)) if names else index), names
+
+
+def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
+    """Make an array of what is assigned to whole elements, as h5py does."""
+    if isinstance(value, np.ndarray):
+        return value
+    if dtype.kind == "O" or (dtype.kind == "S" and not isinstance(value, bytes)):
+        # Text may have to be encoded.
+        return None
+    return np.asarray(value, dtype=dtype)
+
+
+def _members(
+    dtype: np.dtype[Any], names: tuple[str, ...], value: Any
+) -> tuple[Array, list[tuple[int, int]]] | None:
+    """Make elements of which only these fields are set, and tell where those lie."""
+    fields = dtype.fields
+    if fields is None or any(name not in fields for name in names):
+        return None
+    if isinstance(value, np.ndarray) and value.dtype.fields is not None:
+        given = value.dtype.fields
+        chosen = [name for name in given if name in names]
+        if not chosen or not all(identical(given[name][0], fields[name][0]) for name in chosen):
+            return None
+        sources = {name: value[name] for name in chosen}
+    else:
+        (name, *others) = names
+        wanted = fields[name][0]
+        if others or wanted.subdtype is not None or wanted.kind in "VO":
+            return None
+        value = np.asarray(value, dtype=wanted)
+        sources = {name: value}
+    elements = np.zeros(value.shape, dtype)
+    for name, source in sources.items():
+        elements[name] = source
+    ranges = [(fields[name][1], fields[name][1] + fields[name][0].itemsize) for name in sources]
+    return elements, ranges
+
+
+def _spread(elements: Array, selection: Selection, dropped: list[bool]) -> Array | None:
+    """Give elements that NumPy broadcasts to a selection whose integers drop dimensions."""
     if 0 in selection.shape:
         return None
-    if not isinstance(value, np.ndarray):
-        if dataset.dtype.kind not in "iufcb":
-            return None
-        value = np.asarray(value, dtype=dataset.dtype)
-    elements = as_stored(value, dataset.dtype)
-    if elements is None:
-        return None
-    dropped = _integers(index, len(shape))
     kept = tuple(n for n, gone in zip(selection.shape, dropped, strict=True) if not gone)
     if elements.shape not in ((), kept):
         try:
@@ -71,7 +150,20 @@ def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Any
             return None
     if elements.shape:
         elements = elements[tuple(None if gone else slice(None) for gone in dropped)]
-    return selection, elements
+    return elements
+
+
+def _listed(elements: Array, request: Request, chunks: Shape | None) -> Array | None:
+    """Give elements in the shape of lists and masks, to which h5py broadcasts little."""
+    want, factors = request.shape, tuple(request.product.shape)
+    if elements.shape == ():
+        # Many are spread along the last dimension alone, which is no shape of several.
+        fits = len(want) <= 1 or math.prod(chunks or ()) >= math.prod(want)
+        return elements if fits else None
+    if request.is_mask:
+        # The mask of the whole dataset takes as many elements in any shape.
+        return elements.reshape(factors) if elements.size == math.prod(want) else None
+    return elements.reshape(factors) if elements.shape == want else None
 
 
 def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:

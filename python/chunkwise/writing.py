@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5t
 
-from chunkwise import _native, lowlevel, pending
+from chunkwise import _native, indexing, lowlevel, pending
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
 from chunkwise.grammar import Effort
 from chunkwise.names import hdf5_reason
 from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
-from chunkwise.values import as_stored, assignment, converted, parts_of
+from chunkwise.values import Assignment, as_stored, assignment, converted, parts_of
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -103,7 +103,7 @@ class Writing:
             if native.reason is None:
                 understood = assignment(self._h5, index, value, self.label)
                 if understood is not None:
-                    self._write(native, *understood)
+                    self._write(native, understood)
                     return
             self._settle_reached()
             if isinstance(value, np.ndarray):
@@ -131,8 +131,9 @@ class Writing:
             if 0 in want:
                 return
             elements = as_stored(array, self._h5.dtype) if native.reason is None else None
-            if elements is not None and not isinstance(selection, Points):
-                self._write(native, selection, elements)
+            if elements is not None:
+                chosen = self._product(selection) if isinstance(selection, Points) else selection
+                self._write(native, Assignment(chosen, elements))
                 return
             self._settle_reached()
             whole = np.ascontiguousarray(np.broadcast_to(self._fitting(array), want))
@@ -358,17 +359,22 @@ class Writing:
         dtype = None if isinstance(value, np.ndarray) else lowlevel.element_of(self._h5.dtype)[0]
         return np.asarray(value, dtype=dtype)
 
-    def _write(
-        self, native: _native.Writer, selection: Selection | Union, elements: Array
-    ) -> None:
+    def _product(self, selection: Points) -> _native.Product:
+        return indexing.points(self._h5.shape, selection.coordinates, self.label).product
+
+    def _write(self, native: _native.Writer, assigned: Assignment) -> None:
         """Write elements that need no conversion, and may have to be broadcast."""
         self._dirty = True
+        selection, elements, members = assigned.selection, assigned.elements, assigned.members
         if isinstance(selection, Selection):
             for part, some in parts_of(selection, elements, self._h5.chunks):
-                native.write(part.parts, some)
+                native.write(part.parts, some, members)
         else:
-            whole = np.ascontiguousarray(np.broadcast_to(elements, selection.shape))
-            native.write(selection.parts, whole)
+            shape = tuple(selection.shape)
+            whole = np.ascontiguousarray(np.broadcast_to(elements, shape))
+            native.write(
+                selection.parts if isinstance(selection, Union) else selection, whole, members
+            )
         pending.balance(self)
 
     def _write_selected(self, selection: Selection | Union | Points, array: Array) -> None:

@@ -121,15 +121,12 @@ impl Encoder {
         }
     }
 
-    /// Whether a chunk that it does not make smaller is better stored without it.
-    pub(crate) fn is_for_size(&self) -> bool {
-        matches!(self, Self::Deflate { .. } | Self::Lz4 { .. } | Self::Zstd { .. })
-    }
-
     /// Encode `source` to `out`, whatever was in it; whether there is anything to be stored.
     ///
     /// A filter that cannot encode these bytes gives false; `out` is then unspecified.  One that
-    /// compresses may make them longer: see [`Encoder::is_for_size`].
+    /// compresses may make them longer.  A filter that libhdf5 may leave out never makes as many
+    /// bytes as it was given: libhdf5, when it rewrites the chunk without the filter, would keep
+    /// the mask that says that it was applied.
     pub(crate) fn encode(
         &self,
         source: &[u8],

@@ -13,13 +13,6 @@ pub struct Step {
     pub optional: bool,
 }
 
-/// Shorter chunks are not stored without a filter that only makes them no smaller.
-///
-/// libhdf5 itself always applies those filters.  When it rewrites a chunk later and what it makes
-/// is as long as what was there, it keeps the old mask in its index: the chunk is lost.  It
-/// happens about once in as many times as a chunk has bytes.
-const SHORTEST_LEFT_OUT: usize = 1 << 10;
-
 /// Buffers and state that encoding reuses; one for each thread.
 #[derive(Debug, Default)]
 pub struct EncodeScratch {
@@ -59,8 +52,10 @@ impl Encoding {
     /// Encode a chunk of `raw` bytes to `out`, whatever was in it; gives the filter mask, of
     /// which bit `i` says that filter `i` was not applied (`H5Dwrite_chunk`).
     ///
-    /// An optional filter that fails, or makes nothing smaller where that is all it is for,
-    /// is left out for this chunk, as libhdf5 leaves it out.
+    /// A filter that makes nothing smaller is applied all the same.  libhdf5 keeps the mask that a
+    /// chunk had when it rewrites the chunk itself and what it makes is as long as what was there:
+    /// a mask of ours would then undo other filters than were applied.  Only what no filter of
+    /// this kind can take, whatever the data, is left out, as libhdf5 leaves it out.
     ///
     /// # Errors
     /// When a filter that is not optional fails, or there is no memory.
@@ -94,18 +89,7 @@ impl Encoding {
                 continue;
             }
             let source: &[u8] = if encoded { out } else { raw };
-            let len = source.len();
             match step.encoder.encode(source, state, buffer) {
-                // What libhdf5 must apply it stores, even if that is longer.
-                Ok(true)
-                    if buffer.len() >= len
-                        && step.encoder.is_for_size()
-                        && len >= SHORTEST_LEFT_OUT
-                        && step.optional
-                        && i < 32 =>
-                {
-                    mask |= 1 << i;
-                }
                 Ok(true) => {
                     std::mem::swap(buffer, out);
                     encoded = true;
@@ -173,22 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_left_out_where_it_may_be() {
+    fn what_does_not_shrink_is_not_left_out() {
         let (mut scratch, mut out) = (EncodeScratch::default(), Vec::new());
-        let (long, short) = (noise(SHORTEST_LEFT_OUT as u32), noise(5));
-        for (raw, optional, mask) in
-            [(&long, true, 0b010), (&long, false, 0), (&short, true, 0), (&short, false, 0)]
-        {
-            let made = Encoding::new(steps(optional)).encode(raw, &mut scratch, &mut out);
-            assert_eq!(made, Ok(mask));
-            assert_eq!(out.len() == raw.len() + 4, mask != 0);
-            assert!(out.len() > raw.len());
+        for raw in [noise(1 << 10), noise(5)] {
+            for optional in [true, false] {
+                let made = Encoding::new(steps(optional)).encode(&raw, &mut scratch, &mut out);
+                assert_eq!(made, Ok(0));
+                assert!(out.len() > raw.len() + 4);
+            }
         }
     }
 
     #[test]
-    fn each_filter_is_told_of_in_order_also_where_it_is_left_out() {
-        for raw in [vec![0; SHORTEST_LEFT_OUT], noise(SHORTEST_LEFT_OUT as u32)] {
+    fn each_filter_is_told_of_in_order() {
+        for raw in [vec![0; 1 << 10], noise(1 << 10)] {
             let (mut told, mut out) = (Vec::new(), Vec::new());
             let (encoding, mut scratch) = (Encoding::new(steps(true)), EncodeScratch::default());
             let done = |filter| told.push(filter);

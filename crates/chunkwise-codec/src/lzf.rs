@@ -2,8 +2,7 @@
 //!
 //! A control byte below 32 is followed by so many bytes and one more, to be copied;
 //! another stands for bytes that came before: three bits of length (7: a byte follows
-//! that is added), 13 bits of distance.  A chunk that would not shrink is stored without
-//! the filter.
+//! that is added), 13 bits of distance.  A chunk that would not shrink is copied in runs of 32.
 
 use crate::repeats::{Limits, Repeats, Stream};
 use crate::{DecodeError, EncodeError, Output, resize};
@@ -23,17 +22,29 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
     output.growing(ceiling, attempt, None)
 }
 
-/// Compress `raw`; false where that makes it no smaller.
+/// Compress `raw`, or where that makes it no smaller, write it as bytes to be copied, which is
+/// longer.
 pub(crate) fn encode(
     raw: &[u8],
     repeats: &mut Repeats,
     out: &mut Vec<u8>,
 ) -> Result<bool, EncodeError> {
     const LIMITS: Limits = Limits { distance: 1 << 13, len: 264, far: (usize::MAX, 0), tail: 0 };
+    const MOST_COPIED: usize = 32;
     resize(out, raw.len()).map_err(|_| EncodeError::Memory { nbytes: raw.len() })?;
     let len = repeats.compress(raw, LIMITS, &mut out[..raw.len()], put_repeat);
-    out.truncate(len.unwrap_or(0));
-    Ok(len.is_some_and(|len| len < raw.len()))
+    if let Some(len) = len.filter(|len| *len < raw.len()) {
+        out.truncate(len);
+        return Ok(true);
+    }
+    out.clear();
+    let nbytes = raw.len() + raw.len().div_ceil(MOST_COPIED);
+    out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+    for run in raw.chunks(MOST_COPIED) {
+        out.push(run.len() as u8 - 1);
+        out.extend_from_slice(run);
+    }
+    Ok(true)
 }
 
 fn put_repeat(stream: &mut Stream<'_>, distance: usize, len: usize) -> Option<()> {
@@ -126,13 +137,11 @@ mod tests {
         ) {
             let raw = raw.repeat(again);
             let (mut stored, mut out) = (vec![1; 5], vec![0; raw.len()]);
-            let smaller = encode(&raw, &mut Repeats::default(), &mut stored).unwrap();
-            if smaller {
-                prop_assert!(matches!(decompress(&stored, &mut out), Ok(n) if n == raw.len()));
-                prop_assert_eq!(out, raw);
-            } else {
-                prop_assert!(again < 4 || raw.len() < 100);
-            }
+            prop_assert!(encode(&raw, &mut Repeats::default(), &mut stored).unwrap());
+            prop_assert!(raw.is_empty() || stored.len() != raw.len());
+            prop_assert!(stored.len() < raw.len() || again < 4 || raw.len() < 100);
+            prop_assert!(matches!(decompress(&stored, &mut out), Ok(n) if n == raw.len()));
+            prop_assert_eq!(out, raw);
         }
 
         #[test]

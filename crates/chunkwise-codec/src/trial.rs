@@ -36,8 +36,6 @@ pub(crate) struct Trial {
     parts: Vec<Vec<u8>>,
     /// What whole chunks may differ by.
     unknown: f64,
-    /// Whether chunks that do not shrink are stored as they are.
-    optional: bool,
 }
 
 impl Trial {
@@ -74,7 +72,7 @@ impl Trial {
         } else {
             0.0
         };
-        Some(Self { parts, unknown, optional: steps.get(at)?.optional })
+        Some(Self { parts, unknown })
     }
 
     /// What `engine` makes of each; None where it fails.
@@ -82,8 +80,7 @@ impl Trial {
         let (mut deflater, mut out) = (Deflater::default(), Vec::new());
         let stored = self.parts.iter().map(|part| {
             let done = deflater.deflate(engine, part, &mut out).ok()?;
-            let nbytes = if self.optional { out.len().min(part.len()) } else { out.len() };
-            done.then_some(nbytes)
+            done.then_some(out.len())
         });
         Some(Sizes { nbytes: stored.collect::<Option<_>>()?, unknown: self.unknown })
     }

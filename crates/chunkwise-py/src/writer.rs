@@ -1,5 +1,6 @@
 //! A dataset that Python writes: its chunks encoded here, or a reason why not.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::Effort;
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::bytes;
 use crate::errors::{raise, write_error};
-use crate::index::Request;
+use crate::index::Wanted;
 use crate::interrupts;
 use crate::library::PyLibrary;
 
@@ -105,12 +106,15 @@ impl PyWriter {
         done.map_err(|error| write_error(py, &self.label, &error))
     }
 
-    /// Write a selection's elements.
+    /// Write a selection's elements; of each only the bytes in `members`, pairs of where they begin
+    /// and end, if there are any.
+    #[pyo3(signature = (selection, array, members = None))]
     fn write(
         &self,
         py: Python<'_>,
-        selection: Request,
+        selection: Wanted<'_>,
         array: &Bound<'_, PyUntypedArray>,
+        members: Option<Vec<(usize, usize)>>,
     ) -> PyResult<()> {
         if !array.dtype().is_equiv_to(self.dtype.bind(py)) || array.dtype().has_object() {
             return Err(PyValueError::new_err(format!(
@@ -123,10 +127,22 @@ impl PyWriter {
         let mutex = self.native()?;
         // SAFETY: the caller keeps the array, and must not change it while it is written.
         let data = unsafe { bytes(array)? };
+        let members: Option<Vec<Range<usize>>> =
+            members.map(|pairs| pairs.into_iter().map(|(begin, end)| begin..end).collect());
+        let size = array.dtype().itemsize();
+        if members.iter().flatten().any(|member| member.start > member.end || member.end > size) {
+            return Err(PyValueError::new_err("members lie within an element"));
+        }
+        let selection = match selection.chosen(py, &self.shape(py)?) {
+            Ok(selection) => selection,
+            Err(error) => return Err(write_error(py, &self.label, &WriteError::Select(error))),
+        };
         let outcome = interrupts::interruptible(py, data.len() as u64, |cancelled| {
-            let mut writer = locked(mutex);
-            let selection = selection.selection(writer.shape()).map_err(WriteError::Select)?;
-            writer.write(&selection, data, cancelled)
+            let (mut writer, selected) = (locked(mutex), selection.selected());
+            match &members {
+                None => writer.write(selected, data, cancelled),
+                Some(members) => writer.write_members(selected, data, members, cancelled),
+            }
         });
         self.done(py, outcome?)
     }

@@ -1,8 +1,7 @@
 //! How is a chunk made a Blosc chunk?
 //!
-//! Blocks, and the streams that each is split into, are those that C-Blosc makes.  As the filter
-//! gives it no more room than the chunk has, a chunk that does not shrink is not stored as it is:
-//! the filter fails then, which leaves it out.
+//! Blocks, and the streams that each is split into, are those that C-Blosc makes.  A chunk that does
+//! not shrink is stored as it is behind the header, as C-Blosc does where it is given room.
 
 use super::HEADER_LEN;
 use crate::bitshuffle::encode::{Buffers, shuffle_bits};
@@ -13,6 +12,8 @@ use crate::{EncodeError, resize, shuffle};
 const LEAST: usize = 128;
 /// Bytes that it compresses at most.
 const MOST: usize = i32::MAX as usize - HEADER_LEN;
+/// Of the format, and of the codecs'.
+const VERSIONS: [u8; 2] = [2, 1];
 /// Streams that a block is split into at most.
 const MOST_STREAMS: usize = 16;
 
@@ -114,7 +115,7 @@ impl BloscEncoder {
         })
     }
 
-    /// Encode `raw`; false where that takes more bytes than `raw` has.
+    /// Encode `raw`; false where it is longer than Blosc takes.
     pub(crate) fn encode(
         &self,
         raw: &[u8],
@@ -122,9 +123,39 @@ impl BloscEncoder {
         streams: &mut Streams,
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
-        const VERSIONS: [u8; 2] = [2, 1];
+        if raw.len() > MOST {
+            return Ok(false);
+        }
+        if !self.pack(raw, buffers, streams, out)? {
+            self.store(raw, out)?;
+        }
+        Ok(true)
+    }
+
+    /// Put `raw` behind a header that says that it is not compressed.
+    fn store(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        const NOT_COMPRESSED: u8 = 2;
+        let nbytes = HEADER_LEN + raw.len();
+        out.clear();
+        out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        out.extend(VERSIONS);
+        out.extend([NOT_COMPRESSED, self.element_size as u8]);
+        let lengths = [raw.len(), self.block_len(raw.len()), nbytes];
+        out.extend(lengths.map(|n| (n as u32).to_le_bytes()).as_flattened());
+        out.extend_from_slice(raw);
+        Ok(())
+    }
+
+    /// Compress `raw`; false where that makes it no smaller.
+    fn pack(
+        &self,
+        raw: &[u8],
+        buffers: &mut Buffers,
+        streams: &mut Streams,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EncodeError> {
         let Self { element_size, level, shuffle, compressor } = *self;
-        if level == 0 || !(LEAST.max(element_size)..=MOST).contains(&raw.len()) {
+        if level == 0 || raw.len() < LEAST.max(element_size) {
             return Ok(false);
         }
         let block_len = self.block_len(raw.len());
@@ -158,7 +189,7 @@ impl BloscEncoder {
         out[2..4].copy_from_slice(&[flags, element_size as u8]);
         out[4..HEADER_LEN].copy_from_slice(lengths.as_flattened());
         out.truncate(len);
-        Ok(true)
+        Ok(len < raw.len())
     }
 
     /// Bytes of a block of a chunk of `len` bytes, at least an element.

@@ -22,8 +22,8 @@ struct Line {
 }
 
 impl Szip {
-    /// Encode `raw`, whose bytes go to `planes` first; false where that takes more bytes
-    /// than `raw` has, or `raw` is no sequence of samples.
+    /// Encode `raw`, whose bytes go to `planes` first, be that shorter or not; false where `raw` is
+    /// no sequence of samples.
     pub(crate) fn encode(
         &self,
         raw: &[u8],
@@ -35,12 +35,13 @@ impl Szip {
         if self.line == 0 || !raw.len().is_multiple_of(self.planes) {
             return Ok(false);
         }
-        let room = HEADER_LEN + raw.len() + SLACK;
+        let coded_most = self.coded_most(raw.len());
+        let room = HEADER_LEN + coded_most + SLACK;
         resize(out, room).map_err(memory(room))?;
         let (header, coded) = out.split_at_mut(HEADER_LEN);
         header.copy_from_slice(&len.to_le_bytes());
         // What was in `out` before may be longer.
-        let coded = &mut coded[..raw.len() + SLACK];
+        let coded = &mut coded[..coded_most + SLACK];
         let coded_len = if self.planes == 1 {
             self.encode_samples(raw, coded)?
         } else {
@@ -49,7 +50,24 @@ impl Szip {
             self.encode_samples(planes, coded)?
         };
         out.truncate(HEADER_LEN + coded_len.unwrap_or(0));
+        if out.len() == raw.len() {
+            // One more, which nobody reads: see `Encoder::encode`.
+            out.push(0);
+        }
         Ok(coded_len.is_some())
+    }
+
+    /// Bytes that `len` bytes of samples become at most: each block as it is, behind what says so.
+    fn coded_most(&self, len: usize) -> usize {
+        let sample_nbytes = match self.bits {
+            ..=8 => 1,
+            9..=16 => 2,
+            _ => 4,
+        };
+        let lines = len.div_ceil(sample_nbytes).div_ceil(self.line);
+        let blocks = lines * self.line.div_ceil(self.block);
+        let block_bits = self.id_bits() as usize + 1 + self.block * self.bits as usize;
+        (blocks * block_bits).div_ceil(8)
     }
 
     fn encode_samples(&self, raw: &[u8], coded: &mut [u8]) -> Result<Option<usize>, EncodeError> {

@@ -1,5 +1,7 @@
 //! How do elements get from the caller's memory into a chunk?
 
+use std::ops::Range;
+
 use chunkwise_select::Strip;
 
 /// Copy one strip of elements of `size` bytes from `data` to where they belong in `chunk`.
@@ -33,6 +35,26 @@ pub(super) fn gather_strip(
         }
         to = to.checked_add(to_step)?;
         from = from.checked_add(from_step)?;
+    }
+    Some(())
+}
+
+/// The same, of each element only the bytes in `members`.
+pub(super) fn gather_members(
+    data: &[u8],
+    chunk: &mut [u8],
+    strip: &Strip,
+    size: usize,
+    members: &[Range<usize>],
+) -> Option<()> {
+    for (to, from) in strip.places() {
+        let begin = |place: u64| usize::try_from(place).ok()?.checked_mul(size);
+        let (to, from) = (begin(to)?, begin(from)?);
+        let source = data.get(from..from.checked_add(size)?)?;
+        let target = chunk.get_mut(to..to.checked_add(size)?)?;
+        for member in members {
+            target.get_mut(member.clone())?.copy_from_slice(source.get(member.clone())?);
+        }
     }
     Some(())
 }

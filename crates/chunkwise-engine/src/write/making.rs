@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_codec::{Effort, EncodeScratch, Encoding, Scratch, Step, resize};
+use chunkwise_codec::{Effort, EncodeScratch, Encoding, Scratch, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
 use crate::process::thread_count;
@@ -128,6 +128,35 @@ impl DatasetWriter {
         Ok(())
     }
 
+    /// Put the chunk among the dirty ones with nothing of it missing.
+    pub(super) fn complete(&mut self, chunk_index: &Dims) -> Result<(), WriteError> {
+        let within = reach(self.grid.shape(), self.grid.chunk(), chunk_index);
+        let wanted = within.iter().product();
+        if self.dirty.get(chunk_index).is_some_and(|chunk| chunk.covered.elements() == wanted) {
+            return Ok(());
+        }
+        self.change(chunk_index, |_| ())?;
+        let job = [Job::dirty(chunk_index.clone())];
+        let stored = self.read_back(&job)?;
+        let mut buffers = Buffers::default();
+        let maker = Maker {
+            info: &self.info,
+            grid: &self.grid,
+            chunk_nbytes: self.chunk_nbytes,
+            dirty: &self.dirty,
+            making: None,
+        };
+        for stored in &stored {
+            maker.raw(&job[0], stored, &mut buffers)?;
+        }
+        let (len, chunk_shape) = (self.grid.chunk_len(), Dims::from_slice(self.grid.chunk()));
+        self.change(chunk_index, |chunk| {
+            chunk.raw.copy_from_slice(&buffers.raw);
+            chunk.covered.add(0, len);
+            for_each_beyond(&within, &chunk_shape, &mut |at, len| chunk.covered.remove(at, len));
+        })
+    }
+
     /// Read what the first chunks hold in the file, where that is needed; as many as may
     /// wait in memory.
     fn read_back(&mut self, jobs: &[Job]) -> Result<Vec<Stored>, WriteError> {
@@ -166,7 +195,6 @@ impl DatasetWriter {
         cancelled: &AtomicBool,
     ) -> Result<(), WriteError> {
         let encoding = self.tuned.as_ref().map_or(&self.info.encoding, |(tuned, _)| tuned);
-        let encoding = if self.grid.len() == 1 { &mandatory(encoding) } else { encoding };
         let maker = Maker {
             info: &self.info,
             grid: &self.grid,
@@ -256,15 +284,6 @@ impl DatasetWriter {
     fn origin(&self, chunk_index: &[u64]) -> Dims {
         chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
     }
-}
-
-/// The same filters, none of which is left out where nothing is gained.
-///
-/// libhdf5 forgets a mask that is wrong only by looking another chunk up, and so a dataset's
-/// only chunk has none (`chunkwise-libhdf5`'s committer).
-fn mandatory(encoding: &Encoding) -> Encoding {
-    let steps = encoding.steps().iter().cloned();
-    Encoding::new(steps.map(|step| Step { optional: false, ..step }).collect())
 }
 
 /// What threads need that put chunks together.

@@ -5,6 +5,7 @@
 //! it is missing, the budget is used up, or everything is flushed.  What a chunk holds in the
 //! file already is only asked for when it has to be committed with something missing.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_codec::{Effort, Encoding, Pipeline, Tuning};
@@ -13,9 +14,9 @@ use chunkwise_select::{ChunkGrid, ChunkTask, Dims, Plan, SelectError, Selected};
 use crate::landing::TIMED_NBYTES;
 use crate::profile::{Phase, timed};
 use crate::walk::ends;
-use crate::write::dirty::DirtyChunks;
+use crate::write::dirty::{DirtyChunk, DirtyChunks};
 use crate::write::edges::{for_each_beyond, reach};
-use crate::write::gather::gather_strip;
+use crate::write::gather::{gather_members, gather_strip};
 use crate::write::making::{Choice, Job, Making};
 use crate::write::{ChunkStore, EncodedChunk, WriteError};
 
@@ -175,9 +176,36 @@ impl DatasetWriter {
         data: &[u8],
         cancelled: &AtomicBool,
     ) -> Result<(), WriteError> {
+        self.write_bytes(selection.into(), data, None, cancelled)
+    }
+
+    /// The same, of each element only the bytes in `members`; the others keep what they hold.
+    ///
+    /// `data` has whole elements nevertheless.  Chunks are first completed by what is in the
+    /// file.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); also when what a chunk holds cannot be read.
+    pub fn write_members<'s>(
+        &mut self,
+        selection: impl Into<Selected<'s>>,
+        data: &[u8],
+        members: &[Range<usize>],
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        self.write_bytes(selection.into(), data, Some(members), cancelled)
+    }
+
+    fn write_bytes(
+        &mut self,
+        selection: Selected<'_>,
+        data: &[u8],
+        members: Option<&[Range<usize>]>,
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
         self.check_process()?;
         let grid = self.grid.clone();
-        let plan = plan(&grid, selection.into())?;
+        let plan = plan(&grid, selection)?;
         let size = self.info.element_size as u64;
         let selected = plan.summary().selected_elements.saturating_mul(size);
         if selected != data.len() as u64 {
@@ -187,14 +215,17 @@ impl DatasetWriter {
         for number in 0..plan.len() {
             let task = plan.task(number);
             let chunk_index = task.chunk_index();
-            if task.takes_all() && self.stays_within(&chunk_index) {
+            if members.is_none() && task.takes_all() && self.stays_within(&chunk_index) {
                 jobs.push(Job { chunk_index, task: Some(number) });
                 continue;
             }
+            if members.is_some() {
+                self.complete(&chunk_index)?;
+            }
             if (data.len() as u64) < TIMED_NBYTES {
-                self.merge(&task, &chunk_index, data)?;
+                self.merge(&task, &chunk_index, data, members)?;
             } else {
-                timed(Phase::Scatter, || self.merge(&task, &chunk_index, data))?;
+                timed(Phase::Scatter, || self.merge(&task, &chunk_index, data, members))?;
             }
             if self.dirty.held_nbytes() > self.budget_nbytes {
                 // More than has to, so that several threads have something to encode.
@@ -251,19 +282,32 @@ impl DatasetWriter {
         task: &ChunkTask<'_>,
         chunk_index: &Dims,
         data: &[u8],
+        members: Option<&[Range<usize>]>,
     ) -> Result<(), WriteError> {
         let size = self.info.element_size;
-        let all = reach(&self.info.max_shape, self.grid.chunk(), chunk_index).iter().product();
-        let measures = (self.chunk_nbytes, self.grid.chunk_len(), all);
-        let changed = self.dirty.change(chunk_index, measures, |chunk| {
+        self.change(chunk_index, |chunk| {
             task.for_each_strip(|strip| {
-                let copied = gather_strip(data, &mut chunk.raw, &strip, size);
+                let copied = match members {
+                    None => gather_strip(data, &mut chunk.raw, &strip, size),
+                    Some(members) => gather_members(data, &mut chunk.raw, &strip, size, members),
+                };
                 debug_assert!(copied.is_some(), "a plan's strips lie within data and chunk");
                 for run in 0..strip.count {
                     chunk.covered.add(strip.src + run * strip.src_step, strip.len);
                 }
             });
-        });
+        })
+    }
+
+    /// Change a dirty chunk, which comes in if it is not here.
+    pub(super) fn change(
+        &mut self,
+        chunk_index: &Dims,
+        change: impl FnOnce(&mut DirtyChunk),
+    ) -> Result<(), WriteError> {
+        let all = reach(&self.info.max_shape, self.grid.chunk(), chunk_index).iter().product();
+        let measures = (self.chunk_nbytes, self.grid.chunk_len(), all);
+        let changed = self.dirty.change(chunk_index, measures, change);
         changed.map_err(|_| WriteError::Memory(self.chunk_nbytes as u64))
     }
 }

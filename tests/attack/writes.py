@@ -1,0 +1,264 @@
+"""Is what was written what is read, whatever was written how, and whoever reads it?
+
+Random writes, resizes and flushes of one dataset, of any type behind any filters, beside the same
+ones of a NumPy array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+from h5py import h5d, h5p, h5s, h5t, h5z
+
+import chunkwise
+from tests.filtered import Case, of_plugin
+
+SHORT = 60
+
+SHUFFLE, DEFLATE, FLETCHER32 = (Case(h5z.FILTER_SHUFFLE), h5z.FILTER_DEFLATE, Case(3))
+PIPELINES: dict[str, list[Case]] = {
+    "none": [],
+    **{f"deflate {level}": [Case(DEFLATE, (level,))] for level in (0, 1, 6, 9)},
+    "shuffle+deflate": [SHUFFLE, Case(DEFLATE, (4,))],
+    "shuffle+deflate+fletcher32": [SHUFFLE, Case(DEFLATE, (1,)), FLETCHER32],
+    "fletcher32": [FLETCHER32],
+    "szip nn": [Case(h5z.FILTER_SZIP, (32, 8))],
+    "szip ec": [Case(h5z.FILTER_SZIP, (4, 16))],
+    "szip nn+fletcher32": [Case(h5z.FILTER_SZIP, (32, 4)), FLETCHER32],
+    "lzf": [Case(h5z.FILTER_LZF)],
+    "shuffle+lzf": [SHUFFLE, Case(h5z.FILTER_LZF)],
+    "nbit": [Case(h5z.FILTER_NBIT)],
+    "scaleoffset": [Case(h5z.FILTER_SCALEOFFSET, (2, 0))],
+    "lz4": [of_plugin(hdf5plugin.LZ4())],
+    "zstd": [of_plugin(hdf5plugin.Zstd(3))],
+    "bitshuffle": [of_plugin(hdf5plugin.Bitshuffle(cname="lz4"))],
+    "bitshuffle zstd": [of_plugin(hdf5plugin.Bitshuffle(cname="zstd"))],
+    "blosc": [of_plugin(hdf5plugin.Blosc(cname="lz4", clevel=5, shuffle=1))],
+    "blosc stored": [of_plugin(hdf5plugin.Blosc(clevel=0))],
+    "blosc blosclz": [of_plugin(hdf5plugin.Blosc(cname="blosclz", clevel=9, shuffle=2))],
+    "blosc2": [of_plugin(hdf5plugin.Blosc2(cname="zstd", clevel=3, filters=1))],
+    "bzip2": [of_plugin(hdf5plugin.BZip2(1))],
+}
+NUMBERS = ["u1", "<i2", ">i2", "<u4", "<i8", ">u8"]
+OTHERS = [
+    "<f4",
+    ">f8",
+    "<c8",
+    "?",
+    "S5",
+    "V3",
+    h5py.enum_dtype({"A": 0, "B": 1, "C": 2}, basetype="i2"),
+    np.dtype([("a", "<i4"), ("b", ">f4"), ("c", "S2"), ("d", "<i2", (2,))]),
+]
+# H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
+UNFILTERED_EDGES = 2
+
+
+def attempt(seed: int, folder: Path, pipeline: str | None = None) -> None:
+    """One dataset, its writes, and what is read of it meanwhile and at last."""
+    rng = random.Random(seed)
+    name = pipeline or rng.choice(list(PIPELINES))
+    few = name.startswith(("szip", "scaleoffset"))
+    dtype = np.dtype(rng.choice(NUMBERS if few or rng.random() < 0.5 else OTHERS))
+    story = _Story(rng, dtype, name, folder / "x.h5")
+    try:
+        story.run()
+    except AssertionError as error:
+        told = "\n  ".join(story.told)
+        raise AssertionError(f"{name}, {dtype}: {error}\n  {told}") from error
+
+
+class _Story:
+    """A dataset, a model of it, and what was done to both."""
+
+    def __init__(self, rng: random.Random, dtype: np.dtype[Any], name: str, path: Path) -> None:
+        self.rng, self.dtype, self.path = rng, dtype, path
+        self.told: list[str] = []
+        rank = rng.choice([1, 1, 1, 2, 2, 3])
+        most = {1: 80, 2: 14, 3: 7}[rank]
+        self.shape = tuple(rng.randint(1, most) for _ in range(rank))
+        self.chunks = tuple(rng.randint(1, max(most // 2, 2)) for _ in range(rank))
+        if rank == 1 and rng.random() < 0.5:
+            self.chunks = (rng.randint(9, 40),)
+        if "szip" in name:
+            # At least one block.
+            self.chunks = (*self.chunks[:-1], rng.randint(16, 40))
+        self.model: Any = np.zeros(self.shape, dtype)
+        # Zeros say what their bytes are also where a type has room between fields.
+        libver = rng.choice(["earliest", "latest"])
+        # libhdf5 loses such chunks when it resizes, where it may leave a filter out.
+        left_out = name != "blosc2" and any(part in name for part in ("szip", "lzf", "blosc"))
+        edges = rng.random() < 0.2 and libver == "latest" and not left_out
+        with h5py.File(path, "w", libver=libver) as file:
+            self._create(file, PIPELINES[name], edges)
+        self.noise = rng.choice([0.0, 0.3, 0.7, 1.0])
+        self.told.append(
+            f"shape {self.shape}, chunks {self.chunks}, libver {libver}, unfiltered edges {edges}"
+        )
+
+    def _create(self, file: h5py.File, filters: list[Case], edges: bool) -> None:
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+        dcpl.set_chunk(self.chunks)
+        for case in filters:
+            dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
+        if edges:
+            set_options = ctypes.CDLL(h5d.__file__).H5Pset_chunk_opts
+            set_options.argtypes = [ctypes.c_int64, ctypes.c_uint]
+            assert set_options(dcpl.id, UNFILTERED_EDGES) >= 0
+        space = h5s.create_simple(self.shape, (h5s.UNLIMITED,) * len(self.shape))
+        kind = h5t.py_create(self.dtype, logical=True)
+        made = h5py.Dataset(h5d.create(file.id, b"x", kind, space, dcpl))
+        if edges:
+            # Before a chunk was written, libhdf5 refuses to resize such a dataset.
+            made[...] = self.model
+
+    def run(self) -> None:
+        """Do some of all that can be done, twice with the file closed between."""
+        for _ in range(self.rng.choice([1, 1, 2])):
+            with h5py.File(self.path, "r+") as file:
+                d = chunkwise.wrap(file["x"])
+                for _ in range(self.rng.randint(2, 12)):
+                    self._step(d, file)
+            self.told.append("close")
+            with h5py.File(self.path) as file:
+                self._same(file["x"][...], "what h5py reads")
+                self._same(chunkwise.wrap(file["x"])[...], "what chunkwise reads")
+
+    def _step(self, d: chunkwise.Dataset, file: h5py.File) -> None:
+        steps = ["slice"] * 4 + ["list"] * 4 + ["mask", "points", "append", "resize", "resize"]
+        steps += ["flush", "file flush", "read", "read by h5py", "whole"]
+        steps += ["field"] * 4 * (self.dtype.fields is not None)
+        step = self.rng.choice(steps)
+        if 0 in self.model.shape and step not in ("append", "resize"):
+            return
+        getattr(self, "_" + step.replace(" ", "_"))(d, file)
+
+    # What is done ---------------------------------------------------------------------
+
+    def _slice(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        self._put(d, tuple(self._range(size) for size in self.model.shape))
+
+    def _whole(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        self._put(d, (Ellipsis,))
+
+    def _list(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        index: list[Any] = [self._range(size) for size in self.model.shape]
+        at = self.rng.randrange(len(index))
+        size = self.model.shape[at]
+        index[at] = sorted(self.rng.sample(range(size), self.rng.randint(1, size)))
+        self._put(d, tuple(index))
+
+    def _mask(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        density = self.rng.random()
+        mask = np.array([self.rng.random() < density for _ in range(self.model.size)])
+        self._put(d, mask.reshape(self.model.shape))
+
+    def _points(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        places = self.rng.sample(range(self.model.size), self.rng.randint(1, self.model.size))
+        coordinates = np.stack(np.unravel_index(places, self.model.shape), axis=1)
+        values = self._values((len(places),))
+        self.told.append(f"points {len(places)}")
+        d.write(chunkwise.points(coordinates), values)
+        self.model.reshape(-1)[places] = values
+
+    def _field(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        name = self.rng.choice(["a", "b", "c", "d"])
+        index = tuple(self._range(size) for size in self.model.shape)
+        values = self._values(self.model[index].shape)[name]
+        if name == "d":
+            # h5py takes an array of such a field from a record alone.
+            whole = np.zeros(values.shape[:-1], [("d", "<i2", (2,))])
+            whole["d"] = values
+            d[(name, *index)] = whole
+        else:
+            d[(name, *index)] = values
+        self.told.append(f"field {name} of {index}")
+        self.model[name][index] = values
+
+    def _append(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        axis = self.rng.randrange(self.model.ndim)
+        shape = list(self.model.shape)
+        shape[axis] = self.rng.randint(1, 9)
+        values = self._values(tuple(shape))
+        self.told.append(f"append {shape} along {axis}")
+        d.append(values, axis)
+        self.model = np.concatenate([self.model, values], axis)
+
+    def _resize(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        new = tuple(
+            self.rng.choice([size, self.rng.randint(0, size + 9), self.rng.randint(1, size + 9)])
+            for size in self.model.shape
+        )
+        self.told.append(f"resize to {new}")
+        d.resize(new)
+        grown = np.zeros(new, self.dtype)
+        both = tuple(slice(min(a, b)) for a, b in zip(new, self.model.shape, strict=True))
+        grown[both] = self.model[both]
+        self.model = grown
+
+    def _flush(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        self.told.append("flush")
+        d.flush()
+
+    def _file_flush(self, _: chunkwise.Dataset, file: h5py.File) -> None:
+        self.told.append("flush of the file")
+        file.flush()
+
+    def _read(self, d: chunkwise.Dataset, _: h5py.File) -> None:
+        self.told.append("read")
+        self._same(d[...], "what is read meanwhile")
+
+    def _read_by_h5py(self, d: chunkwise.Dataset, file: h5py.File) -> None:
+        self.told.append("read by h5py")
+        d.flush()
+        self._same(file["x"][...], "what h5py reads meanwhile")
+
+    # With what ------------------------------------------------------------------------
+
+    def _put(self, d: chunkwise.Dataset, index: Any) -> None:
+        values = self._values(self.model[index].shape)
+        told = "mask" if isinstance(index, np.ndarray) else index
+        self.told.append(f"{told}, {'same' if (values == values.flat[:1]).all() else 'noise'}")
+        d[index] = values
+        self.model[index] = values
+
+    def _range(self, size: int) -> slice:
+        begin, end = sorted(self.rng.choices(range(size + 1), k=2))
+        if begin == end:
+            begin, end = 0, size
+        return slice(begin, end, self.rng.choice([1, 1, 1, 2, 3]))
+
+    def _values(self, shape: tuple[int, ...]) -> Any:
+        """Values of the type, all the same, some of them or none."""
+        rng = np.random.default_rng(self.rng.getrandbits(32))
+        # Bytes of ASCII are numbers, text and, as any, characters.
+        low = 1 if self.dtype.kind != "b" else 0
+        most = 2 if self.dtype.kind == "b" or self.dtype.metadata else 100
+        count = int(np.prod(shape))
+        if self.rng.random() < self.noise:
+            drawn = rng.bytes(count * self.dtype.itemsize)
+            if self.dtype.kind in "iu" and not self.dtype.metadata:
+                return np.frombuffer(drawn, self.dtype).reshape(shape)
+            numbers = rng.integers(low, most + 1, count)
+        else:
+            numbers = np.full(count, rng.integers(low, most + 1))
+        if self.dtype.fields is None:
+            some = numbers.astype("S3") if self.dtype.kind in "SV" else numbers
+            some = some.view("V3") if self.dtype.kind == "V" else some.astype(self.dtype)
+            return some.reshape(shape)
+        made: Any = np.zeros(count, self.dtype)
+        for name in ("a", "b", "c"):
+            made[name] = numbers
+        made["d"] = numbers[:, None]
+        return made.reshape(shape)
+
+    def _same(self, got: Any, what: str) -> None:
+        assert got.shape == self.model.shape, f"{what} has the shape {got.shape}"
+        wrong = np.flatnonzero(np.atleast_1d(got != self.model))
+        assert not wrong.size, f"{what} is wrong at {wrong[:20].tolist()} ({wrong.size})"
