@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -133,6 +133,7 @@ def test_stopping_early_ends_all_children() -> None:
     works = [(partial(time.sleep, 0 if number == 0 else 60), "x") for number in range(9)]
     each = contained_each(works, 3)
     next(each)
+    assert isinstance(each, Generator)
     each.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     with pytest.raises(ChildProcessError):

@@ -113,9 +113,13 @@ def contained_each(
                 except StopIteration:
                     more = False
                 else:
-                    begun.append(_Child(work, what, limit_s))
+                    # Known before it begins: Ctrl-C may come at any moment.
+                    begun.append(_Child(what, limit_s))
+                    begun[-1].begin(work)
             if begun and begun[0].answered:
-                yield begun.popleft().outcome()
+                outcome = begun[0].outcome()
+                begun.popleft()
+                yield outcome
             elif begun:
                 _listen([child for child in begun if not child.answered])
     finally:
@@ -145,17 +149,22 @@ def _listen(children: list[_Child]) -> None:
 class _Child:
     """One child at work, and what it has answered so far."""
 
-    def __init__(self, work: Callable[[], object], what: str, limit_s: float | None) -> None:
+    def __init__(self, what: str, limit_s: float | None) -> None:
         self.answered = False
         self.ends_at = None if limit_s is None else time.monotonic() + limit_s
+        # -1 and 0: neither a descriptor nor a process to be let go of.
+        self.stream, self._process, self._status = -1, 0, 0
         self._what, self._limit_s, self._late = what, limit_s, False
         self._answer = bytearray()
+
+    def begin(self, work: Callable[[], object]) -> None:
+        """Start the process."""
         for output in (sys.stdout, sys.stderr):
             output.flush()
-        self.stream, writing = os.pipe()
         # Ctrl-C reaches both; it must not find the child before that ignores it.
         signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
+            self.stream, writing = os.pipe()
             with warnings.catch_warnings():
                 # NumPy's idle threads are no concern: the child calls nothing that needs them.
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -180,23 +189,31 @@ class _Child:
 
     def end(self) -> None:
         """End it, whatever it is doing."""
-        os.close(self.stream)
-        os.kill(self._process, signal.SIGKILL)  # harmless to one that has ended: not reaped yet
-        os.waitpid(self._process, 0)
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)  # harmless to one that has ended
+        self._reap()
+
+    def _reap(self) -> None:
+        """Let go of its pipe and process, once."""
+        if self.stream >= 0:
+            stream, self.stream = self.stream, -1
+            os.close(stream)
+        if self._process:
+            _, self._status = os.waitpid(self._process, 0)
+            self._process = 0
 
     def outcome(self) -> Outcome[Any]:
         """Give what it came to, once it has answered."""
-        os.close(self.stream)
-        _, status = os.waitpid(self._process, 0)
+        self._reap()
         version = h5py.version.hdf5_version
         if self._late:
             wrong = (
                 f"did not come to an end with it in {self._limit_s:,.0f} s: the file is damaged, "
                 "or very large; look at it alone"
             )
-        elif os.WIFSIGNALED(status) or not self._answer:
-            signaled = os.WIFSIGNALED(status)
-            name = signal.Signals(os.WTERMSIG(status)).name if signaled else "no answer"
+        elif os.WIFSIGNALED(self._status) or not self._answer:
+            signaled = os.WIFSIGNALED(self._status)
+            name = signal.Signals(os.WTERMSIG(self._status)).name if signaled else "no answer"
             wrong = f"crashed on it ({name}): the file is damaged; fetch it again or restore it"
         else:
             done, outcome = pickle.loads(self._answer)
