@@ -222,17 +222,15 @@ def _of_walk(
 ) -> Severity:
     """Judge a walk: chunks that serve one way of reading cost another, which is no fault.
 
-    It is the usual way row by row or plane by plane in C order, by the reader at hand or the
-    only one asked for.  One that is neither usual nor concerns that reader is a note.
+    The usual way is row by row or plane by plane in C order.  What does not concern the
+    reader at hand, nor the only one asked for, is a note.
     """
     shape = subject.facts.shape or ()
     axes = [d for d, n in enumerate(shape) if n > 1]
     natural = block in (row(subject.facts), plane(shape, axes[0]))
     here = this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
-    if not natural and not concerned:
-        return "note"
-    return _severity(subject.facts, decodes, rare=not (natural and concerned))
+    return _severity(subject.facts, decodes, rare=not natural) if concerned else "note"
 
 
 def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
