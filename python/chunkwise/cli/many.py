@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.contained import Outcome
@@ -158,7 +159,10 @@ def show_many(
         )
     shown.save(complete=not interrupted)
     if interrupted:
-        echo(f"chunkwise: interrupted after {len(summaries):,} of {total:,} files", err=True)
+        echo(
+            f"chunkwise: interrupted after {len(summaries):,} of {counted(total, 'file')}",
+            err=True,
+        )
         return INTERRUPTED
     return shown.code([summary.severity for summary in summaries])
 

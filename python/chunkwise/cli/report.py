@@ -9,6 +9,7 @@ import click
 from chunkwise.cli.echo import echo
 from chunkwise.report.build import report
 from chunkwise.report.write import save, save_stills
+from chunkwise.words import counted
 
 EXAMPLES = """\b
 Examples:
@@ -56,7 +57,7 @@ def command(
     if stills is not None:
         kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
         pictures = save_stills(made, stills, kinds)
-        echo(f"{stills}: {len(list(made.charts))} plots as {' and '.join(kinds)}")
+        echo(f"{stills}: {counted(len(list(made.charts)), 'plot')} as {' and '.join(kinds)}")
     if output is not None or stills is None:
         path = output or Path("report.html")
         save(made, path, pictures)

@@ -21,7 +21,7 @@ from chunkwise.inspect.findings.papers import COMPRESSED
 from chunkwise.inspect.findings.severity import by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.inspect.patterns import Block, blocks, decoding_speed, row, survival
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
 FEWEST_DECODES: Final = 2.0
@@ -332,7 +332,7 @@ def _in_words(facts: DatasetFacts, block: Block) -> str:
     long = [d for d in axes if block[d] > 1]
     spelled = format_shape(block)
     if len(axes) < 2:
-        return f"small pieces (such as {block[axes[0]]:,} values)" if axes else spelled
+        return f"small pieces (such as {counted(block[axes[0]], 'value')})" if axes else spelled
     if len(long) == 1:
         word = "row by row" if long == axes[-1:] else f"lines along dimension {long[0]}"
         return f"{word} ({spelled})"

@@ -10,8 +10,9 @@ from rich.text import Text
 from chunkwise.grammar import format_size
 from chunkwise.inspect.finding import SEVERITIES, Severity
 from chunkwise.inspect.folder import FileSummary, Tally
-from chunkwise.inspect.render.words import IN_VAIN, STYLES, counted, vain_words, wrapped
+from chunkwise.inspect.render.words import IN_VAIN, STYLES, vain_words, wrapped
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 # Severity, findings, size and what is in vain, with two columns after.
 _INDENT = 7 + 10 + 11 + 11 + 2
