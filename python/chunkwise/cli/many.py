@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.names import printable
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Shown:
         if self.as_json or self.alone or not wanted:
             return
         if self.quiet:
-            echo(path)
+            echo(printable(path))
         elif self.level is not None:
             for found in wanted:
                 echo(lint_line(path, found))
@@ -105,7 +106,6 @@ def each_contained(
 ) -> Iterator[Outcome[FileFacts]]:
     """Inspect files on all processors, each in a process of its own."""
     from chunkwise.contained import contained_each
-    from chunkwise.names import printable
 
     return contained_each(
         ((partial(inspect, path), printable(path)) for path in paths), processors(), LIMIT_S
