@@ -59,7 +59,8 @@ def command(
         kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
         pictures = save_stills(made, stills, kinds)
         echo(
-            f"{printable(str(stills))}: {counted(len(list(made.charts)), 'plot')} as {' and '.join(kinds)}"
+            f"{printable(str(stills))}: {counted(len(list(made.charts)), 'plot')} as "
+            f"{' and '.join(kinds)}"
         )
     if output is not None or stills is None:
         path = output or Path("report.html")
