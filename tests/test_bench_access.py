@@ -107,6 +107,7 @@ def test_parse(text: str, expected: Access) -> None:
         ("=1x1x1", UsageError, "has no name"),
         ("row=stored", UsageError, "no access pattern is called 'stored'"),
         ("time", UsageError, "the words are all, row, line:D, plane:D, random:N, cells:K"),
+        ("row,all", UsageError, "give --access for each"),
         ("lines", UsageError, "did you mean 'line:0'"),
         ("Plane", UsageError, "did you mean 'plane:0'"),
         ("line:3", SelectionError, "has the dimensions 0 to 2"),

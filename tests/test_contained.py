@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from chunkwise.contained import contained
+from chunkwise.contained import contained, contained_each
 from chunkwise.errors import CorruptDataError, FileFormatError
 
 
@@ -54,7 +56,7 @@ def test_no_child_and_no_descriptor_is_left() -> None:
 def test_ctrl_c_ends_the_child(tmp_path: Path) -> None:
     program = f"""
 import os, time
-from chunkwise.contained import contained
+from chunkwise.contained import contained, contained_each
 def work():
     open({str(tmp_path / "child")!r}, "w").write(str(os.getpid()))
     time.sleep(60)
@@ -70,3 +72,69 @@ contained(work, "x")
     assert b"KeyboardInterrupt" in message
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)
+
+
+# --- several at a time ---------------------------------------------------------------------
+
+
+def slow(number: int) -> int:
+    """Work the longer, the earlier it was asked for."""
+    time.sleep(0.05 * (4 - number % 4))
+    return number
+
+
+def test_outcomes_come_in_order() -> None:
+    works = [(partial(slow, number), "x") for number in range(9)]
+    assert [outcome.get() for outcome in contained_each(works, 3)] == list(range(9))
+
+
+def test_several_are_at_work_at_once(tmp_path: Path) -> None:
+    def meet(number: int) -> int:
+        """Wait until another one is there."""
+        (tmp_path / str(number)).touch()
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return number
+
+    works = [(partial(meet, number), "x") for number in range(2)]
+    assert [outcome.get() for outcome in contained_each(works, 2)] == [0, 1]
+
+
+def test_no_more_is_begun_than_may_wait() -> None:
+    begun = []
+
+    def works() -> Iterator[tuple[Callable[[], bytes], str]]:
+        for number in range(100):
+            begun.append(number)
+            yield (lambda: b"x" * (1 << 20)), "x"
+
+    for done, outcome in enumerate(contained_each(works(), 2), 1):
+        assert len(outcome.get()) == 1 << 20
+        assert len(begun) <= done + 8
+    assert len(begun) == 100
+
+
+def test_crashes_errors_and_limits_are_outcomes() -> None:
+    works: list[tuple[Callable[[], object], str]] = [
+        (crash, "a.h5"), (refuse, "b.h5"), (partial(time.sleep, 60), "c.h5"), (os.getpid, "d.h5"),
+    ]  # fmt: skip
+    first, second, third, fourth = contained_each(works, 2, limit_s=2.0)
+    assert "a.h5: HDF5" in str(first.error)
+    assert isinstance(second.error, FileFormatError)
+    assert "c.h5: HDF5" in str(third.error)
+    assert "did not come to an end with it in 2 s" in str(third.error)
+    assert fourth.error is None
+
+
+def test_stopping_early_ends_all_children() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    works = [(partial(time.sleep, 0 if number == 0 else 60), "x") for number in range(9)]
+    each = contained_each(works, 3)
+    next(each)
+    assert isinstance(each, Generator)
+    each.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -117,7 +117,8 @@ def test_series_through_maps(tmp_path: Path) -> None:
     """120 maps in a chunk each: series come back to a chunk after all the others."""
     path, shape, chunks = tmp_path / "a.h5", (120, 150, 150), (1, 150, 150)
     (found,) = findings(reads_exceed_cache, path, shape, chunks, compression="gzip")
-    assert (found.code, found.severity) == ("reads-exceed-cache", "note")
+    # Many minutes in place of a moment, though nobody may read so.
+    assert (found.code, found.severity) == ("reads-exceed-cache", "warning")
     assert found.evidence["pattern"] == "line along 0"
     assert found.evidence["chunks_to_cache"] == 120
     assert found.evidence["decodes_per_chunk"] == 22_500
@@ -175,10 +176,10 @@ def test_chunks_that_do_not_fit_do_not_collide(tmp_path: Path) -> None:
 
 
 def test_sensible_files_get_no_warning(tmp_path: Path) -> None:
-    """What reads well one way reads badly another: a note at most."""
+    """What reads well one way reads badly another: a note, until that takes minutes."""
     sensible: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
         ((128, 128, 128), (64, 64, 64), "f4"),
-        ((500, 64, 64, 3), (1, 64, 64, 3), "u1"),
+        ((500, 24, 24, 3), (1, 24, 24, 3), "u1"),
         ((4000, 4000), (500, 500), "u1"),
         ((1000, 1500), (300, 400), "f4"),
     ]
@@ -213,7 +214,7 @@ def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> No
     codes = [finding.code for finding in inspect(path, sample=False).findings]
     assert codes == ["unlimited-chunk-1"]
     (found,) = inspect(path, sample=False).findings
-    assert found.severity == "note"
+    assert found.severity == "warning"
     assert "22,500 times" in found.summary
 
 

@@ -77,7 +77,8 @@ def test_the_papers_790(file: h5py.File) -> None:
     found = one(file, "floor-chunk")
     waste = (25 * 790 * 790 - 3162 * 3162) * 4
     assert waste == 22_417_024
-    assert found.severity == "warning"
+    # Read once, that is a hundredth of a second.
+    assert found.severity == "note"
     assert "21.4 MiB (22,417,024 bytes)" in found.summary
     assert "Chunks of 791x791 leave 49.4 KiB." in found.summary
     assert found.waste_nbytes == found.evidence["edge_nbytes"] == waste
@@ -195,7 +196,8 @@ def allocate_lightly(file: h5py.File, shape: Shape, chunks: Shape) -> None:
 def test_one_element_in_a_chunk_of_a_million(file: h5py.File) -> None:
     allocate(file, (1,), (MIB,), maxshape=(None,))
     found = one(file, "edge-waste")
-    assert found.severity == "warning"
+    # A million times as much as it must be, and yet a toy.
+    assert found.severity == "note"
     assert found.waste_nbytes == 4 * MIB - 4
     # It can grow: not 1, which would be one more chunk for each element.
     assert found.evidence["offered_chunks"] == "1024"

@@ -86,7 +86,7 @@ def repaired(tmp_path: Path, found: Finding) -> Subject:
 def test_weak_compression(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", NOISE, compression="gzip", compression_opts=6)
     (found,) = weak_compression(subject_of(path, sample=False))
-    assert (found.code, found.severity, found.path) == ("weak-compression", "warning", "/x")
+    assert (found.code, found.severity, found.path) == ("weak-compression", "note", "/x")
     assert found.summary.startswith("deflate:6 saves ")
     assert found.evidence["raw_nbytes"] == NOISE.nbytes == found.waste_nbytes
     assert "decode_s" not in found.evidence

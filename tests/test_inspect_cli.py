@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
+from chunkwise.contained import Outcome
 from chunkwise.errors import ChunkwiseError, CorruptDataError, FileFormatError, UsageError
 from chunkwise.inspect.facts import FileFacts
 from tests.inspect_fakes import dataset, file_facts, finding
@@ -53,6 +55,17 @@ def run(*arguments: str | Path, columns: int = 80) -> str:
     return output
 
 
+def each_here(
+    works: Iterable[tuple[Callable[[], FileFacts], str]], *_: object
+) -> Iterator[Outcome[FileFacts]]:
+    """Do in this process what `contained_each` does in children."""
+    for work, _what in works:
+        try:
+            yield Outcome(work())
+        except ChunkwiseError as error:
+            yield Outcome(None, error)
+
+
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Let any file have three findings, and note how it was asked for."""
@@ -69,6 +82,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(importlib.import_module("chunkwise.inspect"), "inspect", fake)
     # What happens in a child leaves no notes here.
     monkeypatch.setattr("chunkwise.contained.contained", lambda work, *_: work())
+    monkeypatch.setattr("chunkwise.contained.contained_each", each_here)
     return asked
 
 
@@ -288,15 +302,115 @@ def test_json_of_many_files_is_a_line_each(folder: Path, calls: list[dict[str, A
     given = [json.loads(line) for line in run(folder, "--json").splitlines()]
     assert len(calls) == 3
     bad, clean, wrong = sorted(given, key=lambda record: str(record["path"]))
-    assert bad == {
-        "format": "chunkwise-inspect",
-        "version": 2,
-        "path": f"{folder}/bad.nc",
-        "nbytes": 8,
-        "error": "not an HDF5 file: it is a TIFF image",
-    }
-    assert "error" not in clean
+    assert list(bad) == list(clean) == list(wrong)
+    reason = "not an HDF5 file: it is a TIFF image"
+    assert (bad["path"], bad["nbytes"], bad["error"]) == (f"{folder}/bad.nc", 8, reason)
+    assert (bad["objects"], bad["metadata"], bad["hdf5_version"]) == ([], None, None)
+    (found,) = bad["findings"]
+    assert list(found) == list(wrong["findings"][0])
+    assert (found["code"], found["severity"], found["path"]) == ("cannot-open", "error", None)
+    assert found["summary"] == reason
+    assert clean["error"] is wrong["error"] is None
+    assert (clean["findings"], clean["nbytes"]) == ([], 21_000_000)
     assert wrong["findings"][0]["code"] == "chunk-exceeds-cache"
+
+
+def test_findings_are_totalled_by_code(folder: Path, calls: list[dict[str, Any]]) -> None:
+    lines = run(folder).splitlines()
+    head = next(i for i, line in enumerate(lines) if "at most, in" in line)
+    rows = [line.split() for line in lines[head + 1 : head + 4]]
+    assert [(*row[:4], row[-1]) for row in rows] == [
+        ("error", "cannot-open", "1", "1", f"{folder}/bad.nc"),
+        ("warning", "chunk-exceeds-cache", "1", "1", f"{folder}/wrong.nc"),
+        ("note", "filter-unavailable", "1", "1", f"{folder}/wrong.nc"),
+    ]
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "code"),
+    [
+        ((), ["bad.nc", "wrong.nc"], 0),
+        (("--fail-on", "error"), ["bad.nc"], 1),
+        (("--fail-on", "error", "--ignore", "cannot-open"), [], 0),
+        (("--ignore", "cannot-open"), ["wrong.nc"], 0),
+        (("--ignore", "chunk-exceeds-cache", "--fail-on", "warning"), ["bad.nc"], 1),
+    ],
+)
+def test_quiet_prints_names_alone(
+    folder: Path,
+    calls: list[dict[str, Any]],
+    words: tuple[str, ...],
+    names: list[str],
+    code: int,
+) -> None:
+    output, returned = invoke(folder, "--quiet", *words)
+    assert output.splitlines() == [f"{folder}/{name}" for name in names]
+    assert returned == code
+    assert len(calls) == 3
+
+
+def test_quiet_and_ignore_of_one_file(folder: Path, calls: list[dict[str, Any]]) -> None:
+    assert invoke("wrong.nc", "-q", "--fail-on", "warning") == ("wrong.nc\n", 1)
+    assert invoke("clean.nc", "-q", "--fail-on", "note") == ("", 0)
+    output = run("wrong.nc", "--ignore", "chunk-exceeds-cache")
+    assert "chunk-exceeds-cache" not in output
+    assert "filter-unavailable" in output
+    assert len(calls) == 3
+    assert folder.is_dir()
+
+
+def test_an_ignored_file_that_cannot_be_opened_is_still_shown(
+    folder: Path, calls: list[dict[str, Any]]
+) -> None:
+    output = run(folder, "--ignore", "cannot-open")
+    assert re.search(r"^- .*bad\.nc  cannot be opened", output, re.MULTILINE)
+    assert len(calls) == 3
+
+
+def test_a_code_that_there_is_not_is_refused(folder: Path, calls: list[dict[str, Any]]) -> None:
+    said = r"'edge-wast' \(did you mean 'edge-waste'\?\): there are filter-unavailable, "
+    with pytest.raises(UsageError, match=said):
+        invoke(folder, "--ignore", "edge-wast")
+    assert not calls
+
+
+def test_only_what_is_new_since_a_baseline_counts(
+    folder: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "known.jsonl").write_text(run(".", "--json"))
+    assert invoke(".", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
+    # Another name of the same file.
+    assert invoke("./wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
+    # Of one file a baseline is one object of several lines.
+    (folder / "one.json").write_text(run("wrong.nc", "--json"))
+    assert invoke("wrong.nc", "--fail-on", "note", "--baseline", "one.json") == ("", 0)
+    output, code = invoke(".", "--fail-on", "note", "--baseline", "one.json")
+    assert (code, output.count("\n")) == (1, 1)
+    assert "bad.nc: (file): error: cannot-open" in output
+    assert len(calls) == 12
+
+    def worse(path: str, *_: Any, **__: Any) -> FileFacts:
+        found = (finding("/t2m", severity="error"), finding("/new"))
+        return file_facts(path=path, findings=found)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspect"), "inspect", worse)
+    output, _ = invoke("wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl")
+    assert [line.split(": ")[1] for line in output.splitlines()] == ["/t2m", "/new"]
+    given = json.loads(run("wrong.nc", "--json", "--baseline", "known.jsonl"))
+    assert len(given["findings"]) == 2
+
+
+@pytest.mark.parametrize("text", ["words", "[]", "{}", '{"format": "chunkwise-bench"}', "3"])
+def test_a_file_that_is_no_baseline_is_refused(
+    folder: Path, calls: list[dict[str, Any]], text: str
+) -> None:
+    (folder / "known").write_text(text)
+    with pytest.raises(UsageError, match=r"known: is not what chunkwise inspect --json prints"):
+        invoke(folder, "--baseline", "known")
+    with pytest.raises(UsageError, match=r"gone: cannot be read: No such file"):
+        invoke(folder, "--baseline", "gone")
+    assert not calls
 
 
 def test_real_folder(path: Path) -> None:

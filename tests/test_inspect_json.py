@@ -87,6 +87,7 @@ def test_json_has_an_object_a_line() -> None:
     assert json.loads("\n".join(lines)) == json.loads(json.dumps(asdict(facts))) | {
         "format": "chunkwise-inspect",
         "version": 2,
+        "error": None,
     }
     (line,) = [line for line in lines if '"/b"' in line]
     assert json.loads(line)["dataset"]["mappings"] == 4

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from chunkwise.advise.fix import Fix
 from chunkwise.inspect.facts import ObjectFacts
-from chunkwise.inspect.folder import FileSummary
+from chunkwise.inspect.folder import FileSummary, refusal
 from chunkwise.inspect.render import print_folder
 from chunkwise.inspect.render.words import ratio_words, vain_words, wrapped
 from tests.inspect_fakes import (
@@ -282,7 +282,7 @@ def folder(
 def test_one_line_a_file() -> None:
     name = "archive/" + "long/" * 30 + "a.nc"
     text = folder(
-        FileSummary("bad.nc", 0, reason="the file is empty"),
+        FileSummary("bad.nc", 0, worst=refusal("the file is empty"), reason="the file is empty"),
         FileSummary(name, 10**7, 3, finding(), 10**6),
         FileSummary("fine.nc", 10**6),
         passed_over=17,

@@ -102,6 +102,27 @@ def test_what_is_told_on_hover_and_hidden_by_the_legend(found: Opened) -> None:
     assert page.locator("#r1-cache-size-1 .scatterlayer .trace").count() == 2
 
 
+def test_the_buttons_cover_no_point_and_tables_are_whole(browser: Any, path: Path) -> None:
+    wide = opened(browser, path, viewport={"width": 1280, "height": 900}).page
+    covered = wide.evaluate(
+        """() => [...document.querySelectorAll(".plot")].filter(plot => {
+            const bar = plot.querySelector(".modebar").getBoundingClientRect();
+            return [...plot.querySelectorAll("path.point")].some(
+                mark => mark.getBoundingClientRect().top < bar.bottom);
+        }).map(plot => plot.id)"""
+    )
+    assert covered == []
+    cut = wide.evaluate(
+        """() => [...document.querySelectorAll(".table")].filter(
+            table => table.scrollWidth > table.clientWidth + 1).map(table => table.textContent)"""
+    )
+    assert cut == []
+    # Nor does the page itself scroll sideways, however narrow.
+    for width in (1280, 800, 360):
+        page = opened(browser, path, viewport={"width": width, "height": 900}).page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_hostile_names_are_text(found: Opened) -> None:
     page = found.page
     assert page.locator("[onclick]").count() == 0

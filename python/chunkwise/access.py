@@ -198,6 +198,8 @@ def _unknown(what: str) -> str:
     """Say that a word is no pattern; the words that there are come first."""
     near = get_close_matches(what.partition(":")[0].casefold(), WORDS, 1)
     like = f" (did you mean '{near[0]}{WORDS[near[0]][1]}'?)" if near else ""
+    if "," in what:
+        like = " (of several patterns, give --access for each)"
     words = ", ".join(word + after for word, (after, _) in WORDS.items())
     return (
         f"no access pattern is called '{printable(what)}'{like}: the words are {words}; or write "

@@ -15,15 +15,43 @@ import pickle
 import select
 import signal
 import sys
+import time
 import warnings
-from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import h5py
 
 from chunkwise.errors import CorruptDataError
 
 Result = TypeVar("Result")
+
+# Results that wait for an earlier one, for each child at work: memory is bounded by it.
+_AHEAD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Result]):
+    """What became of some work: a result, or the exception that it raised.
+
+    Attributes
+    ----------
+    result
+        What it returned; None where it did not.
+    error
+        What it raised, or `CorruptDataError` where its process was ended; None otherwise.
+    """
+
+    result: Result | None
+    error: BaseException | None = None
+
+    def get(self) -> Result:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return cast("Result", self.result)
 
 
 def contained(work: Callable[[], Result], what: str, limit_s: float | None = None) -> Result:
@@ -48,47 +76,149 @@ def contained(work: Callable[[], Result], what: str, limit_s: float | None = Non
     KeyboardInterrupt
         Ctrl-C; the child is ended.
     """
-    version = h5py.version.hdf5_version
-    for output in (sys.stdout, sys.stderr):
-        output.flush()
-    reading, writing = os.pipe()
-    # Ctrl-C reaches both; it must not find the child before that ignores it.
-    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    with warnings.catch_warnings():
-        # NumPy's idle threads are no concern: the child calls nothing that needs them.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _work_and_leave(work, writing)
-    os.close(writing)
+    (outcome,) = contained_each([(work, what)], 1, limit_s)
+    return outcome.get()
+
+
+def contained_each(
+    works: Iterable[tuple[Callable[[], Result], str]],
+    at_once: int,
+    limit_s: float | None = None,
+) -> Iterator[Outcome[Result]]:
+    """Do work after work in children of their own, several at a time.
+
+    Parameters
+    ----------
+    works
+        As `contained` takes them, each with what is worked on.
+    at_once
+        How many children there are at most.
+    limit_s
+        Seconds for each.
+
+    Yields
+    ------
+    Outcome
+        In the order of `works`.  Where the caller stops early, or Ctrl-C comes, all
+        children are ended.
+    """
+    left = iter(works)
+    begun: deque[_Child] = deque()  # in order, until handed out
+    more = True
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-        with os.fdopen(reading, "rb", buffering=0) as stream:
-            # An answer comes all at once, at the end.
-            ready, _, _ = select.select([stream], [], [], limit_s)
-            if not ready:
-                raise CorruptDataError(
-                    f"{what}: HDF5 {version} did not come to an end with it in {limit_s:,.0f} s: "
-                    "the file is damaged, or very large; look at it alone"
-                )
-            answer = stream.readall()
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        raise
+        while more or begun:
+            while more and _at_work(begun) < at_once and len(begun) < _AHEAD * at_once:
+                try:
+                    work, what = next(left)
+                except StopIteration:
+                    more = False
+                else:
+                    # Known before it begins: Ctrl-C may come at any moment.
+                    begun.append(_Child(what, limit_s))
+                    begun[-1].begin(work)
+            if begun and begun[0].answered:
+                outcome = begun[0].outcome()
+                begun.popleft()
+                yield outcome
+            elif begun:
+                _listen([child for child in begun if not child.answered])
     finally:
-        _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) or not answer:
-        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "no answer"
-        raise CorruptDataError(
-            f"{what}: HDF5 {version} crashed on it ({name}): the file is "
-            "damaged; fetch it again or restore it"
-        )
-    done, outcome = pickle.loads(answer)
-    if not done:
-        raise outcome
-    result: Result = outcome
-    return result
+        for child in begun:
+            child.end()
+
+
+def _at_work(children: Iterable[_Child]) -> int:
+    return sum(not child.answered for child in children)
+
+
+def _listen(children: list[_Child]) -> None:
+    """Wait until one of some children says something, or has had its time."""
+    poll = select.poll()
+    for child in children:
+        poll.register(child.stream, select.POLLIN)
+    ends = [child.ends_at for child in children if child.ends_at is not None]
+    wait_s = max(0.0, min(ends) - time.monotonic()) if ends else None
+    ready = {stream for stream, _ in poll.poll(None if wait_s is None else 1000 * wait_s + 1)}
+    for child in children:
+        if child.stream in ready:
+            child.listen()
+        elif child.ends_at is not None and time.monotonic() >= child.ends_at:
+            child.give_up()
+
+
+class _Child:
+    """One child at work, and what it has answered so far."""
+
+    def __init__(self, what: str, limit_s: float | None) -> None:
+        self.answered = False
+        self.ends_at = None if limit_s is None else time.monotonic() + limit_s
+        # -1 and 0: neither a descriptor nor a process to be let go of.
+        self.stream, self._process, self._status = -1, 0, 0
+        self._what, self._limit_s, self._late = what, limit_s, False
+        self._answer = bytearray()
+
+    def begin(self, work: Callable[[], object]) -> None:
+        """Start the process."""
+        for output in (sys.stdout, sys.stderr):
+            output.flush()
+        # Ctrl-C reaches both; it must not find the child before that ignores it.
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.stream, writing = os.pipe()
+            with warnings.catch_warnings():
+                # NumPy's idle threads are no concern: the child calls nothing that needs them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self._process = os.fork()
+            if self._process == 0:
+                os.close(self.stream)
+                _work_and_leave(work, writing)
+            os.close(writing)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+
+    def listen(self) -> None:
+        """Take what it has said; nothing more means that it has ended."""
+        piece = os.read(self.stream, 1 << 20)
+        self._answer += piece
+        self.answered = not piece
+
+    def give_up(self) -> None:
+        """End it, as it has had its time."""
+        os.kill(self._process, signal.SIGKILL)
+        self.answered = self._late = True
+
+    def end(self) -> None:
+        """End it, whatever it is doing."""
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)  # harmless to one that has ended
+        self._reap()
+
+    def _reap(self) -> None:
+        """Let go of its pipe and process, once."""
+        if self.stream >= 0:
+            stream, self.stream = self.stream, -1
+            os.close(stream)
+        if self._process:
+            _, self._status = os.waitpid(self._process, 0)
+            self._process = 0
+
+    def outcome(self) -> Outcome[Any]:
+        """Give what it came to, once it has answered."""
+        self._reap()
+        version = h5py.version.hdf5_version
+        if self._late:
+            wrong = (
+                f"did not come to an end with it in {self._limit_s:,.0f} s: the file is damaged, "
+                "or very large; look at it alone"
+            )
+        elif os.WIFSIGNALED(self._status) or not self._answer:
+            signaled = os.WIFSIGNALED(self._status)
+            name = signal.Signals(os.WTERMSIG(self._status)).name if signaled else "no answer"
+            wrong = f"crashed on it ({name}): the file is damaged; fetch it again or restore it"
+        else:
+            done, outcome = pickle.loads(self._answer)
+            return Outcome(outcome) if done else Outcome(None, outcome)
+        return Outcome(None, CorruptDataError(f"{self._what}: HDF5 {version} {wrong}"))
 
 
 def _work_and_leave(work: Callable[[], object], writing: int) -> NoReturn:

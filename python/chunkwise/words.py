@@ -24,6 +24,11 @@ def format_seconds(seconds: float) -> str:
     return f"{three_digits(seconds / 86400)} d"
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: ``1 chunk``, ``1,024 chunks``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def format_ratio(ratio: float) -> str:
     """Write a ratio: ``4.3 times``, ``1,080 times``."""
     return f"{three_digits(ratio) if ratio < 10 else f'{ratio:,.0f}'} times"

@@ -25,7 +25,7 @@ from chunkwise.bench.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.objects import printable
-from chunkwise.words import LAYOUTS, three_digits
+from chunkwise.words import LAYOUTS, counted, three_digits
 
 # All that read unions: compiled loops, and as programs in Python do.
 DRIVERS: Final = ("libhdf5", "h5py", "chunkwise", "chunkwise-py")
@@ -148,8 +148,9 @@ def _heading(results: Results) -> list[str]:
     return [
         f"{printable(target.dataset)} in {printable(Path(target.file).name)}: "
         f"{format_shape(target.shape)} {target.dtype}, {stored}",
-        f"{access.limit:,} unions, {kind}, between {access.cells} random planes a dimension "
-        f"(seed {access.seed}); every element is compared with a plain read of everything",
+        f"{counted(access.limit or 0, 'union')}, {kind}, between {access.cells} random planes a "
+        f"dimension (seed {access.seed}); every element is compared with a plain read of "
+        "everything",
     ]
 
 

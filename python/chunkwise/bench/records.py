@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from chunkwise.bench.explain import explain
 from chunkwise.bench.results import Results
+from chunkwise.names import printable
 
 JSON_VERSION: Final = 1
 
@@ -38,7 +39,7 @@ def as_csv(results: Results) -> str:
     """Return a row for each trial, with a line of names above.
 
     What is no single value (shapes, checksums) is written as JSON; what is not known is
-    empty.
+    empty.  A row is one line: what does not print is escaped.
     """
     records = results.records
     names = list(dict.fromkeys(name for record in records for name in record))
@@ -51,6 +52,8 @@ def as_csv(results: Results) -> str:
 
 
 def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
     if isinstance(value, list | tuple | dict):
         return json.dumps(value)
     return "" if value is None else value

@@ -14,6 +14,7 @@ from chunkwise.bench.variants import Variant
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.pattern import Access
 from chunkwise.trials.trial import Measurement, Operation, Trial
+from chunkwise.words import counted
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Mismatch:
     def __str__(self) -> str:
         return (
             f"{self.first} and {self.second} met different bytes in the first "
-            f"{self.operations:,} selections of '{self.access}'"
+            f"{counted(self.operations, 'selection')} of '{self.access}'"
         )
 
 

@@ -27,7 +27,7 @@ from chunkwise.bench.variants import SAMPLE_NBYTES, Prepared, prepared
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.trials.pagecache import warm
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
@@ -120,7 +120,7 @@ def run(
         check_plan(original, plan)
         if progress and plan.least_s > seconds:
             text = (
-                f"{len(plan.planned):,} combinations, each measured once, take about "
+                f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
                 f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
                 f"{seconds:g} s"
             )

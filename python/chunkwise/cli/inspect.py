@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
     from chunkwise.advise.readers import Reader
     from chunkwise.inspect.facts import FileFacts
-    from chunkwise.inspect.finding import Finding, Severity
-    from chunkwise.inspect.folder import FileSummary, Found
+    from chunkwise.inspect.finding import Severity
     from chunkwise.inspect.render import Order
 
 _INTERRUPTED = 130
@@ -36,6 +32,17 @@ Examples:
   chunkwise inspect model.nc --sort waste       its datasets, the worst first
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
+  chunkwise inspect archive/ --quiet            names of files with findings
+  chunkwise inspect archive/ --fail-on note --ignore edge-waste
+
+\b
+Only what is new since an earlier day:
+  chunkwise inspect archive/ --json > known.jsonl
+  chunkwise inspect archive/ --fail-on warning --baseline known.jsonl
+
+\b
+For a code host, and for jq:
+  chunkwise inspect data/ --fail-on warning --sarif findings.sarif
   chunkwise inspect model.nc --json | jq -r '.findings[].code'
 
 \b
@@ -67,6 +74,29 @@ Exit code:
     "are any.",
 )
 @click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Print only the names of files with findings (of at least --fail-on's severity).",
+)
+@click.option(
+    "--ignore",
+    metavar="CODE",
+    multiple=True,
+    help="Leave out the findings of a code, as if there were none; may be repeated.",
+)
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    help="Leave out findings that FILE has already: what an earlier inspect --json printed.",
+)
+@click.option(
+    "--sarif",
+    metavar="FILE",
+    help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show ('-': print it "
+    "and nothing else).",
+)
+@click.option(
     "--for",
     "readers",
     type=click.Choice(_READERS),
@@ -93,6 +123,10 @@ def command(
     as_json: bool,
     order: str | None,
     level: str | None,
+    quiet: bool,
+    ignore: tuple[str, ...],
+    baseline: str | None,
+    sarif: str | None,
     readers: tuple[str, ...],
     tool: str | None,
     sample: bool | None,
@@ -109,51 +143,63 @@ def command(
     """
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.advise.readers import reader
+    from chunkwise.cli.many import Shown, each_contained, show_many
+    from chunkwise.inspect.baseline import Counted, read_baseline
+    from chunkwise.inspect.codes import check_codes
     from chunkwise.inspect.folder import find_files, one_file
 
+    counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
+    if as_json and (quiet or sarif == "-"):
+        raise UsageError("--json prints all there is: leave --quiet and --sarif - out")
+    shown = Shown(
+        counted,
+        cast("Severity | None", level),
+        as_json,
+        quiet,
+        cast("Order | None", order),
+        bool(sample),
+        sarif,
+    )
     known = tuple(reader(name) for name in readers) or None
     one = one_file(arguments)
     if one is None:
         if tool is not None or everything:
             raise UsageError("--fixes and --all are for one file; name it alone")
-        collect = partial(_contained, readers=known, sample=bool(sample), limit_s=_LIMIT_S)
-        found = find_files(arguments)
-        return _many(found, collect, as_json, cast("Order | None", order), level, bool(sample))
+        inspect_one = partial(_inspect, readers=known, sample=bool(sample))
+        return show_many(
+            find_files(arguments), partial(each_contained, inspect=inspect_one), shown
+        )
     if one[1] is not None and order is not None:
         raise UsageError("--sort orders datasets; leave it out where one is named")
-    facts = _one(one, known, sample is not False)
+    facts = counted.in_facts(_one(one, known, sample is not False))
     if as_json:
         _print_json(facts)
-    elif level is not None:
-        _print_lint([(facts.path, finding) for finding in facts.findings], level)
-    else:
-        _print_file(facts, one[1] is not None, cast("Order | None", order), tool, everything)
-    return _code([finding.severity for finding in facts.findings], level)
+    elif level is None and not quiet and not shown.alone:
+        _print_file(facts, one[1] is not None, shown.order, tool, everything)
+    shown.note(facts.path, facts.findings)
+    shown.save()
+    return shown.code([finding.severity for finding in facts.findings])
 
 
 def _one(
     one: tuple[str, str | None], readers: tuple[Reader, ...] | None, sample: bool
 ) -> FileFacts:
     """Collect the facts about one file, saying so on a terminal: it may take a while."""
-    with for_messages().status(f"reading {'and sampling ' if sample else ''}the file"):
-        return _contained(*one, readers=readers, sample=sample)
-
-
-def _contained(
-    file: str,
-    dataset: str | None = None,
-    *,
-    readers: tuple[Reader, ...] | None,
-    sample: bool,
-    limit_s: float | None = None,
-) -> FileFacts:
-    """Inspect a file in a process of its own: libhdf5 crashes on some damaged ones."""
     from chunkwise.contained import contained
-    from chunkwise.inspect import inspect
-    from chunkwise.objects import printable
+    from chunkwise.names import printable
 
-    work = partial(inspect, file, dataset, readers=readers, sample=sample)
-    return contained(work, printable(file), limit_s)
+    with for_messages().status(f"reading {'and sampling ' if sample else ''}the file"):
+        # In a process of its own: libhdf5 crashes on some damaged files.
+        work = partial(_inspect, *one, readers=readers, sample=sample)
+        return contained(work, printable(one[0]))
+
+
+def _inspect(
+    file: str, dataset: str | None = None, *, readers: tuple[Reader, ...] | None, sample: bool
+) -> FileFacts:
+    from chunkwise.inspect import inspect
+
+    return inspect(file, dataset, readers=readers, sample=sample)
 
 
 def _print_json(facts: FileFacts) -> None:
@@ -172,76 +218,3 @@ def _print_file(
         print_one_dataset(facts, for_results(), tool=tool)
     else:
         print_file(facts, for_results(), order=order, tool=tool, everything=everything)
-
-
-def _print_lint(findings: Sequence[tuple[str, Finding]], level: str) -> None:
-    from chunkwise.inspect.folder import reaches
-    from chunkwise.inspect.render import lint_line
-
-    for path, finding in findings:
-        if reaches(finding.severity, cast("Severity", level)):
-            echo(lint_line(path, finding))
-
-
-def _code(severities: Sequence[Severity | None], level: str | None) -> int:
-    from chunkwise.inspect.folder import reaches
-
-    if level is None:
-        return 0
-    return int(any(reaches(severity, cast("Severity", level)) for severity in severities))
-
-
-def _many(
-    found: Found,
-    collect: Callable[[str], FileFacts],
-    as_json: bool,
-    order: Order | None,
-    level: str | None,
-    sampled: bool,
-) -> int:
-    """Inspect many files; Ctrl-C shows those that were done."""
-    from chunkwise.inspect.folder import in_order, refusal, refusal_record, survey
-    from chunkwise.inspect.render import print_folder
-
-    total = len(found.files) + len(found.unreadable)
-    summaries: list[FileSummary] = []
-    findings: list[tuple[str, Finding]] = []
-    interrupted = False
-    try:
-        with _progress(as_json) as progress:
-            task = progress.add_task("inspecting", total=total)
-            for summary, facts in survey(found, collect):
-                summaries.append(summary)
-                if as_json:
-                    record: dict[str, Any] = (
-                        refusal_record(summary) if facts is None else facts.as_dict()
-                    )
-                    echo_json(record)
-                elif level is not None:
-                    wrong = (refusal(summary),) if facts is None else facts.findings
-                    findings += [(summary.path, finding) for finding in wrong]
-                progress.advance(task)
-    except KeyboardInterrupt:
-        interrupted = True
-    if level is not None and not as_json:
-        _print_lint(findings, level)
-    elif not as_json:
-        print_folder(in_order(summaries, order), found.passed_over, for_results(), sampled=sampled)
-    if interrupted:
-        echo(f"chunkwise: interrupted after {len(summaries):,} of {total:,} files", err=True)
-        return _INTERRUPTED
-    return _code([summary.severity for summary in summaries], level)
-
-
-def _progress(as_json: bool) -> Progress:
-    console = for_messages()
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        # Lines of JSON on the same terminal would tear the bar apart.
-        disable=not console.is_terminal or (as_json and sys.stdout.isatty()),
-    )

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from chunkwise.cli.echo import echo
+from chunkwise.names import printable
 from chunkwise.report.build import report
 from chunkwise.report.write import save, save_stills
+from chunkwise.words import counted
 
 EXAMPLES = """\b
 Examples:
@@ -56,9 +58,12 @@ def command(
     if stills is not None:
         kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
         pictures = save_stills(made, stills, kinds)
-        echo(f"{stills}: {len(list(made.charts))} plots as {' and '.join(kinds)}")
+        echo(
+            f"{printable(str(stills))}: {counted(len(list(made.charts)), 'plot')} as "
+            f"{' and '.join(kinds)}"
+        )
     if output is not None or stills is None:
         path = output or Path("report.html")
         save(made, path, pictures)
-        echo(str(path))
+        echo(printable(str(path)))
     return 0

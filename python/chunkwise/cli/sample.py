@@ -12,6 +12,7 @@ from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
+from chunkwise.names import printable
 from chunkwise.sample import SAMPLES, Written, find, write
 from chunkwise.sample.spec import Sample
 
@@ -122,7 +123,7 @@ def _print_written(out: Path, written: Written) -> None:
     names = sample.datasets
     which = names[0] if len(names) == 1 else f"{len(names)} datasets, {names[0]} to {names[-1]}"
     chunk = f"chunk {format_shape(layout.chunk)}" if layout.chunk else "contiguous"
-    echo(f"{out}: {which}")
+    echo(f"{printable(str(out))}: {which}")
     echo(f"  {format_shape(layout.shape)} {_type(sample)}, {chunk}, {layout.pipeline}")
     echo(
         f"  {format_size(written.nbytes)} of data stored in "

@@ -11,6 +11,7 @@ from typing import Literal
 from h5py import h5t
 
 from chunkwise.objects import decode_name
+from chunkwise.words import counted
 
 ByteOrder = Literal["little", "big", "vax", "mixed"]
 
@@ -66,7 +67,7 @@ def describe(datatype: h5t.TypeID) -> str:
         return f"time{8 * size}"
     if datatype.get_class() == _COMPLEX:
         return f"complex{8 * size}"
-    return f"unknown type of {size} bytes"
+    return f"unknown type of {counted(size, 'byte')}"
 
 
 def byte_order(datatype: h5t.TypeID) -> ByteOrder | None:

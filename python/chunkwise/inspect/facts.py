@@ -417,4 +417,4 @@ class FileFacts:
 
     def as_dict(self) -> dict[str, Any]:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""
-        return {"format": "chunkwise-inspect", "version": 2, **plain(self)}
+        return {"format": "chunkwise-inspect", "version": 2, **plain(self), "error": None}

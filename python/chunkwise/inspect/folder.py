@@ -9,14 +9,17 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from glob import has_magic
 from pathlib import Path
 from typing import Any, Literal
 
+from chunkwise.contained import Outcome
 from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
+from chunkwise.inspect.baseline import ALL, Counted
 from chunkwise.inspect.facts import FileFacts
 from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspect.records import plain
 from chunkwise.magic import hdf5_offset, is_zarr
 from chunkwise.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.opening import find_dataset, full_name, open_h5
@@ -46,6 +49,28 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """Findings of one code and severity, of one file or of several.
+
+    Attributes
+    ----------
+    severity, code
+        Which.
+    findings, files
+        How many, and in how many files.
+    waste_nbytes, largest
+        What the most wasteful of them wastes, and the path of its file.
+    """
+
+    severity: Severity
+    code: str
+    findings: int
+    files: int
+    waste_nbytes: int
+    largest: str
+
+
+@dataclass(frozen=True, slots=True)
 class FileSummary:
     """One file among many.
 
@@ -63,6 +88,8 @@ class FileSummary:
         The largest waste of a finding.
     reason
         Why it could not be opened; None if it could.
+    tallies
+        What it has of each code and severity.
     """
 
     path: str
@@ -71,12 +98,11 @@ class FileSummary:
     worst: Finding | None = None
     waste_nbytes: int = 0
     reason: str | None = None
+    tallies: tuple[Tally, ...] = ()
 
     @property
     def severity(self) -> Severity | None:
-        """The worst that is wrong with it; a file that cannot be opened is an error."""
-        if self.reason is not None:
-            return "error"
+        """The worst that counts; a file that cannot be opened has it as its finding."""
         return None if self.worst is None else self.worst.severity
 
 
@@ -155,11 +181,61 @@ def summarize(facts: FileFacts) -> FileSummary:
         findings=len(facts.findings),
         worst=facts.findings[0] if facts.findings else None,
         waste_nbytes=max((finding.waste_nbytes for finding in facts.findings), default=0),
+        tallies=_tallies(facts.path, facts.findings),
     )
 
 
+def refused(path: str, reason: str, counted: Counted = ALL) -> FileSummary:
+    """Summarize a file that cannot be opened.
+
+    Parameters
+    ----------
+    path, reason
+        Which, and why.
+    counted
+        Whether that counts.
+    """
+    found = counted.of(path, (refusal(reason),))
+    return FileSummary(
+        path,
+        _size(path),
+        worst=found[0] if found else None,
+        reason=reason,
+        tallies=_tallies(path, found),
+    )
+
+
+def totals(summaries: Iterable[FileSummary]) -> list[Tally]:
+    """Add up files: a tally for each code and severity, the worst and most frequent first."""
+    found: dict[tuple[Severity, str], Tally] = {}
+    for summary in summaries:
+        for one in summary.tallies:
+            key = one.severity, one.code
+            found[key] = _sum(found[key], one) if key in found else one
+    return sorted(
+        found.values(),
+        key=lambda one: (-SEVERITIES.index(one.severity), -one.files, -one.findings, one.code),
+    )
+
+
+def _tallies(path: str, findings: Iterable[Finding]) -> tuple[Tally, ...]:
+    found: dict[tuple[Severity, str], Tally] = {}
+    for finding in findings:
+        key = finding.severity, finding.code
+        one = Tally(*key, 1, 1, finding.waste_nbytes, path)
+        found[key] = replace(_sum(found[key], one), files=1) if key in found else one
+    return tuple(found.values())
+
+
+def _sum(one: Tally, other: Tally) -> Tally:
+    larger = other if other.waste_nbytes > one.waste_nbytes else one
+    return replace(larger, findings=one.findings + other.findings, files=one.files + other.files)
+
+
 def survey(
-    found: Found, inspect: Callable[[str], FileFacts]
+    found: Found,
+    collect: Callable[[Sequence[str]], Iterable[Outcome[FileFacts]]],
+    counted: Counted = ALL,
 ) -> Iterator[tuple[FileSummary, FileFacts | None]]:
     """Inspect file after file; one that cannot be opened does not stop the rest.
 
@@ -167,27 +243,29 @@ def survey(
     ----------
     found
         The files.
-    inspect
-        Collects the facts about one.
+    collect
+        Gives what became of inspecting each of some files, in their order.
+    counted
+        Which findings count.
 
     Yields
     ------
     summary : FileSummary
         The file's line, also of each that is unreadable.
     facts : FileFacts or None
-        None for a file that cannot be opened.
+        With the findings that count; None for a file that cannot be opened.
     """
     for path, reason in found.unreadable:
-        yield FileSummary(path, _size(path), reason=reason), None
-    for path in found.files:
+        yield refused(path, reason, counted), None
+    for path, outcome in zip(found.files, collect(found.files), strict=True):
         try:
-            facts = inspect(path)
+            facts = outcome.get()
         except ChunkwiseError as error:
-            reason = str(error).removeprefix(f"{printable(path)}: ")
-            yield FileSummary(path, _size(path), reason=reason), None
+            yield refused(path, str(error).removeprefix(f"{printable(path)}: "), counted), None
         except HDF5_ERRORS as error:
-            yield FileSummary(path, _size(path), reason=hdf5_reason(error)), None
+            yield refused(path, hdf5_reason(error), counted), None
         else:
+            facts = counted.in_facts(facts)
             yield summarize(facts), facts
 
 
@@ -207,13 +285,13 @@ def in_order(
     return sorted(summaries, key=key)
 
 
-def refusal(summary: FileSummary) -> Finding:
+def refusal(reason: str) -> Finding:
     """Put into a finding that a file cannot be opened."""
     return Finding(
         code=CANNOT_OPEN,
         severity="error",
         path=None,
-        summary=summary.reason or "",
+        summary=reason,
         evidence={},
         source="H5Fopen",
     )
@@ -225,13 +303,17 @@ def reaches(severity: Severity | None, level: Severity) -> bool:
 
 
 def refusal_record(summary: FileSummary) -> dict[str, Any]:
-    """Give what ``--json`` prints in place of a file that cannot be opened."""
+    """Give what ``--json`` prints of a file that cannot be opened: the keys of any other."""
+    found = () if summary.worst is None else (plain(summary.worst),)
+    known = {"path": summary.path, "nbytes": summary.nbytes, "error": summary.reason}
+    nothing: dict[str, Any] = {field.name: None for field in fields(FileFacts)}
     return {
         "format": "chunkwise-inspect",
         "version": 2,
-        "path": summary.path,
-        "nbytes": summary.nbytes,
-        "error": summary.reason,
+        **nothing,
+        **known,
+        "objects": (),
+        "findings": found,
     }
 
 

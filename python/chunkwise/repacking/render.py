@@ -14,7 +14,7 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.repacking.plan import Plan, Step, budget_note
 from chunkwise.repacking.records import DatasetResult, Summary, storage_of
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 if TYPE_CHECKING:
     from chunkwise.repacking.folder import FileResult
@@ -69,7 +69,7 @@ def _step_lines(step: Step) -> Iterator[str]:
         decoded = f"decoded {step.decodes / step.chunks:.1f} times each"
     else:
         decoded = "each read once"
-    chunks = f"{step.chunks:,} chunks, {decoded}; " if source.chunk else ""
+    chunks = f"{counted(step.chunks, 'chunk')}, {decoded}; " if source.chunk else ""
     yield (
         f"    work     {chunks}{format_size(step.memory_nbytes)} of memory; "
         f"about {format_seconds(step.expected_s)}"
@@ -161,7 +161,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  {where}: {encoder}"
     replayed = sum(one.replayed for one in summary.datasets)
     if replayed:
-        yield f"  {replayed:,} chunks were encoded by the run that was stopped"
+        yield f"  {counted(replayed, 'chunk')} encoded by the run that was stopped"
     slow = [one for one in changed if one.through_libhdf5 and one.chunk != "contiguous"]
     for one in slow[:_LEFT_SHOWN]:
         reason = f"{printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"

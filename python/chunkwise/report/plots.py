@@ -14,12 +14,14 @@ from typing import Any, Final
 from chunkwise.report.model import Axis, Chart, Point, Series
 from chunkwise.report.palette import Style, style
 
-_HEIGHT: Final = 380
+# What plotly's buttons take above the points.
+TOP: Final = 36
+_HEIGHT: Final = 406
 _MARK: Final = 9
 # Of a chart of dots: a row, what each series adds to it, and what is above and below.
 _ROW: Final = 22
 _SERIES: Final = 13
-_AROUND: Final = 74
+_AROUND: Final = 100
 _LINE: Final = 17
 # Labels of rows are broken beyond so many characters, and a phone has room for them.
 _LABEL: Final = 18
@@ -108,7 +110,9 @@ def _layout(chart: Chart, lying: bool) -> dict[str, Any]:
         "yaxis": along if lying else value,
         "shapes": bands
         + [{**dotted, **edge, here[0]: at, here[1]: at} for at in chart.along.breaks],
-        "margin": {"l": 8, "r": 14, "t": 10, "b": 8},
+        # Above the points there is room for plotly's buttons.
+        "margin": {"l": 8, "r": 14, "t": TOP, "b": 8},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
         "showlegend": False,
         "hovermode": "closest",
         "hoverlabel": {"align": "left", "font": {"size": 13}},

@@ -24,7 +24,7 @@ from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
 from chunkwise.studies.wording import joined
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 # Read well also where there are no colours, and no letters but ASCII's.
 _MARKS: Final[dict[Word, tuple[str, str]]] = {
@@ -139,7 +139,7 @@ def _closing(
             for word, (one, many) in _COUNTED.items()
             if counts[word]
         ]
-        yield f"Of {len(judged)} claims, {joined(parts)}.", "bold"
+        yield f"Of {counted(len(judged), 'claim')}, {joined(parts)}.", "bold"
     for title, words in _ADVICE.items():
         advice = [one.claim.advice for one in judged if one.verdict.word in words]
         if any(advice):

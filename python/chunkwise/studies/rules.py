@@ -35,6 +35,7 @@ from chunkwise.studies.wording import (
     times,
     versions,
 )
+from chunkwise.words import counted
 
 Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measured"]
 
@@ -248,7 +249,7 @@ def _doubt(found: Ratio, border: float) -> str:
     remedy = (
         "more repeats would hardly tell"
         if needed is None
-        else f"about {needed} repeats would tell"
+        else f"about {counted(needed, 'repeat')} would tell"
     )
     return (
         f" By {often} this ratio may be anything from {factor(found.low).removesuffix(' times')} "

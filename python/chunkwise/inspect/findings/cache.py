@@ -19,14 +19,13 @@ from chunkwise.inspect.facts import DatasetFacts, Survival
 from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspect.findings.chunks import offered_chunks
 from chunkwise.inspect.findings.papers import COMPRESSED
+from chunkwise.inspect.findings.severity import by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.inspect.patterns import Block, blocks, decoding_speed, row, survival
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
 FEWEST_DECODES: Final = 2.0
-# From so many on, what takes a second takes minutes.
-MANY_DECODES: Final = 100.0
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
 NOTICED_NBYTES: Final = 256 << 20
 # Without filters chunks are only fetched, about so many times as fast.
@@ -56,7 +55,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
     yield Finding(
         code="chunk-exceeds-cache",
-        severity="warning",
+        severity=_severity(facts, lost.decodes, rare=False),
         path=subject.path,
         summary=(
             f"A chunk ({format_shape(facts.chunks.shape)}, {format_size(facts.chunks.nbytes)}) "
@@ -100,7 +99,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
         if affected:
             decodes = max(decodes for decodes, _ in affected)
             concerned = [reader for _, reader in affected]
-            severity = _severity(subject, block, decodes, concerned)
+            severity = _of_walk(subject, block, decodes, concerned)
             if _is_noticed(facts, decodes):
                 found.append((severity, decodes, name, block, concerned))
     worst = max(found, key=lambda each: (SEVERITIES.index(each[0]), each[1]), default=None)
@@ -163,7 +162,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
     verb = "fetched" if facts.filters == "none" else "decoded"
     yield Finding(
         code="slot-collision",
-        severity="warning",
+        severity=_severity(facts, kept.decodes, rare=False),
         path=subject.path,
         summary=(
             f"The {chunks:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
@@ -213,20 +212,26 @@ def _walks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
     return ((name, block) for name, block in blocks(facts) if name not in ("all", "chunk"))
 
 
-def _severity(
+def _severity(facts: DatasetFacts, decodes: float, *, rare: bool) -> Severity:
+    """Judge chunks that are decoded so often, each once being what it must be."""
+    filtered = facts.filters != "none"
+    return by_cost(nbytes=_waste(facts, decodes), times=decodes, rare=rare, filtered=filtered)
+
+
+def _of_walk(
     subject: Subject, block: Block, decodes: float, affected: Sequence[Reader]
 ) -> Severity:
-    """Weigh a walk: chunks that serve one way of reading cost another, which is no fault.
+    """Judge a walk: chunks that serve one way of reading cost another, which is no fault.
 
-    Unless it is how arrays are read by default, row by row or plane by plane in C order,
-    in vain many times, and by the reader at hand or the only one asked for.
+    The usual way is row by row or plane by plane in C order.  What does not concern the
+    reader at hand, nor the only one asked for, is a note.
     """
     shape = subject.facts.shape or ()
     axes = [d for d, n in enumerate(shape) if n > 1]
     natural = block in (row(subject.facts), plane(shape, axes[0]))
     here = this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
-    return "warning" if natural and concerned and decodes >= MANY_DECODES else "note"
+    return _severity(subject.facts, decodes, rare=not natural) if concerned else "note"
 
 
 def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
@@ -332,7 +337,7 @@ def _in_words(facts: DatasetFacts, block: Block) -> str:
     long = [d for d in axes if block[d] > 1]
     spelled = format_shape(block)
     if len(axes) < 2:
-        return f"small pieces (such as {block[axes[0]]:,} values)" if axes else spelled
+        return f"small pieces (such as {counted(block[axes[0]], 'value')})" if axes else spelled
     if len(long) == 1:
         word = "row by row" if long == axes[-1:] else f"lines along dimension {long[0]}"
         return f"{word} ({spelled})"

@@ -23,8 +23,9 @@ from chunkwise.advise.layout import (
 from chunkwise.advise.remedies import rechunk
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import ChunkFacts
-from chunkwise.inspect.finding import Finding, Severity
+from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspect.findings.papers import NETCDF4
+from chunkwise.inspect.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.objects import printable
 
@@ -42,18 +43,15 @@ MANY_STEPS: Final = 100
 NEARLY_EMPTY: Final = 8
 # Less is read in well under a millisecond, and is no space to speak of.
 EDGE_NBYTES: Final = 1 << 20
-# Share of the dataset's bytes that nearly empty chunks add: reported, and a warning.
+# Share of the dataset's bytes that nearly empty chunks add.
 # Table 6 has 56 % of waste and as much loss of speed.
 FLOOR_SHARE: Final = 0.1
-FLOOR_WARNING_SHARE: Final = 0.25
 # Other waste at the edges is often meant (room to grow), up to a third of what is stored.
 EDGE_SHARE: Final = 0.5
 # A page of memory or of a disk: fewer bytes take as long to read.
 PAGE_NBYTES: Final = 1 << 12
 # Decoding this at zlib's 200 to 400 MB/s is noticed by someone who wanted one number.
 SINGLE_CHUNK_NBYTES: Final = 1 << 23
-# What no reader's default cache keeps, so that the next small read decodes it again.
-SINGLE_CHUNK_WARNING_NBYTES: Final = 1 << 26
 
 
 def offered_chunks(subject: Subject, axis: int) -> tuple[int, ...]:
@@ -118,8 +116,8 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         for i, (limit, chunk) in enumerate(zip(maxshape, chunks.shape, strict=True))
         if limit is None and chunk == 1 and shape[i] >= MANY_STEPS
     ]
-    smallness = _smallness(chunks)
-    if not steps or (_array_nbytes(subject) < SMALL_DATASET_NBYTES and smallness is None):
+    small = _are_small(chunks)
+    if not steps or (_array_nbytes(subject) < SMALL_DATASET_NBYTES and not small):
         return None
     axis = max(steps, key=lambda i: shape[i])
     along = line(shape, axis)
@@ -135,9 +133,18 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     if offered[axis] == 1:  # elements too large to share a chunk
         return None
     steps_then = f", and one step through {then:,} instead of {now:,}" if then != now else ""
+    waste = max(_decoded_again(subject, chunks, along), decoded - asked)
+    severity = by_cost(
+        nbytes=waste,
+        times=1 + waste / _array_nbytes(subject),
+        rare=True,
+        filtered=subject.facts.filters != "none",
+    )
+    if small:
+        severity = max(severity, _smallness(chunks), key=SEVERITIES.index)
     return Finding(
         code="unlimited-chunk-1",
-        severity=smallness or "note",
+        severity=severity,
         path=subject.path,
         summary=(
             f"{_dimension(subject, axis)} can grow and is chunked at 1: no chunk "
@@ -160,13 +167,12 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         },
         source=f"{NETCDF4}, section 4.1.2; netCDF-C's default (nc_def_var_chunking)",
         fixes=_rechunk(subject, offered),
-        waste_nbytes=max(_decoded_again(subject, chunks, along), decoded - asked),
+        waste_nbytes=waste,
     )
 
 
 def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
-    severity = _smallness(chunks)
-    if severity is None:
+    if not _are_small(chunks):
         return None
     shape = _shape(subject)
     offered = offered_chunks(subject, 0)
@@ -179,7 +185,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         cost = "to find and start each takes longer than to read it"
     return Finding(
         code="small-chunks",
-        severity=severity,
+        severity=_smallness(chunks),
         path=subject.path,
         summary=(
             f"{chunks.allocated:,} chunks of only {format_size(chunks.nbytes)} "
@@ -200,16 +206,21 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     )
 
 
-def _smallness(chunks: ChunkFacts) -> Severity | None:
-    """How bad the number and size of the chunks are; None if they are not."""
+def _are_small(chunks: ChunkFacts) -> bool:
+    """Whether there are so many chunks, and so small ones, that finding them takes the time."""
     # Small chunks are what keeps an array small that is mostly empty.
     if chunks.nbytes >= SMALLEST_CHUNK_NBYTES or 2 * chunks.allocated < chunks.grid:
-        return None
-    if chunks.nbytes < TINY_CHUNK_NBYTES:
-        if chunks.allocated >= VERY_MANY_CHUNKS:
-            return "warning"
-        return "note" if chunks.allocated >= MANY_CHUNKS else None
-    return "note" if chunks.allocated >= VERY_MANY_CHUNKS else None
+        return False
+    fewest = MANY_CHUNKS if chunks.nbytes < TINY_CHUNK_NBYTES else VERY_MANY_CHUNKS
+    return chunks.allocated >= fewest
+
+
+def _smallness(chunks: ChunkFacts) -> Severity:
+    """Judge reads of their own, beside what it takes to decode what is read."""
+    found_s = PIECE_S * chunks.allocated
+    must_s = chunks.allocated * chunks.nbytes / DECODED_NBYTES_PER_S
+    rare = chunks.nbytes >= TINY_CHUNK_NBYTES
+    return by_cost(seconds=found_s, times=1 + found_s / must_s, rare=rare)
 
 
 # --- too far ---------------------------------------------------------------------------
@@ -236,7 +247,9 @@ def _floor_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     along = " and ".join(str(i) for i in short)
     return Finding(
         code="floor-chunk",
-        severity="warning" if saved >= FLOOR_WARNING_SHARE * array else "note",
+        severity=by_cost(
+            nbytes=saved, times=1 + saved / array, filtered=subject.facts.filters != "none"
+        ),
         path=subject.path,
         summary=(
             f"Chunks of {format_shape(chunks.shape)} fall just short of {format_shape(shape)}, "
@@ -264,11 +277,14 @@ def _edge_waste(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     left = _edge_nbytes(subject, offered)
     if chunks.edge_nbytes - left < max(EDGE_NBYTES, EDGE_SHARE * array):
         return None
-    noticed = subject.facts.filters == "none" or array >= SMALL_DATASET_NBYTES
     shape = _shape(subject)
     return Finding(
         code="edge-waste",
-        severity="warning" if noticed else "note",
+        severity=by_cost(
+            nbytes=chunks.edge_nbytes,
+            times=1 + chunks.edge_nbytes / array,
+            filtered=subject.facts.filters != "none",
+        ),
         path=subject.path,
         summary=(
             f"Chunks of {format_shape(chunks.shape)} reach far beyond the shape "
@@ -318,10 +334,15 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     if offered == chunks.shape:  # one element is as large
         return None
     offered_nbytes = math.prod(offered) * subject.facts.itemsize
-    heavy = chunks.nbytes >= SINGLE_CHUNK_WARNING_NBYTES
+    again = _decoded_again(subject, chunks, across)
     return Finding(
         code="single-chunk",
-        severity="warning" if heavy else "note",
+        severity=max(
+            by_cost(nbytes=again, times=1 + again / chunks.nbytes, rare=True),
+            # Of any small read, the first one too.
+            by_cost(nbytes=chunks.nbytes - offered_nbytes, times=chunks.nbytes / offered_nbytes),
+            key=SEVERITIES.index,
+        ),
         path=subject.path,
         summary=(
             "The whole dataset is one chunk: to read any part of it, "
@@ -335,9 +356,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 2 and 3",
         fixes=_rechunk(subject, offered),
-        waste_nbytes=max(
-            _decoded_again(subject, chunks, across), chunks.nbytes - subject.facts.itemsize
-        ),
+        waste_nbytes=max(again, chunks.nbytes - subject.facts.itemsize),
     )
 
 

@@ -11,32 +11,32 @@ from chunkwise.advise.layout import can_repack
 from chunkwise.advise.remedies import follow_writer, repack, repacked_name, save_unclosed
 from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import DatasetFacts, FileFacts, MetadataFacts
-from chunkwise.inspect.finding import Finding, Severity
+from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.papers import OCCAM
+from chunkwise.inspect.findings.severity import by_cost
 from chunkwise.inspect.findings.subject import FileCheck
 from chunkwise.words import format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from
 # 20 ms in the same region to 200 ms from elsewhere.
 _REQUEST_S: Final = 0.05
+# Judged is what even the nearest wait for.
+_NEAR_REQUEST_S: Final = 0.02
 # Five seconds of waiting for requests; who opens a file waits for that before any data.
 _MANY_REQUESTS: Final = 100
 # Readers of object storage fetch and keep blocks of 1 MiB or more, and libhdf5's own
 # (ros3, since 1.14.3) the first 16 MiB: up to there, few fetches give all the metadata.
 _FEW_BLOCKS: Final = 16
 
-# A disk or a parallel file system seeks in 5 to 10 ms: a second, and ten of them.
+# A disk seeks in 10 ms, a parallel file system in 1 to 5: judged by what most have at least.
+_SEEK_S: Final = 0.002
 _MANY_EXTENTS: Final = 100
-_VERY_MANY_EXTENTS: Final = 1000
 # Metadata that takes an eighth of the bytes among which it lies can be read through.
 _SPREAD: Final = 8
 
 # Less is within what blocks and pages leave at their ends, and not worth a copy.
 _LOST_NBYTES: Final = 1 << 20
 _LOST_SHARE: Final = 0.1
-# Where half of the file and more than a moment's download is lost, it is worth one.
-_MUCH_LOST_NBYTES: Final = 16 << 20
-_MUCH_LOST_SHARE: Final = 0.5
 
 # Page sizes to choose from: the largest that h5repack's users take (4 MiB) down to a few
 # times the largest object headers.
@@ -91,7 +91,7 @@ def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
         return
     yield Finding(
         code="scattered-metadata",
-        severity="warning" if found.extents >= _VERY_MANY_EXTENTS else "note",
+        severity=by_cost(seconds=_SEEK_S * found.extents),
         path=None,
         summary=(
             f"The file's metadata ({format_size(found.nbytes)}: names, types, where the chunks "
@@ -123,7 +123,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
         requests = min(requests, _paged_requests(found, facts.file_format.page_nbytes))
     if requests < _MANY_REQUESTS:
         return
-    severity: Severity = "warning" if found.blocks >= _MANY_REQUESTS else "note"
+    severity = by_cost(seconds=_NEAR_REQUEST_S * found.blocks)
     page_nbytes = _page_nbytes(facts, found)
     paged = _paged_requests(found, page_nbytes)
     yield Finding(
@@ -161,10 +161,10 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
     lost = found.unaccounted_nbytes - _page_ends(facts)
     if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
         return
-    much = lost >= max(_MUCH_LOST_NBYTES, _MUCH_LOST_SHARE * facts.nbytes)
+    must = max(1, facts.nbytes - lost)
     yield Finding(
         code="lost-space",
-        severity="warning" if much else "note",
+        severity=by_cost(nbytes=lost, times=facts.nbytes / must, filtered=False),
         path=None,
         summary=(
             f"{format_size(lost)} of the file's {format_size(facts.nbytes)} "

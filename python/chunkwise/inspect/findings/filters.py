@@ -16,6 +16,7 @@ from chunkwise.inspect.doctor import Hdf5plugin, diagnose
 from chunkwise.inspect.facts import DatasetFacts, Encoding
 from chunkwise.inspect.finding import Finding, Severity
 from chunkwise.inspect.findings.papers import COMPRESSED, NETCDF4, OCCAM
+from chunkwise.inspect.findings.severity import by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.words import format_seconds
 
@@ -27,8 +28,6 @@ SMALLEST_NBYTES: Final = 1 << 20
 SHUFFLE_SAVING: Final = 0.10
 # What takes less than this share of its bytes takes next to nothing, shuffled or not.
 MOOT_SHARE: Final = 0.05
-# Twice as many bytes as need be.
-SHUFFLE_WARNING_SAVING: Final = 0.5
 # Where compression would matter to whoever pays for the disk.
 LARGE_NBYTES: Final = 16 << 20
 # What an uncompressed dataset must shrink to: what is won is then more than what is left.
@@ -79,7 +78,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
         evidence[f"sample_saving_{word}_shuffle"] = 1 - share
     yield Finding(
         code="weak-compression",
-        severity="warning",
+        severity=by_cost(nbytes=raw_nbytes, seconds=decode_s, times=2.0),
         path=subject.path,
         summary=summary,
         evidence=evidence,
@@ -103,7 +102,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
     saved_nbytes = int(saving * (facts.stored_nbytes or 0))
     yield Finding(
         code="shuffle-missing",
-        severity="warning" if saving >= SHUFFLE_WARNING_SAVING else "note",
+        severity=by_cost(nbytes=saved_nbytes, times=1 / (1 - saving)),
         path=subject.path,
         summary=(
             f"{facts.filters} has no shuffle before it. A sample compressed with "

@@ -11,6 +11,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.chunks import PAGE_NBYTES, index_nbytes, offered_chunks
 from chunkwise.inspect.findings.papers import NETCDF4
+from chunkwise.inspect.findings.severity import PIECE_S, by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).
@@ -20,12 +21,8 @@ MANY_PIECES: Final = 1_000
 STRIDED_NBYTES: Final = 1 << 24
 # Shorter rows than this are quicker read in full than left out.
 STRIDED_AMPLIFICATION: Final = 32
-# What the system's cache of a laptop does not keep while others want it, too.
-STRIDED_WARNING_NBYTES: Final = 1 << 30
 # Larger pieces take longer to read than to find: 10 ms of a disk at 100 MB/s.
 SMALL_PIECE_NBYTES: Final = 1 << 20
-# 10,000 seeks are more than a minute of a disk, and of requests to an object store.
-VERY_MANY_PIECES: Final = 10_000
 # Chunks one after the other, but for alignment between them, span little more than their
 # own bytes; those of two variables written by turns span twice as much.
 SPAN_RATIO: Final = 1.9
@@ -58,7 +55,12 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
     offered = offered_chunks(subject, axis)
     yield Finding(
         code="strided-contiguous",
-        severity="warning" if array >= STRIDED_WARNING_NBYTES else "note",
+        severity=by_cost(
+            nbytes=lines * (line_fetched - asked),
+            times=line_fetched / asked,
+            rare=True,
+            filtered=False,
+        ),
         path=subject.path,
         summary=(
             f"Stored in one piece, row after row: a line along dimension {axis} is gathered from "
@@ -103,7 +105,7 @@ def check_scattered(subject: Subject) -> Iterator[Finding]:
         how = f"in another order: {chunks.backward:,} times the next one lies further back"
     yield Finding(
         code="scattered-chunks",
-        severity="warning" if pieces >= VERY_MANY_PIECES else "note",
+        severity=by_cost(seconds=PIECE_S * pieces),
         path=subject.path,
         summary=(
             f"Chunks that follow each other lie in {pieces:,} separate places of the file, {how}. "

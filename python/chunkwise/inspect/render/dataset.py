@@ -11,7 +11,6 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, ObjectFacts, SampleFacts
 from chunkwise.inspect.render.words import (
     attribute_words,
-    counted,
     dimension_words,
     exact_size,
     filter_words,
@@ -25,7 +24,7 @@ from chunkwise.inspect.render.words import (
     wrapped,
 )
 from chunkwise.objects import printable
-from chunkwise.words import LAYOUTS, format_seconds
+from chunkwise.words import LAYOUTS, counted, format_seconds
 
 _NAME_WIDTH = 12
 

@@ -14,8 +14,9 @@ from rich.text import Text
 
 from chunkwise.advise.fix import Fix
 from chunkwise.inspect.finding import SEVERITIES, Finding, Severity
-from chunkwise.inspect.render.words import STYLES, counted, enumerated, wrapped
+from chunkwise.inspect.render.words import STYLES, enumerated, wrapped
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 # Besides the worst, which is shown in full.
 _NAMES_SHOWN = 2

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from chunkwise.grammar import format_size
 from chunkwise.inspect.finding import SEVERITIES, Severity
-from chunkwise.inspect.folder import FileSummary
-from chunkwise.inspect.render.words import IN_VAIN, STYLES, counted, vain_words, wrapped
+from chunkwise.inspect.folder import FileSummary, Tally
+from chunkwise.inspect.render.words import IN_VAIN, STYLES, vain_words, wrapped
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 # Severity, findings, size and what is in vain, with two columns after.
 _INDENT = 7 + 10 + 11 + 11 + 2
@@ -26,9 +27,14 @@ _NOT_SAMPLED = "Not sampled: --sample also tells how fast data decodes and which
 
 
 def print_folder(
-    summaries: Sequence[FileSummary], passed_over: int, console: Console, *, sampled: bool
+    summaries: Sequence[FileSummary],
+    passed_over: int,
+    console: Console,
+    *,
+    sampled: bool,
+    tallies: Sequence[Tally] = (),
 ) -> None:
-    """Print one line a file, then the totals and what was left out.
+    """Print one line a file, then the totals by code, and what was left out.
 
     Parameters
     ----------
@@ -41,6 +47,8 @@ def print_folder(
         pipe each file has one line, however long.
     sampled
         Whether data was sampled.
+    tallies
+        The totals by code.
     """
     if summaries:
         head = f"{'worst':<7}{'findings':>10}{'size':>11}{'in vain':>11}  file"
@@ -48,6 +56,9 @@ def print_folder(
     for summary in summaries:
         console.print(_line(summary, console), highlight=False, soft_wrap=True)
     if summaries:
+        console.print()
+    if tallies:
+        _print_tallies(tallies, console)
         console.print()
     below = [_totals(summaries, passed_over)]
     if any(summary.waste_nbytes for summary in summaries):
@@ -62,7 +73,7 @@ def print_folder(
 def _line(summary: FileSummary, console: Console) -> Text:
     severity = summary.severity
     columns = (
-        f"{severity or 'ok':<7}",
+        f"{severity or ('-' if summary.reason is not None else 'ok'):<7}",
         f"{summary.findings or '-':>10}",
         f"{'-' if summary.nbytes is None else format_size(summary.nbytes):>11}",
         f"{vain_words(summary.waste_nbytes, summary.nbytes):>11}",
@@ -77,6 +88,20 @@ def _line(summary: FileSummary, console: Console) -> Text:
     text = Text("".join(columns) + "  " + words)
     text.stylize(STYLES[severity] if severity else "green", 0, len(columns[0].rstrip()))
     return text
+
+
+def _print_tallies(tallies: Sequence[Tally], console: Console) -> None:
+    """Print a line for each code: how often, in how many files, and where most is in vain."""
+    head = f"{'':<7} {'code':<21}{'findings':>9}{'files':>7}{'in vain':>11}  at most, in"
+    console.print(Text(head, style="dim"), soft_wrap=True)
+    for one in tallies:
+        waste = format_size(one.waste_nbytes) if one.waste_nbytes else "-"
+        text = Text(
+            f"{one.severity:<7} {one.code:<21}{one.findings:>9,}{one.files:>7,}{waste:>11}  "
+            f"{printable(one.largest)}"
+        )
+        text.stylize(STYLES[one.severity], 0, len(one.severity))
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def _totals(summaries: Sequence[FileSummary], passed_over: int) -> str:

@@ -7,8 +7,9 @@ from rich.text import Text
 
 from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import FileFacts, FormatFacts, MetadataFacts
-from chunkwise.inspect.render.words import counted, wrapped
+from chunkwise.inspect.render.words import wrapped
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 _STRATEGIES = {
     "fsm_aggr": "kept in lists and aggregated",

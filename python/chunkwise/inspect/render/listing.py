@@ -13,8 +13,9 @@ from chunkwise.grammar import format_size
 from chunkwise.inspect.facts import FileFacts, ObjectFacts
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.render.tree import LINES_SHOWN
-from chunkwise.inspect.render.words import CUT, IN_VAIN, counted, ratio_words, vain_words, wrapped
+from chunkwise.inspect.render.words import CUT, IN_VAIN, ratio_words, vain_words, wrapped
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 Order = Literal["waste", "bytes", "name"]
 _TITLES = ("in vain", "data", "stored", "ratio")

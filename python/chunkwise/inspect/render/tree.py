@@ -10,7 +10,6 @@ from chunkwise.inspect.render.words import (
     CUT,
     attribute_words,
     chunk_words,
-    counted,
     dimension_words,
     filter_words,
     growth_words,
@@ -23,6 +22,7 @@ from chunkwise.inspect.render.words import (
     wrapped,
 )
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 # Types such as a compound of fifty members are shown whole for one dataset only.
 _DTYPE_WIDTH = 48

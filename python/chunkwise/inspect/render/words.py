@@ -15,7 +15,7 @@ from chunkwise.inspect.doctor import diagnose
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspect.finding import Severity
 from chunkwise.objects import printable
-from chunkwise.words import LAYOUTS, three_digits
+from chunkwise.words import LAYOUTS, counted, three_digits
 
 # However narrow the console, some words must fit on a line.
 LEAST_WIDTH = 16
@@ -53,11 +53,6 @@ def wrapped(line: str, width: int, indent: str = "") -> list[str]:
         break_on_hyphens=False,
     )
     return [each.replace(_JOINED, " ") for each in lines] or [""]
-
-
-def counted(count: int, noun: str) -> str:
-    """Write ``1 chunk``, ``1,024 chunks``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def enumerated(words: list[str], limit: int | None = None) -> str:

@@ -1,0 +1,180 @@
+"""How does `chunkwise inspect` go through many files, and what does it print of them?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.names import printable
+from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    from chunkwise.contained import Outcome
+    from chunkwise.inspect.baseline import Counted
+    from chunkwise.inspect.facts import FileFacts
+    from chunkwise.inspect.finding import Finding, Severity
+    from chunkwise.inspect.folder import FileSummary, Found
+    from chunkwise.inspect.render import Order
+
+# One damaged file among many must not hold up the others for ever.
+LIMIT_S = 300.0
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is printed of files.
+
+    Attributes
+    ----------
+    counted
+        Which findings are.
+    level
+        Of what severity at least; None for all, and then none of them is a failure.
+    as_json, quiet
+        Facts as JSON; only the names of files with such findings.
+    order
+        Of the files in a table.
+    sampled
+        Whether data was sampled.
+    sarif
+        Where a SARIF log goes; None for none.
+    log
+        What goes into it.
+    """
+
+    counted: Counted
+    level: Severity | None
+    as_json: bool
+    quiet: bool
+    order: Order | None
+    sampled: bool
+    sarif: str | None
+    log: list[tuple[str, Finding]] = field(default_factory=list)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the SARIF log is all that is printed."""
+        return self.sarif == "-"
+
+    def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Leave out what is less severe than asked for."""
+        from chunkwise.inspect.folder import reaches
+
+        return [found for found in findings if reaches(found.severity, self.level or "note")]
+
+    def note(self, path: str, findings: Sequence[Finding]) -> None:
+        """Print a file's findings, where that is done one by one, and log them."""
+        from chunkwise.inspect.render import lint_line
+
+        wanted = self.wanted(findings)
+        if self.sarif is not None:
+            self.log.extend((path, found) for found in wanted)
+        if self.as_json or self.alone or not wanted:
+            return
+        if self.quiet:
+            echo(printable(path))
+        elif self.level is not None:
+            for found in wanted:
+                echo(lint_line(path, found))
+
+    def save(self, *, complete: bool = True) -> None:
+        """Write the SARIF log, if one was asked for."""
+        if self.sarif is not None:
+            from chunkwise.inspect.sarif import sarif, save
+
+            save(sarif(self.log, complete=complete), self.sarif)
+
+    def code(self, severities: Sequence[Severity | None]) -> int:
+        """Return the exit code: 1 if anything is as severe as asked for."""
+        from chunkwise.inspect.folder import reaches
+
+        level = self.level
+        return int(level is not None and any(reaches(one, level) for one in severities))
+
+
+def each_contained(
+    paths: Sequence[str], inspect: Callable[[str], FileFacts]
+) -> Iterator[Outcome[FileFacts]]:
+    """Inspect files on all processors, each in a process of its own."""
+    from chunkwise.contained import contained_each
+
+    return contained_each(
+        ((partial(inspect, path), printable(path)) for path in paths), processors(), LIMIT_S
+    )
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def show_many(
+    found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
+) -> int:
+    """Inspect many files, in their order; Ctrl-C shows those that were done.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    from chunkwise.inspect.folder import in_order, refusal_record, survey, totals
+    from chunkwise.inspect.render import print_folder
+
+    total = len(found.files) + len(found.unreadable)
+    summaries: list[FileSummary] = []
+    interrupted = False
+    # Lines of results on the same terminal would tear the bar apart.
+    streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
+    try:
+        with _progress(hidden=streams and sys.stdout.isatty()) as progress:
+            task = progress.add_task("inspecting", total=total)
+            for summary, facts in survey(found, collect, shown.counted):
+                summaries.append(summary)
+                if shown.as_json:
+                    echo_json(refusal_record(summary) if facts is None else facts.as_dict())
+                # A file that cannot be opened has that as its only finding.
+                alone = () if summary.worst is None else (summary.worst,)
+                shown.note(summary.path, alone if facts is None else facts.findings)
+                progress.advance(task)
+    except KeyboardInterrupt:
+        interrupted = True
+    if not streams:
+        print_folder(
+            in_order(summaries, shown.order),
+            found.passed_over,
+            for_results(),
+            sampled=shown.sampled,
+            tallies=totals(summaries),
+        )
+    shown.save(complete=not interrupted)
+    if interrupted:
+        echo(
+            f"chunkwise: interrupted after {len(summaries):,} of {counted(total, 'file')}",
+            err=True,
+        )
+        return INTERRUPTED
+    return shown.code([summary.severity for summary in summaries])
+
+
+def _progress(*, hidden: bool) -> Progress:
+    console = for_messages()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=hidden or not console.is_terminal,
+    )
