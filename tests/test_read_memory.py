@@ -120,5 +120,7 @@ def test_a_small_file_takes_little_memory(
     if found is not None:
         path = "contiguous" if name == "unwritten" else "chunked"
         assert told == [f"{found} {path}"]
-    # Python and its libraries take 45 MiB, and a list of ten million numbers 80.
-    assert int(peak) < (220 if what == "all" else 110) * MIB
+    # Python and its libraries take 45 MiB, a list of ten million numbers 80, a repack the 64 that
+    # it may.
+    most = {"all": 220, "some": 110, "repack": 170}[what]
+    assert int(peak) < most * MIB
