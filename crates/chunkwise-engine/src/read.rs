@@ -11,8 +11,9 @@ use chunkwise_select::{Dims, Plan, Selected};
 
 use crate::dataset::Layout;
 use crate::process::ProcessState;
+use crate::profile::{Phase, timed};
 use crate::reading::{Numbers, Reading};
-use crate::scatter::SharedResult;
+use crate::scatter::{SharedResult, fill_run};
 use crate::{Dataset, ReadError};
 
 /// Fewer bytes than this are not worth waking other threads for.
@@ -76,6 +77,9 @@ impl Dataset {
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
         let selected = self.check_destination(plan, out)?;
+        if self.is_filled(plan, out) {
+            return Ok(());
+        }
         let read = ProcessState::of_this_process().next_read();
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         if chunked && (1..=MOST_FOLLOWED).contains(&plan.len()) {
@@ -102,6 +106,7 @@ impl Dataset {
             }
         }
     }
+
     /// As [`read_plan`](Self::read_plan), as a part of one pass over the dataset: nothing that
     /// is decoded is kept, and nothing is decoded ahead.
     ///
@@ -115,6 +120,9 @@ impl Dataset {
         pass: OnePass<'_>,
     ) -> Result<(), ReadError> {
         self.check_destination(plan, out)?;
+        if self.is_filled(plan, out) {
+            return Ok(());
+        }
         let read = ProcessState::of_this_process().next_read();
         let result = SharedResult::new(out);
         let once = Some(pass);
@@ -127,6 +135,19 @@ impl Dataset {
                 reading.shared(&Numbers::All(plan.len()))
             }
         }
+    }
+
+    /// Fill `out` where there are many chunks and none of them was ever written, which need not be
+    /// asked of each; whether that was so.
+    fn is_filled(&self, plan: &Plan<'_>, out: &mut [u8]) -> bool {
+        let Layout::Chunked { index, .. } = &self.info.layout else { return false };
+        if index.written() > 0 || plan.len() <= SMALL_CHUNKS {
+            return false;
+        }
+        if let Some(fill) = &self.info.fill {
+            timed(Phase::Scatter, || fill_run(out, fill));
+        }
+        true
     }
 
     /// The bytes selected, which `out` must hold.

@@ -11,7 +11,7 @@ use crate::api::{Api, DEFAULT, HADDR_UNDEF, ObjectInfo, hid_t, hsize_t};
 use crate::chunks::list_chunks;
 use crate::facts::descriptor_of;
 use crate::stored::{Stored, Wanted, end_of_data, read_index};
-use crate::{BindError, Library, Unsuited};
+use crate::{BindError, ChunkConventions, Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
@@ -95,15 +95,7 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                             element_size: element_size as u64,
                             filtered: !pipeline.filters().is_empty(),
                         };
-                        let unsound = match read_stored(api, dataset, &*storage, wanted)? {
-                            Stored::Found(index) => return Ok(index),
-                            Stored::OtherKind => None,
-                            Stored::Unsound(reason) => Some(reason),
-                        };
-                        // libhdf5 may refuse it with a reason of its own, the better one.
-                        let listed =
-                            list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
-                        unsound.map_or(Ok(listed), because)
+                        index_of(api, conventions, dataset, &*storage, wanted)
                     })?;
                     let chunk_nbytes = grid.chunk_len().saturating_mul(element_size as u64);
                     check_ends(&*storage, user_block, &index, &pipeline, chunk_nbytes)?;
@@ -125,6 +117,31 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
             Dataset::new(info, storage).or_else(|error| because(error.to_string()))
         }
     })
+}
+
+/// The chunk index: read from the file, or listed by libhdf5 where it is of another kind.
+///
+/// # Safety
+/// As [`read_stored`].
+pub(crate) unsafe fn index_of(
+    api: &Api,
+    conventions: ChunkConventions,
+    dataset: hid_t,
+    storage: &dyn Storage,
+    wanted: Wanted<'_>,
+) -> Result<ChunkIndex, Unsuited> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let unsound = match read_stored(api, dataset, storage, wanted)? {
+            Stored::Found(index) => return Ok(index),
+            Stored::OtherKind => None,
+            Stored::Unsound(reason) => Some(reason),
+        };
+        let Wanted { grid, max_shape, user_block, .. } = wanted;
+        // libhdf5 may refuse it with a reason of its own, the better one.
+        let listed = list_chunks(api, conventions, dataset, grid, max_shape, user_block)?;
+        unsound.map_or(Ok(listed), because)
+    }
 }
 
 /// The chunk index as the file has it.

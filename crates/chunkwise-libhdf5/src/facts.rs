@@ -13,9 +13,10 @@ use chunkwise_select::{ChunkGrid, Dims};
 use crate::api::{Api, hid_t};
 use crate::chunks::list_chunks;
 use crate::dataset::{
-    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers,
+    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers, index_of,
     open_storage, shape_of,
 };
+use crate::stored::Wanted;
 use crate::{Described, Library, Unsuited, describe};
 
 /// A filter's number, flags and client data.
@@ -160,8 +161,29 @@ pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkI
             let options = chunk_options(api, dcpl.id, shape.len())?;
             let grid = ChunkGrid::new(&shape, &options.chunk)
                 .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            let user_block = user_block_of(api, dataset)?;
-            list_chunks(api, library.conventions(), dataset, &grid, &max_shape, user_block)
+            let conventions = library.conventions();
+            let (storage, user_block) = match open_storage(library, api, dataset) {
+                Ok(found) => found,
+                // What libhdf5 has in memory is not in the file.
+                Err(Unsuited::Reason(_)) => {
+                    let user_block = user_block_of(api, dataset)?;
+                    return list_chunks(api, conventions, dataset, &grid, &max_shape, user_block);
+                }
+                Err(failed) => return Err(failed),
+            };
+            let datatype =
+                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+            let wanted = Wanted {
+                // Found out there.
+                header: 0,
+                user_block,
+                btree_k: 0,
+                grid: &grid,
+                max_shape: &max_shape,
+                element_size: (api.H5Tget_size)(datatype.id) as u64,
+                filtered: options.filters > 0,
+            };
+            index_of(api, conventions, dataset, &*storage, wanted)
         }
     })
 }

@@ -65,13 +65,15 @@ pub fn read_index(storage: &dyn Storage, wanted: &Wanted<'_>) -> Stored {
 pub fn end_of_data(storage: &dyn Storage, user_block: u64) -> Option<u64> {
     let mut superblock = [0; 64];
     storage.read_at(user_block, &mut superblock).ok()?;
-    let at = match (superblock.starts_with(b"\x89HDF\r\n\x1a\n"), superblock[8]) {
-        (true, 0) if superblock[13] == 8 => 40,
-        (true, 1) if superblock[13] == 8 => 44,
-        (true, 2..) if superblock[9] == 8 => 28,
+    let base = match (superblock.starts_with(b"\x89HDF\r\n\x1a\n"), superblock[8]) {
+        (true, 0) if superblock[13] == 8 => 24,
+        (true, 1) if superblock[13] == 8 => 28,
+        (true, 2..) if superblock[9] == 8 => 12,
         _ => return None,
     };
-    superblock[at..].first_chunk().map(|end| u64::from_le_bytes(*end))
+    let number = |at: usize| superblock[at..].first_chunk().map(|n| u64::from_le_bytes(*n));
+    // What it takes for the beginning is not always where it is.
+    number(base + 16)?.checked_sub(number(base)?)?.checked_add(user_block)
 }
 
 fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex>, Damage> {
