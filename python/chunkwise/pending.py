@@ -90,6 +90,13 @@ def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
         writing.settle(blocking)
 
 
+def settle_inode(inode: tuple[int, ...]) -> None:
+    """Have all that was written to a file, by its device and inode, handed to libhdf5."""
+    for writing in list(_writings.values()):
+        if writing.inode == inode:
+            writing.settle()
+
+
 def settle_all(blocking: bool = True) -> None:
     """Have all that was written in this process handed to libhdf5, whatever the file.
 

@@ -7,6 +7,7 @@ what is held.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -78,6 +79,11 @@ class Writing:
         self.label = f"{dataset.file.filename}: dataset {dataset.name}"
         # By which all who write to the dataset are told from others.
         self.key = address_of(dataset.id)
+        # Device and inode of its file; none where it is only in memory.
+        self.inode: tuple[int, ...] = ()
+        with contextlib.suppress(OSError):
+            status = os.stat(dataset.file.filename)  # noqa: PTH116 (a str, of any bytes)
+            self.inode = (status.st_dev, status.st_ino)
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._native: _native.Writer | None = None
