@@ -67,7 +67,7 @@ $(VENV)/.dev: $(VENV)/.installed
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc nccopy ncdump nasm chromium; do \
+	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc gfortran nccopy ncdump nasm chromium; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	/usr/bin/python3 -c "import click, h5py, rich" 2>/dev/null || missing="$$missing python3-h5py"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
@@ -78,7 +78,7 @@ tools:
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev netcdf-bin nasm chromium \
+	    hdf5-tools libhdf5-dev gfortran netcdf-bin nasm chromium \
 	    python3-h5py python3-click python3-rich >/dev/null || \
 	echo "make tools: the packages could not be installed; missing:$$missing"
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Tool = Literal["h5py", "netCDF4", "C", "h5repack", "nccopy", "h5clear", "shell", "chunkwise"]
+Tool = Literal[
+    "h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "h5clear", "shell", "chunkwise"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class Fix:
     Attributes
     ----------
     tool
-        What understands them: Python with ``h5py`` or ``netCDF4``, ``C``, or a shell
+        What understands them: Python with ``h5py`` or ``netCDF4``, ``C``, ``Fortran``, or a shell
         with ``h5repack``, ``nccopy``, ``h5clear`` or anything else.
     text
         The lines, complete with the names of file and dataset.

@@ -12,17 +12,25 @@ Names are quoted for the language they stand in.  Where a tool cannot be told so
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from chunkwise.advise.fix import Fix, Tool
-from chunkwise.advise.layout import H5REPACK_FILTERS, NCCOPY_FILTERS, can_repack, copy_name
-from chunkwise.grammar import Filter, Pipeline
+from chunkwise.advise.layout import (
+    H5REPACK_FILTERS,
+    NCCOPY_FILTERS,
+    can_repack,
+    copy_name,
+    hash_slots,
+)
+from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
+from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import octal, shell_word
 
@@ -43,6 +51,12 @@ NATIVE_FILTERS: Final = frozenset(
 )
 # What `chunkwise repack` reads in the pattern of a rule, or ends it at.
 _PATTERN_SPECIAL: Final = "*?[]:"
+# What writers have by default, at least and at most; netCDF-C since 4.9 at least.
+LIBHDF5_SMALLEST_NBYTES: Final = LIBHDF5_1.cache_nbytes
+LIBHDF5_LARGEST_NBYTES: Final = LIBHDF5_2.cache_nbytes
+NETCDF_C_SMALLEST_NBYTES: Final = 16 << 20
+# Of a line of Fortran (2018: 132 characters).
+_FORTRAN_WIDTH: Final = 132
 _WRITER: Final = "in the program that writes it"
 # A question mark may begin a trigraph.
 _C_SPECIAL: Final = '"\\?'
@@ -102,6 +116,7 @@ def rechunk(
     filters: str,
     *,
     shape: Sequence[int] | None = None,
+    itemsize: int | None = None,
 ) -> tuple[Fix, ...]:
     """Give the lines that store a dataset in other chunks, under the filters that it has.
 
@@ -118,6 +133,9 @@ def rechunk(
     shape
         Its shape: nccopy refuses chunks that are longer, also where it can grow.  None if
         they are not.
+    itemsize
+        Bytes of an element.  With `shape`, the lines of a writer come with the chunk cache
+        that it needs where it writes step by step along the slowest dimension.
 
     Returns
     -------
@@ -144,7 +162,7 @@ def rechunk(
     if can_repack(filters) and not set(path) & set(":,"):
         layout = f"{path}:CHUNK={spelled}"
         fixes.append(_command("h5repack", "", file, copy, of_dataset=f"-l {shell_word(layout)}"))
-    fixes += _writer(path, pipeline, chunks)
+    fixes += _writer(path, pipeline, chunks, shape, itemsize)
     return tuple(replace(fix, rechunks=True) for fix in fixes)
 
 
@@ -156,6 +174,8 @@ def refilter(
     stored: str = "none",
     chunks: Sequence[int] | None = None,
     chunked: bool = True,
+    shape: Sequence[int] | None = None,
+    itemsize: int | None = None,
 ) -> tuple[Fix, ...]:
     """Give the lines that store a dataset under other filters.
 
@@ -175,6 +195,8 @@ def refilter(
     chunked
         Whether it has chunks: for one that has none, `chunks` are given to h5repack, too,
         which would make a single one of the whole dataset.
+    shape, itemsize
+        As for `rechunk`.
 
     Returns
     -------
@@ -198,13 +220,14 @@ def refilter(
             fixes.append(_command("nccopy", words, file, copy))
     words = pipeline.h5repack(path)
     if words is not None and chunks is not None and not chunked:
-        shape = "x".join(map(str, chunks))
-        words = f"-l {shlex.quote(f'{path}:CHUNK={shape}')} {words}"
+        sides = "x".join(map(str, chunks))
+        words = f"-l {shlex.quote(f'{path}:CHUNK={sides}')} {words}"
     if words is not None and can_repack(stored) and can_repack(str(pipeline)):
         # Quoted by the grammar, but not for names that a terminal would not show.
         words = " ".join(map(shell_word, shlex.split(words)))
         fixes.append(_command("h5repack", "", file, copy, of_dataset=words))
-    return (*fixes, *_writer(path, pipeline, None if chunks is None else tuple(map(int, chunks))))
+    kept = None if chunks is None else tuple(map(int, chunks))
+    return (*fixes, *_writer(path, pipeline, kept, shape, itemsize))
 
 
 def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
@@ -351,8 +374,15 @@ def _names(pipeline: Pipeline) -> set[str]:
 # --- what a writer does ----------------------------------------------------------------
 
 
-def _writer(path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> list[Fix]:
+def _writer(
+    path: str,
+    pipeline: Pipeline,
+    chunks: tuple[int, ...] | None,
+    shape: Sequence[int] | None,
+    itemsize: int | None,
+) -> list[Fix]:
     fixes = []
+    step = None if chunks is None else _step(chunks, shape, itemsize)
     h5py_options = _h5py_options(pipeline)
     if h5py_options is not None:
         options = {**({} if chunks is None else {"chunks": chunks}), **h5py_options}
@@ -363,6 +393,8 @@ def _writer(path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> li
     netcdf_options = _netcdf_options(pipeline)
     if netcdf_options is not None and _in_netcdf(path):
         options = {**({} if chunks is None else {"chunksizes": chunks}), **netcdf_options}
+        if step is not None and step.nbytes > NETCDF_C_SMALLEST_NBYTES:
+            options["chunk_cache"] = step.nbytes
         arguments = ", ".join([repr(path), "datatype", "dimensions", *_keywords(options)])
         line = f"# {_WRITER}:\nfile.createVariable({arguments})"
         fixes.append(Fix("netCDF4", line, writing=True))
@@ -371,9 +403,101 @@ def _writer(path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None) -> li
         listed = ", ".join(map(str, chunks))
         c_lines.append(f"H5Pset_chunk(dcpl, {len(chunks)}, (hsize_t[]){{{listed}}});")
     c_lines += map(_c_filter, pipeline.filters)
-    c_lines.append(f"H5Dcreate2(file, {_c(path)}, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);")
+    dapl = "H5P_DEFAULT"
+    if step is not None:
+        dapl = "dapl"
+        cache = f"{step.nslots}, {step.nbytes}, H5D_CHUNK_CACHE_W0_DEFAULT"
+        c_lines += [
+            f"/* {step}: */",
+            "hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);",
+            f"H5Pset_chunk_cache(dapl, {cache});",
+        ]
+    c_lines.append(
+        f"hid_t dataset = H5Dcreate2(file, {_c(path)}, type, space, H5P_DEFAULT, dcpl, {dapl});"
+    )
     fixes.append(Fix("C", "\n".join(c_lines), writing=True))
-    return fixes
+    fortran = _fortran(path, pipeline, chunks, step)
+    return [*fixes, *([] if fortran is None else [Fix("Fortran", fortran, writing=True)])]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What writing one step along the slowest dimension needs.
+
+    Attributes
+    ----------
+    chunks
+        How many chunks it touches, each in part.
+    nbytes, nslots
+        The chunk cache that holds them until they are full.
+    """
+
+    chunks: int
+    nbytes: int
+    nslots: int
+
+    def __str__(self) -> str:
+        touched = f"{self.chunks:,} chunk{'s' * (self.chunks != 1)}"
+        return (
+            f"Each step touches {touched}; this cache ({format_size(self.nbytes)} of memory) "
+            "holds them until they are full, so that each is encoded once"
+        )
+
+
+def _step(
+    chunks: tuple[int, ...], shape: Sequence[int] | None, itemsize: int | None
+) -> _Step | None:
+    """Give what a writer needs that writes step by step; None where it needs nothing."""
+    if shape is None or itemsize is None or chunks[:1] in ((), (1,)):
+        return None
+    touched = math.prod(-(-n // c) for n, c in zip(shape[1:], chunks[1:], strict=True))
+    nbytes = max(1, touched) * math.prod(chunks) * itemsize
+    if nbytes <= LIBHDF5_SMALLEST_NBYTES // 2 and touched == 1:
+        return None
+    return _Step(touched, max(nbytes, LIBHDF5_LARGEST_NBYTES), hash_slots(max(1, touched)))
+
+
+def _fortran(
+    path: str, pipeline: Pipeline, chunks: tuple[int, ...] | None, step: _Step | None
+) -> str | None:
+    """Give the lines of Fortran, its dimensions in the reverse order; None for odd filters."""
+    calls = [_fortran_filter(one) for one in pipeline.filters]
+    if None in calls or not path.isprintable() or not path.isascii():
+        return None
+    access = ""
+    lines = [
+        f"! {_WRITER}, which has file, type, space, dataset and error:",
+        "block",
+        "  integer(hid_t) :: dcpl, dapl",
+        "  call h5pcreate_f(H5P_DATASET_CREATE_F, dcpl, error)",
+    ]
+    if chunks is not None:
+        listed = ", ".join(f"{length}_hsize_t" for length in reversed(chunks))
+        lines.append(f"  call h5pset_chunk_f(dcpl, {len(chunks)}, [{listed}], error)")
+    lines += [f"  call {call}" for call in calls]
+    if step is not None:
+        access = ", dapl_id=dapl"
+        lines += [
+            f"  ! {step}:",
+            "  call h5pcreate_f(H5P_DATASET_ACCESS_F, dapl, error)",
+            f"  call h5pset_chunk_cache_f(dapl, {step.nslots}_size_t, {step.nbytes}_size_t, "
+            f"{DEFAULT_W0}, error)",
+        ]
+    name = path.replace('"', '""')
+    lines += [
+        f'  call h5dcreate_f(file, "{name}", &',
+        f"    type, space, dataset, error, dcpl{access})",
+        "end block",
+    ]
+    return None if max(map(len, lines)) > _FORTRAN_WIDTH else "\n".join(lines)
+
+
+def _fortran_filter(one: Filter) -> str | None:
+    if one.name == "deflate":
+        return f"h5pset_deflate_f(dcpl, {one.options[0]}, error)"
+    if one.name in ("shuffle", "fletcher32", "nbit"):
+        return f"h5pset_{one.name}_f(dcpl, error)"
+    return None
 
 
 def _keywords(options: dict[str, object]) -> list[str]:

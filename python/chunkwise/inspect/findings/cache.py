@@ -71,7 +71,14 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
         fixes=(
             *_reading(subject, block, small),
-            *rechunk(subject.file, subject.path, smaller, facts.filters, shape=facts.shape),
+            *rechunk(
+                subject.file,
+                subject.path,
+                smaller,
+                facts.filters,
+                shape=facts.shape,
+                itemsize=facts.itemsize,
+            ),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
     )
@@ -317,7 +324,14 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
     after = Walk(facts.shape, block, offered).decodes_per_chunk(largest // nbytes)
     if after >= FEWEST_DECODES:
         return ()
-    return rechunk(subject.file, subject.path, offered, facts.filters, shape=facts.shape)
+    return rechunk(
+        subject.file,
+        subject.path,
+        offered,
+        facts.filters,
+        shape=facts.shape,
+        itemsize=facts.itemsize,
+    )
 
 
 # --- words -----------------------------------------------------------------------------

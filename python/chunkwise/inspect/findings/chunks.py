@@ -71,6 +71,19 @@ def offered_chunks(subject: Subject, axis: int) -> tuple[int, ...]:
     return chunks
 
 
+def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
+    """Give the lines that store a dataset in other chunks."""
+    facts = subject.facts
+    return rechunk(
+        subject.file,
+        subject.path,
+        chunks,
+        facts.filters,
+        shape=facts.shape,
+        itemsize=facts.itemsize,
+    )
+
+
 def index_nbytes(chunks: ChunkFacts) -> int:
     """Return about how many bytes of the file the list of stored chunks takes.
 
@@ -166,7 +179,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_step_chunks": then,
         },
         source=f"{NETCDF4}, section 4.1.2; netCDF-C's default (nc_def_var_chunking)",
-        fixes=_rechunk(subject, offered),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=waste,
     )
 
@@ -201,7 +214,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_count": fewer,
         },
         source=f"{NETCDF4}, section 5.1.2, guideline 1; Figures 10 and 11, region A",
-        fixes=_rechunk(subject, offered),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=listed,
     )
 
@@ -266,7 +279,7 @@ def _floor_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_edge_nbytes": left,
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 3 and 4; Table 6",
-        fixes=_rechunk(subject, offered),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=chunks.edge_nbytes,
     )
 
@@ -301,7 +314,7 @@ def _edge_waste(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_edge_nbytes": left,
         },
         source=f"{NETCDF4}, section 5.1.1, Figure 12",
-        fixes=_rechunk(subject, offered),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=chunks.edge_nbytes,
     )
 
@@ -355,7 +368,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_chunk_nbytes": offered_nbytes,
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 2 and 3",
-        fixes=_rechunk(subject, offered),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=max(again, chunks.nbytes - subject.facts.itemsize),
     )
 
@@ -420,8 +433,3 @@ def _in_vain(subject: Subject) -> str:
     if subject.facts.filters == "none":
         return "are stored and read in vain"
     return "are decoded in vain"
-
-
-def _rechunk(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
-    facts = subject.facts
-    return rechunk(subject.file, subject.path, chunks, facts.filters, shape=facts.shape)

@@ -360,6 +360,8 @@ def _refilter(subject: Subject, filters: Pipeline) -> tuple[Fix, ...]:
         filters,
         stored=subject.facts.filters,
         chunks=chunks.shape if chunks else None,
+        shape=subject.facts.shape,
+        itemsize=subject.facts.itemsize,
     )
 
 
@@ -375,4 +377,12 @@ def _compress(
     """Give the lines that compress a dataset; `chunks` for one that has none yet."""
     if chunks is None:
         return _refilter(subject, filters)
-    return refilter(subject.file, subject.path, filters, chunks=chunks, chunked=False)
+    return refilter(
+        subject.file,
+        subject.path,
+        filters,
+        chunks=chunks,
+        chunked=False,
+        shape=subject.facts.shape,
+        itemsize=subject.facts.itemsize,
+    )

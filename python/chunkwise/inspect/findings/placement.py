@@ -77,7 +77,9 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
             "offered_chunks": format_shape(offered),
         },
         source=f"{NETCDF4}, section 4.1.2, Figure 7",
-        fixes=rechunk(subject.file, subject.path, offered, "none"),
+        fixes=rechunk(
+            subject.file, subject.path, offered, "none", shape=shape, itemsize=facts.itemsize
+        ),
         waste_nbytes=lines * (line_fetched - asked),
     )
 
