@@ -285,7 +285,6 @@ def test_threads_write_at_the_same_time(tmp_path: Path) -> None:
         ({"shape": (4,)}, "contiguous"),
         ({"shape": ()}, "scalar"),
         ({"shape": (4,), "chunks": (2,), "dtype": h5py.string_dtype()}, "variable length"),
-        ({"shape": (4,), "chunks": (4,), "compression": "lzf"}, "libhdf5|single chunk|natively"),
     ],
 )
 def test_what_is_not_encoded_here_says_why(

@@ -416,6 +416,11 @@ class Writing:
             if isinstance(error, ChunkwiseError | UnicodeError):
                 raise
             raise SelectionError(f"{self.label}: {hdf5_reason(error)}") from error
+        finally:
+            h5 = self._h5
+            if h5 and h5.chunks and all(a <= b for a, b in zip(h5.shape, h5.chunks, strict=True)):
+                # How its only chunk is stored now decides who writes it next.
+                self._native = None
 
 
 def sync(file: h5py.File) -> None:

@@ -111,6 +111,18 @@ impl ChunkStore for ChunkCommitter {
     }
 }
 
+/// The filter mask of the first chunk of a dataset of so many dimensions; 0 where it was never
+/// written or cannot be read.
+///
+/// # Safety
+/// A live chunked dataset of this library, with the lock held.
+pub(crate) unsafe fn first_mask(api: &Api, dataset: hid_t, rank: usize) -> u32 {
+    let held = Held { api, dataset };
+    let origin = Dims::from_elem(0, rank);
+    let Some(nbytes) = held.size_of(&origin) else { return 0 };
+    held.read(&origin, nbytes, &mut Vec::new()).unwrap_or(0)
+}
+
 /// A dataset while the library's lock is held.
 struct Held<'a> {
     api: &'a Api,

@@ -8,6 +8,7 @@ use chunkwise_engine::WriteInfo;
 use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
+use crate::committer::first_mask;
 use crate::dataset::{
     Handle, StatedFilter, check_type, chunk_options, file_of, fill_of, filters_of, shape_of,
 };
@@ -52,7 +53,7 @@ fn encoding(filters: &[StatedFilter]) -> Result<Encoding, Unsuited> {
     Ok(Encoding::new(steps))
 }
 
-/// Whether there are chunks that the filter cannot take.
+/// Whether there are chunks that libhdf5 stores without the filter.
 fn may_be_left_out(step: &Step) -> bool {
     let takes_all = [FilterKind::Deflate, FilterKind::Shuffle, FilterKind::Fletcher32];
     step.optional && !takes_all.contains(&step.kind())
@@ -105,10 +106,12 @@ pub unsafe fn describe_for_writing(
                 Ok(grid) => grid,
                 Err(error) => return because(error.to_string()),
             };
-            // The one mask of which libhdf5 cannot be made to forget the former one; what is
-            // empty has one chunk next.
-            if grid.len() <= 1 && encoding.steps().iter().any(may_be_left_out) {
-                return because("it is a single chunk, with a filter that may have to be left out");
+            // The one mask that libhdf5 cannot be made to forget.
+            if grid.len() == 1
+                && encoding.steps().iter().any(may_be_left_out)
+                && first_mask(api, dataset, shape.len()) != 0
+            {
+                return because("it is a single chunk, which libhdf5 stored without a filter");
             }
             let (fill, _) = fill_of(api, dcpl.id, memory_type, element_size)?;
             let unfiltered_partial_chunks = options.unfiltered_partial_chunks;
