@@ -137,7 +137,8 @@ class FileHandle:
         if self._closed or self._id is not None:
             return False
         # Somebody may have opened it for writing meanwhile; what waits is a change, too.
-        pending.settle_inode(self._identity[:2])
+        if self._identity is not None:
+            pending.settle_inode(self._identity.file)
         self._check()
         return True
 

@@ -134,7 +134,7 @@ def opened(path: Path) -> Any:
     try:
         file: Any = chunkwise.open(path)
     except FileFormatError as error:
-        if "h5clear -s" not in str(error):
+        if "did not close it" not in str(error):
             raise
         file = open_unclosed(path)
     with file:
