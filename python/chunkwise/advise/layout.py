@@ -18,6 +18,8 @@ H5REPACK_FILTERS = frozenset({"deflate", "shuffle", "fletcher32", "szip", "nbit"
 NCCOPY_FILTERS = frozenset({"deflate", "shuffle", "fletcher32"})
 FEWEST_SLOTS = 521
 MANY_SLOTS = 1_000_000
+# A prime; 16 GiB of pointers.
+MOST_SLOTS = 2**31 - 1
 
 
 def line_axis(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -99,9 +101,11 @@ def chunks_for_cache(
 def hash_slots(chunks: int) -> int:
     """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
 
-    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each.
+    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as
+    no memory holds.
     """
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
+    number = min(number, MOST_SLOTS)
     while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
         number += 1
     return number
