@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5p
+from h5py import h5d, h5p
 
 from tests.reading import LEFT_TO_LIBHDF5
 
@@ -66,7 +66,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f.create_dataset("zfp", data=numbers, chunks=CHUNK, **LEFT_TO_LIBHDF5)
         filled = f.create_dataset("filled", SHAPE, "f4", chunks=CHUNK, fillvalue=7.5)
         filled[3:5] = 1
-        unfilled = f.create_dataset("unfilled", SHAPE, "f4", chunks=CHUNK, fill_time="never")
+        never = h5p.create(h5p.DATASET_CREATE)  # h5py has `fill_time=` from 3.9 on
+        never.set_fill_time(h5d.FILL_TIME_NEVER)
+        unfilled = f.create_dataset("unfilled", SHAPE, "f4", chunks=CHUNK, dcpl=never)
         unfilled[3:5] = 1
         f.create_dataset("array", (12,), np.dtype(("<i2", (3, 2))), chunks=(5,))[...] = np.arange(
             72
@@ -80,7 +82,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f["references"] = np.array([f["f4"].ref, f["f8"].ref] * 6, h5py.ref_dtype)
         f["region"] = f["contiguous"].regionref[2:5, 1, ::3]
         compact = h5p.create(h5p.DATASET_CREATE)
-        compact.set_layout(h5py.h5d.COMPACT)
+        compact.set_layout(h5d.COMPACT)
         f.create_dataset("compact", data=numbers[0], dcpl=compact)
         f.create_dataset("external", SHAPE, "i4", external=[(folder / "raw", 0, 2**20)])[...] = (
             numbers

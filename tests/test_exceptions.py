@@ -20,6 +20,7 @@ from h5py import h5s, h5t
 
 import chunkwise
 from chunkwise import errors
+from tests.versions import needs_errors_of_today
 
 NESTED = np.dtype((np.dtype((">i2", (2,))), (3,)))
 _SENSELESS: list[Any] = [
@@ -161,6 +162,7 @@ def _wrong(call: str, bad: str, theirs: Exception | None, ours: Exception | None
         yield f"{said}: {theirs!r:.200} of h5py, {type(ours).__name__}: {str(ours)[:200]}"
 
 
+@needs_errors_of_today
 def test_reading_and_changing_what_is_read_only(template: Path) -> None:
     wrong: list[str] = []
     with h5py.File(template) as theirs, chunkwise.open(template) as ours:
@@ -171,6 +173,7 @@ def test_reading_and_changing_what_is_read_only(template: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@needs_errors_of_today
 @pytest.mark.parametrize("part", range(4))
 def test_changing(template: Path, tmp_path: Path, part: int) -> None:
     wrong: list[str] = []
@@ -287,7 +290,7 @@ def test_arrays_keep_their_type(tmp_path: Path, mode: Any) -> None:
         expected |= {f"{name} as i1": np.asarray(plain[name], "i1") for name in ("big", "wide")}
         expected["wide as f8"] = np.asarray(plain["wide"], "f8")
     with chunkwise.open(path, mode) as f:
-        with pytest.raises(TypeError, match="no numpy representation"):
+        with pytest.raises(TypeError):  # each h5py words it differently
             np.asarray(f["null"])
         for label, want in expected.items():
             name, _, dtype = label.partition(" as ")

@@ -21,6 +21,7 @@ from chunkwise.inspect.findings import chunks as chunks_module
 from chunkwise.inspect.findings.placement import CHECKS
 from chunkwise.inspect.findings.subject import Subject
 from tests.tools import paste
+from tests.versions import needs_chunk_iter, needs_sizes
 
 Shape = tuple[int, ...]
 MIB = 1 << 20
@@ -151,6 +152,7 @@ def test_one_variable_in_order(file: h5py.File) -> None:
     assert codes(file) == []
 
 
+@needs_sizes
 def test_chunks_smaller_than_their_entries_in_the_index(file: h5py.File) -> None:
     """What lies between these is the index, which a copy would not take away."""
     dcpl = h5p.create(h5p.DATASET_CREATE)
@@ -225,6 +227,7 @@ def test_large_pieces(file: h5py.File) -> None:
     assert codes(file, "u") == ["scattered-chunks"]
 
 
+@needs_chunk_iter
 def test_very_many_pieces(file: h5py.File) -> None:
     write_chunks(file, "tu", range(10_000), nbytes=64)
     assert [f.severity for f in findings(file)] == ["warning"]

@@ -225,7 +225,7 @@ def test_no_data_is_read_unless_sampled(tmp_path: Path) -> None:
     with path.open("r+b") as stream:
         stream.seek(chunk.byte_offset)
         stream.write(bytes(chunk.size))
-    with h5py.File(path) as file, pytest.raises(OSError, match="filter"):
+    with h5py.File(path) as file, pytest.raises(OSError, match=r"filter|inflate"):
         file["x"][...]
     chunks = of(inspect(path, sample=False), "x").chunks
     assert chunks is not None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chunkwise.inspect.collect import dataset_facts
 from chunkwise.inspect.facts import ObjectFacts, SampleFacts
 from chunkwise.inspect.sampling import choose, shuffle, take_sample
+from tests.versions import needs_chunk_iter
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 200, (40, 1000)).astype(">u4")
@@ -114,6 +115,7 @@ def test_noise_is_stored_as_it_is(tmp_path: Path) -> None:
     assert [(one.raw_nbytes, one.nbytes) for one in found.encodings] == [(40_000, 40_000)]
 
 
+@needs_chunk_iter
 def test_only_stored_chunks_count(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -257,6 +259,7 @@ def test_nothing_to_choose() -> None:
     assert choose([ObjectFacts("/", 0, "group", 0)]) == ()
 
 
+@needs_chunk_iter
 def test_an_enormous_grid(tmp_path: Path) -> None:
     """One chunk is stored of some 10**17."""
     path = tmp_path / "a.h5"

@@ -28,6 +28,7 @@ from chunkwise.inspect import inspect
 from chunkwise.inspect.facts import DatasetFacts, ObjectFacts
 from tests.inspect_files import MADE, NEWEST, make_indexes
 from tests.tools import require_tool
+from tests.versions import needs_chunk_iter
 
 FOLDER = os.environ.get("CHUNKWISE_FOREIGN_FILES")
 FOREIGN = [p for p in sorted(Path(FOLDER).rglob("*")) if h5py.is_hdf5(p)] if FOLDER else []
@@ -363,10 +364,12 @@ def compare_with_h5py(path: Path) -> None:
                 compare_chunks(dataset, found)
 
 
+@needs_chunk_iter
 def test_agrees_with_h5py(path: Path) -> None:
     compare_with_h5py(path)
 
 
+@needs_chunk_iter
 @pytest.mark.parametrize("name", NEWEST)
 def test_newest_format_agrees_with_h5py(tmp_path: Path, name: str) -> None:
     NEWEST[name](tmp_path / "a.h5")

@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.versions import H5PY
+
 HANG_S = 60
 
 OPENED = """
@@ -126,6 +128,8 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_forked_children_read(path: Path, name: str) -> None:
+    if name == "forked while threads read" and H5PY < (3, 9):
+        pytest.skip("h5py 3.8 hangs in such a child, patched or not")
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", OPENED + PROGRAMS[name], str(path)],
         capture_output=True,

@@ -13,6 +13,7 @@ import pytest
 import chunkwise
 from tests.patched import assert_same_outcome, bound_always, engine_reads
 from tests.patched_file import SHAPE, into, item, of, path
+from tests.versions import H5PY
 
 __all__ = ["bound_always", "path"]
 pytestmark = pytest.mark.usefixtures("bound_always")
@@ -73,6 +74,8 @@ TRANSFERS: list[Any] = [
     ((3, 9, 10), np.s_[1:4], [0, 1, 2]),
     ((0, 9, 10), np.s_[4:4], None),
 ]
+if H5PY < (3, 12):  # which divides by the number of elements
+    TRANSFERS.pop()
 
 
 @pytest.mark.parametrize("dtype", ["<i4", "<i8", ">i4", "<f4", "i1"])

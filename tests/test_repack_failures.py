@@ -26,6 +26,7 @@ from chunkwise.errors import (
 from chunkwise.repacking import work
 from chunkwise.repacking.moment import Moment
 
+from .damage import chunk_at, overwrite
 from .kill_repack import kill_many
 from .repacking import command, require_equal, write_example
 
@@ -183,11 +184,8 @@ def test_a_source_that_changes_midway(source: Path) -> None:
 
 def damaged(source: Path) -> tuple[int, ...]:
     """Damage one chunk of the cube; give where it begins."""
-    with h5py.File(source) as file:
-        info = file["cube"].id.get_chunk_info(5)
-    with source.open("r+b") as stream:
-        stream.seek(info.byte_offset)
-        stream.write(bytes(info.size))
+    info = chunk_at(source, "cube", (5, 0, 0))
+    overwrite(source, info.byte_offset, bytes(info.size))
     return tuple(info.chunk_offset)
 
 

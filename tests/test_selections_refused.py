@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[Ask, str]] = {
     "integer beside a list": (lambda d: d[[0], 5], "index 5 is out of range for dimension 1"),
     "no integers": (lambda d: d[[0.5, 1]], "indices are integers, not float64"),
     "two dimensions": (lambda d: d[[[0, 1], [1, 2]]], "has one dimension, not 2"),
-    "ragged": (lambda d: d[[[0, 1], [1]]], "inhomogeneous"),
+    "ragged": (lambda d: d[[[0, 1], [1]]], "inhomogeneous|integer dtypes"),
     "too large": (lambda d: d[np.array([2**63], "u8")], "9223372036854775808 is out of range"),
     "mask too short": (lambda d: d[:, np.ones(4, bool)], r"mask of shape \(4,\) for .* \(5,\)"),
     "mask of a wrong shape": (

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from tests.versions import H5PY
 
 ENUM = h5py.enum_dtype({"A": 1, "B": 2}, basetype="i2")
 TYPES: list[Any] = ["i4", ">i2", "f8", "?", "S5", "c8", ENUM, [("a", "<i4"), ("b", ">f8", (2,))]]
@@ -73,8 +74,8 @@ def values(rng: random.Random, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
 def said(write: Any) -> str:
     try:
         write()
-    except (TypeError, ValueError, IndexError, OSError):
-        return "refused"
+    except (TypeError, ValueError, IndexError, OSError) as error:
+        return "too old" if "Boolean indexing array has" in str(error) else "refused"
     return "written"
 
 
@@ -111,6 +112,10 @@ def test_assignments_are_those_of_h5py(tmp_path: Path, dtype: Any) -> None:
                 answers = [
                     said(functools.partial(d.__setitem__, at, value)) for d in (ours, theirs)
                 ]
+                if H5PY < (3, 11) and answers[1] == "too old":
+                    # It takes a mask of one dimension for one of all.
+                    theirs[...] = ours[...]
+                    continue
                 assert answers[0] == answers[1], (at, np.shape(value), answers)
                 written += answers[0] == "written"
                 np.testing.assert_array_equal(ours[...], theirs[...], err_msg=repr((at, value)))

@@ -84,6 +84,8 @@ def compare(file: h5py.File, name: str, how: str, index: Any) -> None:
     """Read once as h5py does and once patched."""
     read = READS[how]
     plain = outcome(lambda: read(file[name], index))
+    if isinstance(plain, tuple) and plain[0] is ZeroDivisionError:
+        return  # h5py before 3.12 divides by the number of elements
     with chunkwise.patch_h5py():
         patched = outcome(lambda: read(file[name], index))
     assert patched == plain, f"{how} of {name}, shape {SHAPES[name]}: {index!r}"

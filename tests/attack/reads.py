@@ -97,6 +97,8 @@ def _compare_with_numpy(
     mask = rng.integers(0, 2, shape).astype(bool)
     _agree(lambda: ours[backward], lambda: whole[backward], (theirs.name, backward))
     _agree(lambda: ours[mask], lambda: whole[mask], (theirs.name, "a mask"))
+    if len(shape) == 32 and int(np.__version__.split(".")[0]) < 2:
+        return  # NumPy before 2 takes 31 lists at most
     outer = np.ix_(*[i if isinstance(i, np.ndarray) else np.arange(0) for i in lists])
     _agree(lambda: ours.oindex[lists], lambda: whole[outer], (theirs.name, "oindex", lists))
     if theirs.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -136,8 +137,10 @@ def show_many(
     interrupted = False
     # Lines of results on the same terminal would tear the bar apart.
     streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
+    progress = _progress(hidden=streams and sys.stdout.isatty())
     try:
-        with _progress(hidden=streams and sys.stdout.isatty()) as progress:
+        # Some versions of rich end a disabled bar with an empty line.
+        with nullcontext() if progress.disable else progress:
             task = progress.add_task("inspecting", total=total)
             for summary, facts in survey(found, collect, shown.counted):
                 summaries.append(summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -101,7 +102,8 @@ def command(
         transient=True,
         disable=not sys.stderr.isatty(),
     )
-    with bar:
+    # Some versions of rich end a disabled bar with an empty line.
+    with nullcontext() if bar.disable else bar:
         task = bar.add_task(f"writing {out.name}", total=None)
         written = write(
             name,

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5s, h5t
+from h5py._objects import phil
 
 from chunkwise.grammar import Pipeline
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, Encoding, ObjectFacts, SampleFacts
@@ -203,7 +204,8 @@ def _stored_chunks(
         if len(typical) == number or fetched > limit_nbytes or (found and _is_over(deadline)):
             break
         try:
-            mask, stored = dataset.read_direct_chunk(origin)
+            with phil:  # some versions of h5py take no lock for it
+                mask, stored = dataset.read_direct_chunk(origin)
         except HDF5_ERRORS:  # never written, or damaged
             continue
         fetched += len(stored)

@@ -221,7 +221,9 @@ def _fill(
     if _encodable(layout):
         for nbytes, chunks in _in_order(encode, layout.slabs()):
             for corner, stored in chunks:
-                dataset.id.write_direct_chunk(corner, stored)
+                # Some versions of h5py take no lock for it, and the threads use h5py, too.
+                with h5py._objects.phil:
+                    dataset.id.write_direct_chunk(corner, stored)
             yield nbytes
     else:
         for (start, count), values in _in_order(generate, layout.slabs()):
