@@ -353,6 +353,8 @@ class Writing:
         except BaseException:
             unfiltered_edges.shorten(h5, longer)
             raise
+        # How libhdf5 has stored an only chunk now decides who writes it next.
+        self._native = None
 
     def _has_unfiltered_edges(self) -> bool:
         """Whether a chunk at the edge is stored in another way once it is none any more."""
