@@ -9,8 +9,10 @@
  *
  * Expected: the values are read as they were written. What comes: the chunk index still says that
  * the filter was applied (the cause is that of filter_mask_kept.c), and a reader applies it to bytes
- * that it has not made: 84 in place of 1. A filter that trusts its input reads, and may write,
- * beyond the buffer. Blosc's does: H5Dread and H5Dset_extent then corrupt the heap.
+ * that it has not made: 84 in place of 1. Blosc then reads beyond the buffer, or fails. Where it
+ * fails within H5Dset_extent (the dataset shrinks, the chunk is at the edge again), libhdf5 2.0.0
+ * corrupts the heap: H5D__chunk_lock gives a buffer of malloc to a free list (H5D__chunk_mem_xfree,
+ * H5FL_blk_free), which writes before its beginning. "free(): invalid pointer" comes much later.
  *
  * With the argument "longer", the program first stores the chunk one byte longer than it is, by
  * H5Dwrite_chunk. The length changes then, the new mask is stored, and the values are right.
