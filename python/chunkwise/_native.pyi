@@ -135,6 +135,11 @@ class Library:
 
         `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
         """
+    def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
+        """Tell whether chunks at a dataset's edge are stored without filters.
+
+        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
+        """
     def tally(self, filters: Sequence[int]) -> dict[int, FilterTally]:
         """Count the calls of filters from now on if not already, and tell those until now.
 
@@ -339,8 +344,6 @@ class Writer:
     @property
     def shape(self) -> list[int]:
         """For which selections are understood."""
-    @property
-    def unfiltered_partial_chunks(self) -> bool: ...
     @property
     def held_nbytes(self) -> int: ...
     @property

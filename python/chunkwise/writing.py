@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5t
 
-from chunkwise import _native, indexing, lowlevel, pending
+from chunkwise import _native, indexing, lowlevel, pending, unfiltered_edges
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
 from chunkwise.grammar import Effort
@@ -92,8 +92,8 @@ class Writing:
         self._left: pending.Left | None = None
         # Whether there may be dirty chunks.
         self._dirty = False
-        # Whether libhdf5 has a place for its chunks, where it needs one.
-        self._has_index = False
+        # Whether chunks at the edge are stored without filters, once it is known.
+        self._unfiltered_edges: bool | None = None
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
@@ -176,11 +176,10 @@ class Writing:
             new = _resized(old, size, axis)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
             # What libhdf5 cuts off or stores in another way it must have.
-            if self._dirty and not (grows and self._edges_stay()):
+            if self._dirty and (not grows or self._has_unfiltered_edges()):
                 self.settle()
             try:
-                self._make_index()
-                self._h5.resize(size, axis)
+                self._set_extent(new, size, axis)
             except (TypeError, ValueError, RuntimeError, OSError, OverflowError) as error:
                 raise like(UsageError, error)(
                     f"{self.label}: it cannot be resized from {old}: {hdf5_reason(error)}; its "
@@ -341,25 +340,28 @@ class Writing:
         native.set_shape(shape)
         return any(new < old for new, old in zip(shape, former, strict=True))
 
-    def _edges_stay(self) -> bool:
-        """Whether a chunk at the edge is stored as it will be once it is none any more."""
-        native = self._native
-        return native is not None and not native.unfiltered_partial_chunks
-
-    def _make_index(self) -> None:
-        """See that libhdf5 can grow a dataset whose chunks at the edge are stored without filters.
-
-        It looks up the chunks that will be none at the edge any more.  Where no chunk was ever
-        written, there is nothing to look them up in: 1.10 crashes, later ones leave a dataset
-        that corrupts the heap when it is read (see `tests/upstream/grow_unwritten.c`).
-        """
-        native, h5 = self._native, self._h5
-        if self._has_index or native is None or native.reason is not None or 0 in h5.shape:
+    def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
+        """Have libhdf5 resize it, which needs help where chunks at the edge are unfiltered."""
+        h5 = self._h5
+        if new is None or not self._has_unfiltered_edges():
+            h5.resize(size, axis)
             return
-        if native.unfiltered_partial_chunks and not h5.id.get_storage_size():
-            first = (0,) * len(h5.shape)
-            h5[first] = h5[first]
-        self._has_index = True
+        unfiltered_edges.make_index(h5)
+        longer = unfiltered_edges.lengthen(h5, new)
+        try:
+            h5.resize(size, axis)
+        except BaseException:
+            unfiltered_edges.shorten(h5, longer)
+            raise
+        # How libhdf5 has stored an only chunk now decides who writes it next.
+        self._native = None
+
+    def _has_unfiltered_edges(self) -> bool:
+        """Whether a chunk at the edge is stored in another way once it is none any more."""
+        if self._unfiltered_edges is None:
+            with phil:
+                self._unfiltered_edges = library().unfiltered_partial_chunks(self._h5.id.id)
+        return self._unfiltered_edges
 
     def _array(self, value: Any) -> Array:
         dtype = None if isinstance(value, np.ndarray) else lowlevel.element_of(self._h5.dtype)[0]

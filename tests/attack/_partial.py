@@ -7,7 +7,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t
+from h5py import h5d, h5p, h5s, h5t, h5z
 
 DONT_FILTER_PARTIAL_CHUNKS = 2
 
@@ -21,7 +21,7 @@ def create(
     dtype: np.dtype[Any],
     filters: tuple[str, ...],
 ) -> h5py.Dataset:
-    """Make one with filters of `shuffle`, `deflate` and `fletcher32`."""
+    """Make one with filters of `shuffle`, `deflate`, `lzf` and `fletcher32`."""
     dcpl = h5p.create(h5p.DATASET_CREATE)
     dcpl.set_chunk(chunks)
     libhdf5 = ctypes.CDLL(h5py.h5p.__file__)
@@ -32,6 +32,7 @@ def create(
             "shuffle": dcpl.set_shuffle,
             "deflate": lambda: dcpl.set_deflate(1),
             "fletcher32": dcpl.set_fletcher32,
+            "lzf": lambda: dcpl.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL),
         }[one]()
     most = tuple(h5s.UNLIMITED if size is None else size for size in maxshape)
     space = h5s.create_simple(shape, most)

@@ -112,6 +112,16 @@ impl PyLibrary {
         Ok(dict)
     }
 
+    /// Whether chunks at the edge of a dataset are stored without filters.  The handle must be
+    /// of this library, as above.
+    fn unfiltered_partial_chunks(&self, py: Python<'_>, dataset_id: i64) -> PyResult<bool> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let facts = unsafe { chunkwise_libhdf5::facts_of(&self.library, dataset_id) };
+        facts
+            .map(|facts| facts.unfiltered_partial_chunks)
+            .map_err(|error| raise(py, "CorruptDataError", error.to_string()))
+    }
+
     /// Count the calls of filters from now on, and tell those until now.
     fn tally<'py>(&self, py: Python<'py>, filters: Vec<i32>) -> PyResult<Bound<'py, PyDict>> {
         let figures = |calls: Calls| {

@@ -72,12 +72,6 @@ impl PyWriter {
         self.with(py, |writer| writer.shape().to_vec())
     }
 
-    /// Whether chunks at the edges are stored in another way than the others.
-    #[getter]
-    fn unfiltered_partial_chunks(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |writer| writer.unfiltered_partial_chunks())
-    }
-
     #[getter]
     fn held_nbytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |writer| writer.held_nbytes())

@@ -113,11 +113,6 @@ impl DatasetWriter {
         self.grid.shape()
     }
 
-    /// Whether chunks that reach beyond the shape are stored without filters.
-    pub fn unfiltered_partial_chunks(&self) -> bool {
-        self.info.unfiltered_partial_chunks
-    }
-
     /// Bytes of dirty chunks.
     pub fn held_nbytes(&self) -> usize {
         self.dirty.held_nbytes()
