@@ -45,6 +45,11 @@ impl Committer for Kept {
 }
 
 impl ChunkStore for Kept {
+    fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool> {
+        let kept = self.0.lock().unwrap();
+        chunk_origins.iter().map(|origin| kept.stored.contains_key(origin)).collect()
+    }
+
     fn stored(&mut self, chunk_origin: &[u64], bytes: &mut Vec<u8>) -> Result<Option<u32>, String> {
         let kept = self.0.lock().unwrap();
         let found = kept.stored.get(chunk_origin);
