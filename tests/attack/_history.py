@@ -70,8 +70,8 @@ def perform(
         tell("closing", len(steps))
 
 
-def examine(path: Path, steps: list[Step], flushed: int, begun: int, told: str) -> None:
-    """See that the file holds what it must.
+def examine(path: Path, steps: list[Step], flushed: int, told: str) -> None:
+    """See that the file holds what it held at a flush, whatever was written after it.
 
     Parameters
     ----------
@@ -79,53 +79,39 @@ def examine(path: Path, steps: list[Step], flushed: int, begun: int, told: str) 
         Of a file that nobody has open.
     steps
         What was to be done.
-    flushed, begun
-        The step that was the last flush to return, and the last one that was begun: not a flush.
+    flushed
+        The step that was the last flush to return.
     told
         What an error begins with.
 
     Raises
     ------
     AssertionError
-        The file does not open, or a chunk that nobody wrote after the flush is not what it was.
+        The file does not open, or something in it is not what it was.
     """
-    values, safe, created = expected(steps, flushed, begun)
+    values, created = expected(steps, flushed)
     with opened(path) as file:
         for name, want in created.items():
             np.testing.assert_array_equal(file[name][...], want, err_msg=f"{told}: {name}")
         d = file["x"]
         assert d.shape[0] >= len(values), f"{told}: shape {d.shape}, {len(values)} rows flushed"
-        for first in range(0, len(values), CHUNK[0]):
-            rows = slice(first, min(first + CHUNK[0], len(values)))
-            if safe[rows].all():
-                np.testing.assert_array_equal(
-                    d[rows], values[rows], err_msg=f"{told}: rows from {first}"
-                )
+        np.testing.assert_array_equal(d[: len(values)], values, err_msg=told)
 
 
 def expected(
-    steps: list[Step], flushed: int, begun: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_], dict[str, npt.NDArray[Any]]]:
-    """What was there at a flush: values, rows whose chunks were not written since; other data."""
+    steps: list[Step], flushed: int
+) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
+    """What was there at a flush: the values of the dataset that grows, and other datasets."""
     values = np.zeros((ROWS, COLUMNS), "i4")
     created = {}
-    there = values
-    written = np.zeros(ROWS, bool)
-    for number, step in enumerate(steps[: begun + 1]):
-        if number == flushed:
-            there, written = values.copy(), np.zeros(len(values), bool)
+    for number, step in enumerate(steps[:flushed]):
         if step.kind == "append":
-            # The chunk that the former end cuts off is written again.
-            written[len(values) // CHUNK[0] * CHUNK[0] :] = True
             values = np.concatenate([values, step.values])
         elif step.kind == "write":
-            end = step.row + len(step.values)
-            values[step.row : end] = step.values
-            first = step.row // CHUNK[0] * CHUNK[0]
-            written[first : -(-end // CHUNK[0]) * CHUNK[0]] = True
-        elif step.kind == "create" and number < flushed:
+            values[step.row : step.row + len(step.values)] = step.values
+        elif step.kind == "create":
             created[f"step {number}"] = step.values
-    return there, ~written, created
+    return values, created
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """A process that writes, appends and flushes is killed (SIGKILL) at a random moment.
 
-What a flush has confirmed is there, but for chunks that were written again after it; a process
-that dies within a flush leaves what no rule describes.  See `docs/writing.md`.
+What a flush has confirmed is there, also where it was written again after it; a process that dies
+within a flush leaves what no rule describes.  See `docs/writing.md`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def attempt(seed: int, folder: Path) -> None:
     last, number = lines[-1].split()
     flushed = [int(line.split()[1]) for line in lines if line.startswith("flushed")]
     if flushed and last not in ("flush", "closing"):
-        examine(path, steps, flushed[-1], int(number), f"seed {seed}, {libver}, step {number}")
+        examine(path, steps, flushed[-1], f"seed {seed}, {libver}, step {number}")
 
 
 def _tell(pipe: int, line: str) -> None:

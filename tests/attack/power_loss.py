@@ -61,14 +61,13 @@ def attempt(seed: int, folder: Path) -> None:
         lost = _image(events[: cut + 1])
         told = f"seed {seed}, {libver}, event {cut}"
         image.write_bytes(lost)
-        examine(image, steps, flushed, flushed, told)
+        examine(image, steps, flushed, told)
         # Part of what came later, until the next flush.
         later = events[cut + 1 :]
         until = next((n for n, event in enumerate(later) if _flushes(event)), 0)
         until = int(rng.integers(0, until + 1))
         image.write_bytes(_image(later[:until], bytearray(lost), rng))
-        begun = _last_mark(later[:until], {0, 2})
-        examine(image, steps, flushed, flushed if begun is None else begun, f"{told} to {until}")
+        examine(image, steps, flushed, f"{told} to {until}")
 
 
 def _recorded(folder: Path, libver: str, seed: int) -> list[Event]:

@@ -90,6 +90,13 @@ impl Committer for ChunkCommitter {
 }
 
 impl ChunkStore for ChunkCommitter {
+    fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool> {
+        self.library.locked(|api| {
+            let held = Held { api, dataset: self.dataset };
+            chunk_origins.iter().map(|origin| held.size_of(origin).is_some()).collect()
+        })
+    }
+
     fn stored(&mut self, chunk_origin: &[u64], bytes: &mut Vec<u8>) -> Result<Option<u32>, String> {
         self.library.locked(|api| {
             let held = Held { api, dataset: self.dataset };

@@ -42,6 +42,11 @@ pub trait Committer {
 
 /// A [`Committer`] that also gives back what a chunk holds in the file already.
 pub trait ChunkStore: Committer + Send {
+    /// Which of the chunks that begin at these origins are in the file.
+    ///
+    /// Called by the thread that asked for the write.
+    fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool>;
+
     /// Read the stored bytes of the chunk that begins at `chunk_origin` to `bytes`, whatever
     /// was in it; gives its filter mask, or None where the chunk was never written.
     ///

@@ -16,6 +16,11 @@ impl Coverage {
         Self { words: vec![0; len.div_ceil(BITS) as usize], elements: 0 }
     }
 
+    /// Bytes that it takes for `len` elements.
+    pub(super) fn nbytes_of(len: u64) -> usize {
+        len.div_ceil(BITS) as usize * size_of::<u64>()
+    }
+
     /// How many elements are covered.
     pub(super) fn elements(&self) -> u64 {
         self.elements

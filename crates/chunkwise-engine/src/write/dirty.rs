@@ -21,11 +21,37 @@ pub(super) struct DirtyChunk {
     touched: u64,
     /// Nothing of it can be missing any more.
     full: bool,
+    /// The file has had it: a program that is killed after it was overwritten there, and before a
+    /// flush, leaves neither what it was nor what it is.
+    stored: bool,
+}
+
+/// Which chunks go first when there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// Nothing is gained by waiting.
+    Ready,
+    /// It waits for a flush only.
+    Kept,
+    /// Something is missing that would have to be read.
+    Partial,
 }
 
 impl DirtyChunk {
     fn nbytes(&self) -> usize {
         self.raw.len() + self.covered.nbytes()
+    }
+
+    fn turn(&self) -> Turn {
+        match (self.full, self.stored) {
+            (false, _) => Turn::Partial,
+            (true, true) => Turn::Kept,
+            (true, false) => Turn::Ready,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.turn() == Turn::Ready
     }
 }
 
@@ -34,7 +60,7 @@ impl DirtyChunk {
 pub(super) struct DirtyChunks {
     chunks: BTreeMap<Dims, DirtyChunk>,
     held_nbytes: usize,
-    full_nbytes: usize,
+    ready_nbytes: usize,
     clock: u64,
     /// Memory of chunks that have gone: fresh memory is zeroed by the system.
     spare: Vec<Vec<u8>>,
@@ -49,9 +75,9 @@ impl DirtyChunks {
         self.held_nbytes
     }
 
-    /// Those of them in chunks to which nothing is missing.
-    pub(super) fn full_nbytes(&self) -> usize {
-        self.full_nbytes
+    /// Those of them in chunks that wait for nothing.
+    pub(super) fn ready_nbytes(&self) -> usize {
+        self.ready_nbytes
     }
 
     pub(super) fn len(&self) -> usize {
@@ -62,11 +88,18 @@ impl DirtyChunks {
         self.chunks.get(chunk_index)
     }
 
+    /// Whether the file has had the chunk; None where it is not here.
+    pub(super) fn is_stored(&self, chunk_index: &[u64]) -> Option<bool> {
+        self.chunks.get(chunk_index).map(|chunk| chunk.stored)
+    }
+
     /// Change the chunk at `chunk_index`, which comes in with `nbytes` bytes and `len` elements
-    /// if it is not here; it is full once `all` of them are covered.
+    /// if it is not here, and `stored` in the file or not; it is full once `all` elements are
+    /// covered.
     pub(super) fn change(
         &mut self,
         chunk_index: &Dims,
+        stored: bool,
         (nbytes, len, all): (usize, u64, u64),
         change: impl FnOnce(&mut DirtyChunk),
     ) -> Result<(), TryReserveError> {
@@ -75,7 +108,7 @@ impl DirtyChunks {
             resize(&mut raw, nbytes)?;
             raw.truncate(nbytes);
             let covered = Coverage::none(len);
-            let chunk = DirtyChunk { raw, covered, touched: 0, full: false };
+            let chunk = DirtyChunk { raw, covered, touched: 0, full: false, stored };
             self.held_nbytes += chunk.nbytes();
             self.chunks.insert(chunk_index.clone(), chunk);
         }
@@ -85,7 +118,7 @@ impl DirtyChunks {
             chunk.touched = self.clock;
             if !chunk.full && chunk.covered.elements() == all {
                 chunk.full = true;
-                self.full_nbytes += chunk.nbytes();
+                self.ready_nbytes += if chunk.is_ready() { chunk.nbytes() } else { 0 };
             }
         }
         Ok(())
@@ -95,7 +128,7 @@ impl DirtyChunks {
     pub(super) fn remove(&mut self, chunk_index: &[u64]) {
         let Some(chunk) = self.chunks.remove(chunk_index) else { return };
         self.held_nbytes -= chunk.nbytes();
-        self.full_nbytes -= if chunk.full { chunk.nbytes() } else { 0 };
+        self.ready_nbytes -= if chunk.is_ready() { chunk.nbytes() } else { 0 };
         if self.spare.len() < MOST_SPARE {
             self.spare.push(chunk.raw);
         }
@@ -111,21 +144,22 @@ impl DirtyChunks {
         self.chunks.keys().cloned().collect()
     }
 
-    /// Those to which nothing is missing, in file order.
-    pub(super) fn full(&self) -> Vec<Dims> {
-        let full = self.chunks.iter().filter(|(_, chunk)| chunk.full);
-        full.map(|(chunk_index, _)| chunk_index.clone()).collect()
+    /// Those that wait for nothing, in file order.
+    pub(super) fn ready(&self) -> Vec<Dims> {
+        let ready = self.chunks.iter().filter(|(_, chunk)| chunk.is_ready());
+        ready.map(|(chunk_index, _)| chunk_index.clone()).collect()
     }
 
-    /// Those that have to go for at most `most_nbytes` to stay, in file order: first those to which
-    /// nothing is missing, then those that were not written to for longest.
+    /// Those that have to go for at most `most_nbytes` to stay, in file order, and all that wait
+    /// for nothing: first these, then those to which nothing is missing, of each kind those that
+    /// were not written to for longest.
     pub(super) fn due(&self, most_nbytes: usize) -> Vec<Dims> {
         let mut chunks: Vec<_> = self.chunks.iter().collect();
-        chunks.sort_by_key(|(_, chunk)| (!chunk.full, chunk.touched));
+        chunks.sort_by_key(|(_, chunk)| (chunk.turn(), chunk.touched));
         let mut left = self.held_nbytes;
         let mut due = Vec::new();
         for (chunk_index, chunk) in chunks {
-            if left <= most_nbytes && !chunk.full {
+            if left <= most_nbytes && !chunk.is_ready() {
                 break;
             }
             left -= chunk.nbytes();
@@ -146,10 +180,10 @@ impl DirtyChunks {
         for chunk_index in &gone {
             self.remove(chunk_index);
         }
-        self.full_nbytes = 0;
+        self.ready_nbytes = 0;
         for (chunk_index, chunk) in &mut self.chunks {
             chunk.full = change(chunk_index, &mut chunk.covered) == chunk.covered.elements();
-            self.full_nbytes += if chunk.full { chunk.nbytes() } else { 0 };
+            self.ready_nbytes += if chunk.is_ready() { chunk.nbytes() } else { 0 };
         }
     }
 }

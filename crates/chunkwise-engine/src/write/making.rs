@@ -129,15 +129,15 @@ impl DatasetWriter {
     }
 
     /// Put the chunk among the dirty ones with nothing of it missing.
-    pub(super) fn complete(&mut self, chunk_index: &Dims) -> Result<(), WriteError> {
+    pub(super) fn complete(&mut self, chunk_index: &Dims, stored: bool) -> Result<(), WriteError> {
         let within = reach(self.grid.shape(), self.grid.chunk(), chunk_index);
         let wanted = within.iter().product();
         if self.dirty.get(chunk_index).is_some_and(|chunk| chunk.covered.elements() == wanted) {
             return Ok(());
         }
-        self.change(chunk_index, |_| ())?;
+        self.change(chunk_index, stored, |_| ())?;
         let job = [Job::dirty(chunk_index.clone())];
-        let stored = self.read_back(&job)?;
+        let found = self.read_back(&job)?;
         let mut buffers = Buffers::default();
         let maker = Maker {
             info: &self.info,
@@ -146,11 +146,11 @@ impl DatasetWriter {
             dirty: &self.dirty,
             making: None,
         };
-        for stored in &stored {
-            maker.raw(&job[0], stored, &mut buffers)?;
+        for found in &found {
+            maker.raw(&job[0], found, &mut buffers)?;
         }
         let (len, chunk_shape) = (self.grid.chunk_len(), Dims::from_slice(self.grid.chunk()));
-        self.change(chunk_index, |chunk| {
+        self.change(chunk_index, stored, |chunk| {
             chunk.raw.copy_from_slice(&buffers.raw);
             chunk.covered.add(0, len);
             for_each_beyond(&within, &chunk_shape, &mut |at, len| chunk.covered.remove(at, len));
@@ -281,7 +281,7 @@ impl DatasetWriter {
         Ok(())
     }
 
-    fn origin(&self, chunk_index: &[u64]) -> Dims {
+    pub(super) fn origin(&self, chunk_index: &[u64]) -> Dims {
         chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
     }
 }

@@ -45,6 +45,11 @@ impl Committer for Kept {
 }
 
 impl ChunkStore for Kept {
+    fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool> {
+        let kept = self.0.lock().unwrap();
+        chunk_origins.iter().map(|origin| kept.stored.contains_key(origin)).collect()
+    }
+
     fn stored(&mut self, chunk_origin: &[u64], bytes: &mut Vec<u8>) -> Result<Option<u32>, String> {
         let kept = self.0.lock().unwrap();
         let found = kept.stored.get(chunk_origin);
@@ -324,4 +329,38 @@ fn data_is_gathered_as_reading_scatters_it() {
     let mut expected = vec![0; 60];
     gather(&shape, &data, 2, &part, &mut expected).unwrap();
     assert_eq!(out, expected);
+}
+
+#[test]
+fn chunks_of_the_file_wait_for_a_flush_within_the_budget() {
+    let info = info(&[12], &[12], &[3]);
+    let kept = Kept::default();
+    // A chunk takes six bytes, and eight to tell which of its elements are covered.
+    let budget = 2 * 14;
+    let mut written = writer(info.clone(), &kept, budget);
+    let everything = slab(&[12], &[0], &[12]);
+    written.write(&everything, &values(0, 12), NEVER).unwrap();
+    // The file had none of them: they went at once.
+    assert_eq!((written.stats().committed, written.dirty_chunks()), (4, 0));
+    let before = contents(&info, &[12], &kept);
+    written.write(&slab(&[12], &[0], &[6]), &values(5, 6), NEVER).unwrap();
+    // In parts, too, until nothing is missing.
+    written.write(&slab(&[12], &[0], &[1]), &values(6, 1), NEVER).unwrap();
+    assert_eq!((written.stats().committed, written.dirty_chunks()), (4, 2));
+    assert_eq!(contents(&info, &[12], &kept), before);
+    // Others go at once where there is no room for them.
+    written.write(&slab(&[12], &[6], &[3]), &values(7, 3), NEVER).unwrap();
+    assert_eq!((written.stats().committed, written.dirty_chunks()), (5, 2));
+    assert!(written.held_nbytes() <= budget);
+    // A part of one drives out those that wait for the flush alone.
+    written.write(&slab(&[12], &[9], &[1]), &values(8, 1), NEVER).unwrap();
+    assert!(written.held_nbytes() <= budget);
+    assert!(written.stats().committed > 5);
+    written.flush(NEVER).unwrap();
+    let mut model = values(0, 12);
+    model[..12].copy_from_slice(&values(5, 6));
+    model[..2].copy_from_slice(&values(6, 1));
+    model[12..18].copy_from_slice(&values(7, 3));
+    model[18..20].copy_from_slice(&values(8, 1));
+    assert_eq!(contents(&info, &[12], &kept), model);
 }

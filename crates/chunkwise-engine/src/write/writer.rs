@@ -4,6 +4,10 @@
 //! covered in part is merged with what comes later, among the dirty chunks, until nothing of
 //! it is missing, the budget is used up, or everything is flushed.  What a chunk holds in the
 //! file already is only asked for when it has to be committed with something missing.
+//!
+//! A chunk that is in the file already waits for a flush, too, as long as the budget allows:
+//! overwriting it moves it, and until a flush the index on storage leads to its former place,
+//! which others are given.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -14,6 +18,7 @@ use chunkwise_select::{ChunkGrid, ChunkTask, Dims, Plan, SelectError, Selected};
 use crate::landing::TIMED_NBYTES;
 use crate::profile::{Phase, timed};
 use crate::walk::ends;
+use crate::write::coverage::Coverage;
 use crate::write::dirty::{DirtyChunk, DirtyChunks};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::gather::{gather_members, gather_strip};
@@ -75,7 +80,11 @@ pub struct DatasetWriter {
 
 /// Chunks to which nothing is missing wait until they take this fraction of the budget, so
 /// that several threads have something to encode.
-const FULL_FRACTION: usize = 4;
+const READY_FRACTION: usize = 4;
+
+/// Tasks of a write whose chunks are asked for in the file at once: taking the library's lock
+/// costs more than to ask.
+const ASKED_AT_ONCE: u64 = 1 << 10;
 
 impl DatasetWriter {
     /// A writer of the dataset with these facts, whose dirty chunks take at most `budget_nbytes`
@@ -207,36 +216,58 @@ impl DatasetWriter {
             return Err(WriteError::Source { selected, given: data.len() as u64 });
         }
         let mut jobs = Vec::new();
-        for number in 0..plan.len() {
-            let task = plan.task(number);
-            let chunk_index = task.chunk_index();
-            if members.is_none() && task.takes_all() && self.stays_within(&chunk_index) {
-                jobs.push(Job { chunk_index, task: Some(number) });
-                continue;
-            }
-            if members.is_some() {
-                self.complete(&chunk_index)?;
-            }
-            if (data.len() as u64) < TIMED_NBYTES {
-                self.merge(&task, &chunk_index, data, members)?;
-            } else {
-                timed(Phase::Scatter, || self.merge(&task, &chunk_index, data, members))?;
-            }
-            if self.dirty.held_nbytes() > self.budget_nbytes {
-                // More than has to, so that several threads have something to encode.
-                let due = self.dirty.due(self.budget_nbytes / 2);
-                self.make(due.into_iter().map(Job::dirty).collect(), None, cancelled)?;
+        for first in (0..plan.len()).step_by(ASKED_AT_ONCE as usize) {
+            let tasks = first..(first + ASKED_AT_ONCE).min(plan.len());
+            let stored = self.are_stored(&plan, tasks.clone());
+            for (number, stored) in tasks.zip(stored) {
+                let task = plan.task(number);
+                let chunk_index = task.chunk_index();
+                let whole =
+                    members.is_none() && task.takes_all() && self.stays_within(&chunk_index);
+                if whole && !(stored && self.has_room(&chunk_index)) {
+                    jobs.push(Job { chunk_index, task: Some(number) });
+                    continue;
+                }
+                if members.is_some() {
+                    self.complete(&chunk_index, stored)?;
+                }
+                if (data.len() as u64) < TIMED_NBYTES {
+                    self.merge(&task, &chunk_index, stored, data, members)?;
+                } else {
+                    let merge = || self.merge(&task, &chunk_index, stored, data, members);
+                    timed(Phase::Scatter, merge)?;
+                }
+                if self.dirty.held_nbytes() > self.budget_nbytes {
+                    // More than has to, so that several threads have something to encode.
+                    let due = self.dirty.due(self.budget_nbytes / 2);
+                    self.make(due.into_iter().map(Job::dirty).collect(), None, cancelled)?;
+                }
             }
         }
-        if self.dirty.full_nbytes() > self.budget_nbytes / FULL_FRACTION {
+        if self.dirty.ready_nbytes() > self.budget_nbytes / READY_FRACTION {
             // Those that the write covers whole go straight.
             let straight = jobs.len();
-            jobs.extend(self.dirty.full().into_iter().map(Job::dirty));
+            jobs.extend(self.dirty.ready().into_iter().map(Job::dirty));
             jobs.sort_by(|a, b| a.chunk_index.cmp(&b.chunk_index).then(b.task.cmp(&a.task)));
             jobs.dedup_by(|dirty, first| dirty.chunk_index == first.chunk_index);
             debug_assert!(jobs.len() >= straight);
         }
         self.make(jobs, Some(Making { plan: &plan, data }), cancelled)
+    }
+
+    /// Which of a plan's tasks write to chunks that are in the file, and may move in it.
+    fn are_stored(&mut self, plan: &Plan<'_>, tasks: Range<u64>) -> Vec<bool> {
+        if self.info.encoding.steps().is_empty() {
+            // As long as it was, a chunk stays where it is.
+            return tasks.map(|_| false).collect();
+        }
+        let indices: Vec<Dims> = tasks.map(|number| plan.task(number).chunk_index()).collect();
+        let unknown = indices.iter().filter(|at| self.dirty.is_stored(at).is_none());
+        let origins: Vec<Dims> = unknown.map(|at| self.origin(at)).collect();
+        let asked = if origins.is_empty() { Vec::new() } else { self.store.are_stored(&origins) };
+        let mut asked = asked.into_iter();
+        let known = |at: &Dims| self.dirty.is_stored(at).or_else(|| asked.next());
+        indices.iter().map(known).map(|stored| stored.unwrap_or(false)).collect()
     }
 
     /// Commit all dirty chunks, in file order.
@@ -271,16 +302,24 @@ impl DatasetWriter {
         reach(self.grid.shape()) == reach(&self.info.max_shape)
     }
 
+    /// Whether the chunk may wait for a flush among the dirty ones.
+    fn has_room(&self, chunk_index: &[u64]) -> bool {
+        let nbytes = Coverage::nbytes_of(self.grid.chunk_len()).saturating_add(self.chunk_nbytes);
+        let held = self.held_nbytes().saturating_add(nbytes);
+        held <= self.budget_nbytes || self.dirty.get(chunk_index).is_some()
+    }
+
     /// Put the task's elements into its dirty chunk.
     fn merge(
         &mut self,
         task: &ChunkTask<'_>,
         chunk_index: &Dims,
+        stored: bool,
         data: &[u8],
         members: Option<&[Range<usize>]>,
     ) -> Result<(), WriteError> {
         let size = self.info.element_size;
-        self.change(chunk_index, |chunk| {
+        self.change(chunk_index, stored, |chunk| {
             task.for_each_strip(|strip| {
                 let copied = match members {
                     None => gather_strip(data, &mut chunk.raw, &strip, size),
@@ -294,15 +333,16 @@ impl DatasetWriter {
         })
     }
 
-    /// Change a dirty chunk, which comes in if it is not here.
+    /// Change a dirty chunk, which comes in if it is not here, `stored` in the file or not.
     pub(super) fn change(
         &mut self,
         chunk_index: &Dims,
+        stored: bool,
         change: impl FnOnce(&mut DirtyChunk),
     ) -> Result<(), WriteError> {
         let all = reach(&self.info.max_shape, self.grid.chunk(), chunk_index).iter().product();
         let measures = (self.chunk_nbytes, self.grid.chunk_len(), all);
-        let changed = self.dirty.change(chunk_index, measures, change);
+        let changed = self.dirty.change(chunk_index, stored, measures, change);
         changed.map_err(|_| WriteError::Memory(self.chunk_nbytes as u64))
     }
 }
