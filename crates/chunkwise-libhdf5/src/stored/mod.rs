@@ -18,6 +18,7 @@ use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError, S
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::chunks::MOST_LISTED;
+pub use bytes::checksum;
 use bytes::{Damage, Source};
 use header::{Index, Layout};
 
