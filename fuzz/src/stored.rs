@@ -35,7 +35,7 @@ fn any_file(mut input: &[u8]) -> Option<()> {
         btree_k: btree_k.min(1 << 16) as u32,
         grid: &grid,
         max_shape: &max_shape,
-        element_size: element_size.max(1),
+        element_size: (element_size > 0).then_some(element_size),
         filtered: flags & 1 != 0,
     };
     let found = read_index(&storage, &wanted);
