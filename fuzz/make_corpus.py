@@ -1,4 +1,4 @@
-"""Write the decoders' corpus: chunks that libhdf5's filters have encoded.
+"""Write the decoders' corpus, chunks that libhdf5's filters have encoded, and that of `stored`.
 
     python -m fuzz.make_corpus
 
@@ -84,11 +84,46 @@ def encoded(folder: Path, dtype: Any, kind: str, filters: list[Case]) -> tuple[b
     return header + stored, raw
 
 
+# Shape, chunk, largest shape, which of HDF5's formats, and whether there is a filter.
+FILES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str, bool]] = {
+    "btree1": ((9, 7), (2, 3), None, "earliest", False),
+    "btree1-deep": ((200,), (2,), (None,), "earliest", True),
+    "fixed-array": ((9, 7), (2, 3), (20, 7), "latest", True),
+    "fixed-array-pages": ((3000,), (1,), None, "latest", False),
+    "extensible-array": ((5, 7), (2, 3), (5, None), "latest", True),
+    "extensible-array-long": ((9000,), (1,), (None,), "latest", False),
+    "btree2": ((9, 7), (2, 3), (None, None), "latest", False),
+    "single-chunk": ((9, 7), (9, 7), None, "latest", True),
+}
+
+
+def indexed(path: Path, name: str, *, sums: bool) -> bytes:
+    """A file whose index is of this kind, behind what `src/stored.rs` wants to know."""
+    shape, chunk, largest, libver, filtered = FILES[name]
+    with h5py.File(path, "w", libver=libver) as f:
+        options = {"compression": 1} if filtered else {}
+        d = f.create_dataset("d", shape, "u1", chunks=chunk, maxshape=largest, **options)
+        if len(shape) == 1:
+            d[:7], d[shape[0] // 2], d[-1] = 1, 2, 3
+        else:
+            d[...] = 5
+        header = h5py.h5o.get_info(d.id).addr
+        most = [2**64 - 1 if n is None else n for n in largest or shape]
+        # Without a user block; HDF5's usual nodes; bytes.
+        numbers = [header, 0, 32, 1, *shape, *chunk, *most]
+    head = struct.pack(f"<BB{len(numbers)}Q", filtered + 2 * sums, len(shape), *numbers)
+    return head + path.read_bytes()
+
+
 def main() -> None:
     """Write all files anew."""
     for old in CORPUS.glob("*/*.crc-*"):
         old.unlink()
+    (CORPUS / "stored").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
+        for name, sums in itertools.product(FILES, (False, True)):
+            content = indexed(Path(folder) / "indexed.h5", name, sums=sums)
+            (CORPUS / "stored" / f"{name}{'-sums' if sums else ''}").write_bytes(content)
         for name, dtype, filters in pipelines():
             target = ENGINE_FILTERS[filters[0].number] if len(filters) == 1 else "pipeline"
             (CORPUS / target).mkdir(parents=True, exist_ok=True)

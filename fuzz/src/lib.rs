@@ -1,4 +1,4 @@
-//! What do hostile bytes and numbers do to the decoders, the chunk index and the plan?
+//! What do hostile bytes and numbers do to the decoders, chunk indexes and the plan?
 //!
 //! Each [`Target`] is a function of any bytes at all: it makes of them what it tests, and
 //! panics where something does not hold that must.  The short run (`tests/short.rs`, part
@@ -11,6 +11,7 @@ mod memory;
 mod numbers;
 mod plan;
 mod product;
+mod stored;
 
 use chunkwise_codec::FilterKind;
 
@@ -25,6 +26,8 @@ pub enum Target {
     Pipeline,
     /// A dataset whose chunk index is made up, and reads of it.
     Chunks,
+    /// A file whose chunk index is read.
+    Stored,
     /// Grids and selections of any numbers, and their plans.
     Plan,
 }
@@ -33,7 +36,7 @@ impl Target {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let filters = FilterKind::ALL.into_iter().map(Self::Filter);
-        filters.chain([Self::Pipeline, Self::Chunks, Self::Plan])
+        filters.chain([Self::Pipeline, Self::Chunks, Self::Stored, Self::Plan])
     }
 
     /// Its name, which is also its folder's in the corpus.
@@ -42,6 +45,7 @@ impl Target {
             Self::Filter(kind) => kind.name(),
             Self::Pipeline => "pipeline",
             Self::Chunks => "chunks",
+            Self::Stored => "stored",
             Self::Plan => "plan",
         }
     }
@@ -55,6 +59,7 @@ impl Target {
             Self::Filter(kind) => decode::check(Some(kind), input),
             Self::Pipeline => decode::check(None, input),
             Self::Chunks => chunks::check(input),
+            Self::Stored => stored::check(input),
             Self::Plan => plan::check(input),
         }
     }

@@ -6,8 +6,9 @@ use chunkwise_engine::ChunkIndex;
 use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
-use crate::chunks::list_chunks;
+use crate::chunks::check_array_len;
 use crate::dataset::{Chunking, Handle, chunk_options, shape_of};
+use crate::written::written_in;
 use crate::{BindError, Library, Unsuited};
 
 /// What is common to the chunks of a dataset.  Sizes are those stored.
@@ -60,12 +61,17 @@ pub unsafe fn census(library: &Library, dataset: hid_t) -> Result<ChunkCensus, U
             let index_type = index_type(api, dataset)?;
             // A grid of more chunks than can be counted has no positions to tell.
             let Ok(grid) = ChunkGrid::new(&shape, &chunking.chunk) else {
+                check_array_len(api, dataset, &shape, &chunking.chunk, &max_shape)?;
                 return Ok(of_sizes(library, api, dataset, index_type)?);
             };
-            let listed = list_chunks(api, library.conventions(), dataset, &grid, &max_shape, 0);
+            let filtered = chunking.filters > 0;
+            let listed = written_in(library, api, dataset, &grid, &max_shape, filtered);
             Ok(match listed {
                 Ok(index) => of_index(&index, &grid, &chunking, index_type),
-                Err(Unsuited::Reason(_)) => of_sizes(library, api, dataset, index_type)?,
+                Err(Unsuited::Reason(_)) => {
+                    check_array_len(api, dataset, &shape, &chunking.chunk, &max_shape)?;
+                    of_sizes(library, api, dataset, index_type)?
+                }
                 Err(failed) => return Err(failed),
             })
         }

@@ -83,13 +83,40 @@ impl Numbering {
 }
 
 /// Elements that an array index may have: chunks of the largest extent, where it is known.
-fn array_len(grid: &ChunkGrid, max_shape: &[hsize_t]) -> u64 {
-    let dims = grid.shape().iter().zip(max_shape).zip(grid.chunk());
+fn array_len(shape: &[u64], chunk: &[u64], max_shape: &[hsize_t]) -> u64 {
+    let dims = shape.iter().zip(max_shape).zip(chunk);
     let counts = dims.map(|((&size, &most), &chunk)| {
         let largest = if most == hsize_t::MAX { size } else { most.max(size) };
         largest.div_ceil(chunk)
     });
     counts.fold(1, u64::saturating_mul)
+}
+
+/// Refuse an index that libhdf5 would go through for too long; gives its kind, where it is known.
+///
+/// # Safety
+/// A live chunked dataset of this library, whose lock must be held.
+pub(crate) unsafe fn check_array_len(
+    api: &Api,
+    dataset: hid_t,
+    shape: &[u64],
+    chunk: &[u64],
+    max_shape: &[hsize_t],
+) -> Result<Option<c_int>, Unsuited> {
+    let Some(get_index_type) = api.H5Dget_chunk_index_type else {
+        return Err(Unsuited::Reason("this libhdf5 does not tell its index's type".into()));
+    };
+    let mut index_type: c_int = -1;
+    // SAFETY: the caller's contract, and a valid pointer.
+    let known = unsafe { get_index_type(dataset, &raw mut index_type) } >= 0;
+    let array = known && [FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type);
+    let elements = array_len(shape, chunk, max_shape);
+    if array && elements > MOST_IN_ARRAY {
+        return Err(Unsuited::Reason(format!(
+            "its chunk index is an array of {elements}, which would take too long to go through"
+        )));
+    }
+    Ok(known.then_some(index_type))
 }
 
 /// What the callback fills.
@@ -189,31 +216,20 @@ pub unsafe fn list_chunks(
     user_block: u64,
 ) -> Result<ChunkIndex, Unsuited> {
     let mut count: hsize_t = 0;
-    let mut index_type: c_int = -1;
+    // SAFETY: the caller's contract.
+    let known = unsafe { check_array_len(api, dataset, grid.shape(), grid.chunk(), max_shape)? };
+    // Where nothing was written there may be no index yet: nothing that could be listed under
+    // wrong coordinates.
+    let index_type = known.unwrap_or(-1);
     // SAFETY: the caller's contract.  1.10 does not take H5S_ALL here.
     unsafe {
-        let Some(get_index_type) = api.H5Dget_chunk_index_type else {
-            return Err(Unsuited::Reason("this libhdf5 does not tell its index's type".into()));
-        };
-        // Where nothing was written there may be no index yet.
-        let known = get_index_type(dataset, &raw mut index_type) >= 0;
-        let array = known && [FIXED_ARRAY, EXTENSIBLE_ARRAY].contains(&index_type);
-        let elements = array_len(grid, max_shape);
-        if array && elements > MOST_IN_ARRAY {
-            return Err(Unsuited::Reason(format!(
-                "its chunk index is an array of {elements}, which would take too long to go through"
-            )));
-        }
         (api.H5Eclear2)(DEFAULT);
         let space = api.checked_id("H5Dget_space", (api.H5Dget_space)(dataset))?;
         let status = (api.H5Dget_num_chunks)(dataset, space, &raw mut count);
         let counted = api.checked("H5Dget_num_chunks", status);
         (api.H5Sclose)(space);
         counted?;
-        if count == 0 {
-            // Nothing that could be listed under wrong coordinates.
-            index_type = -1;
-        } else if !known {
+        if count > 0 && known.is_none() {
             return Err(api.failed("H5Dget_chunk_index_type").into());
         }
     }
@@ -325,12 +341,11 @@ mod tests {
 
     #[test]
     fn an_array_has_an_element_for_each_chunk_of_the_largest_extent() {
-        let grid = ChunkGrid::new(&[3, 4], &[2, 2]).unwrap();
-        assert_eq!(array_len(&grid, &[3, 4]), 4);
-        assert_eq!(array_len(&grid, &[20, 4]), 20);
-        assert_eq!(array_len(&grid, &[u64::MAX, 4]), 4);
-        let vast = ChunkGrid::new(&[1 << 40, 4], &[1, 2]).unwrap();
-        assert_eq!(array_len(&vast, &[u64::MAX, 1 << 62]), u64::MAX);
+        assert_eq!(array_len(&[3, 4], &[2, 2], &[3, 4]), 4);
+        assert_eq!(array_len(&[3, 4], &[2, 2], &[20, 4]), 20);
+        assert_eq!(array_len(&[3, 4], &[2, 2], &[u64::MAX, 4]), 4);
+        let vast = array_len(&[1 << 40, 4], &[1, 2], &[u64::MAX, 1 << 62]);
+        assert_eq!(vast, u64::MAX);
     }
 
     /// Dividing by the number of chunks along a dimension would panic within a callback.

@@ -7,16 +7,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use chunkwise_engine::{ChunkIndex, Storage};
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_engine::Storage;
+use chunkwise_select::Dims;
 
 use crate::api::{Api, hid_t};
-use crate::chunks::list_chunks;
 use crate::dataset::{
-    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers, index_of,
+    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers,
     open_storage, shape_of,
 };
-use crate::stored::Wanted;
 use crate::{Described, Library, Unsuited, describe};
 
 /// A filter's number, flags and client data.
@@ -144,50 +142,6 @@ pub unsafe fn describe_as_stored(library: &Library, dataset: hid_t) -> Described
     })
 }
 
-/// Where the written chunks of `dataset` lie, also while its file is open for writing.
-///
-/// # Errors
-/// When it has no chunks, or libhdf5 does not list them.
-///
-/// # Safety
-/// A live handle of this library.
-pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkIndex, Unsuited> {
-    library.locked(|api| {
-        // SAFETY: the lock is held, the rest is the caller's contract.
-        unsafe {
-            let (shape, max_shape) = shape_of(api, dataset)?;
-            let dcpl = (api.H5Dget_create_plist)(dataset);
-            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            let options = chunk_options(api, dcpl.id, shape.len())?;
-            let grid = ChunkGrid::new(&shape, &options.chunk)
-                .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            let conventions = library.conventions();
-            let (storage, user_block) = match open_storage(library, api, dataset) {
-                Ok(found) => found,
-                // What libhdf5 has in memory is not in the file.
-                Err(Unsuited::Reason(_)) => {
-                    let user_block = user_block_of(api, dataset)?;
-                    return list_chunks(api, conventions, dataset, &grid, &max_shape, user_block);
-                }
-                Err(failed) => return Err(failed),
-            };
-            let datatype =
-                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
-            let wanted = Wanted {
-                // Found out there.
-                header: 0,
-                user_block,
-                btree_k: 0,
-                grid: &grid,
-                max_shape: &max_shape,
-                element_size: (api.H5Tget_size)(datatype.id) as u64,
-                filtered: options.filters > 0,
-            };
-            index_of(api, conventions, dataset, &*storage, wanted)
-        }
-    })
-}
-
 /// The file's bytes, as the engine reads them.
 ///
 /// # Errors
@@ -248,21 +202,4 @@ pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<Borrowe
         // The sec2 driver's handle points at its descriptor, open as long as the file.
         Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
     }
-}
-
-/// Bytes before the file's own.
-///
-/// # Safety
-/// A live dataset of this library; the lock must be held.
-unsafe fn user_block_of(api: &Api, dataset: hid_t) -> Result<u64, Unsuited> {
-    let mut user_block = 0;
-    // SAFETY: the caller's contract; a valid pointer.
-    unsafe {
-        let file = (api.H5Iget_file_id)(dataset);
-        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
-        let fcpl = (api.H5Fget_create_plist)(file.id);
-        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
-        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
-    }
-    Ok(user_block)
 }

@@ -34,6 +34,7 @@ mod timed;
 mod timed_writes;
 mod tree;
 mod writing;
+mod written;
 
 pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
@@ -43,7 +44,7 @@ pub use dataset::{Described, describe};
 pub use error::{BindError, Unsuited};
 pub use facts::{
     DatasetFacts, FileStamp, StoredFilter, describe_as_stored, facts_of, file_stamp,
-    same_stored_type, storage_of, written_chunks,
+    same_stored_type, storage_of,
 };
 pub use file::OpenDataset;
 pub use library::{Library, LibraryVersion};
@@ -57,3 +58,4 @@ pub use tally::{Calls, FilterTally};
 pub use timed_writes::{EngineWrites, WriteRequest, WrittenBy};
 pub use tree::{Progress, TreeCopy, TreeError};
 pub use writing::{describe_for_writing, encoding_of};
+pub use written::written_chunks;

@@ -13,8 +13,8 @@ use chunkwise_engine::{
 use chunkwise_select::{ChunkGrid, SelectError, Walk};
 
 use crate::api::{Api, hid_t};
-use crate::chunks::list_chunks;
 use crate::dataset::{Handle, chunk_options, open_storage, shape_of};
+use crate::written::written_in;
 use crate::{BindError, Library, Unsuited};
 
 /// The chunks of a dataset.
@@ -88,13 +88,13 @@ pub unsafe fn chunk_table(library: &Library, dataset: hid_t) -> Result<ChunkTabl
             let filters = filter_ids(api, dcpl.id, chunking.filters)?;
             let grid = ChunkGrid::new(&shape, &chunking.chunk)
                 .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            let (storage, user_block) = match open_storage(library, api, dataset) {
-                Ok((storage, user_block)) => (Some(storage), user_block),
-                Err(Unsuited::Reason(_)) => (None, 0),
+            let storage = match open_storage(library, api, dataset) {
+                Ok((storage, _)) => Some(storage),
+                Err(Unsuited::Reason(_)) => None,
                 Err(failed) => return Err(failed),
             };
-            let conventions = library.conventions();
-            let index = list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)?;
+            let filtered = chunking.filters > 0;
+            let index = written_in(library, api, dataset, &grid, &max_shape, filtered)?;
             let partial_are_plain = chunking.unfiltered_partial_chunks && {
                 let partial = |position| grid.is_partial(&grid.chunk_index(position));
                 index.positions().any(partial)

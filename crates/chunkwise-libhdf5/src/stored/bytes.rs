@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Bob Jenkins' `lookup3`, as HDF5 seals its metadata (`H5_checksum_lookup3`, from 0).
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
+pub fn checksum(bytes: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let [mut a, mut b, mut c] = [start; 3];
     let word = |part: &[u8], at: usize| {

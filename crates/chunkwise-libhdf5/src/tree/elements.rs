@@ -13,9 +13,9 @@ use super::hdf5::Hdf5;
 use super::references::Places;
 use super::values::Elements;
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
-use crate::chunks::list_chunks;
 use crate::dataset::{Handle, chunk_options, shape_of};
-use crate::{ChunkConventions, Unsuited};
+use crate::written::written_in;
+use crate::{Library, Unsuited};
 
 /// Bytes of a slab, unless a single chunk is larger.
 const SLAB_NBYTES: u64 = 16 << 20;
@@ -113,11 +113,7 @@ impl Copier<'_> {
     ///
     /// # Safety
     /// As [`Hdf5`] says.
-    pub(super) unsafe fn slabs(
-        &self,
-        address: u64,
-        conventions: ChunkConventions,
-    ) -> Result<Slabs, Fault> {
+    pub(super) unsafe fn slabs(&self, address: u64, library: &Library) -> Result<Slabs, Fault> {
         const CHUNKED: i32 = 2;
         let Hdf5 { api, .. } = self.hdf5;
         // SAFETY: the caller's contract; handles are checked.
@@ -137,12 +133,13 @@ impl Copier<'_> {
             if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
                 return Ok(Slabs::new(shape, None, element_nbytes));
             }
-            let chunk = match chunk_options(api, dcpl.id, shape.len()) {
-                Ok(options) => options.chunk,
+            let (chunk, filtered) = match chunk_options(api, dcpl.id, shape.len()) {
+                Ok(options) => (options.chunk, options.filters > 0),
                 Err(unsuited) => return Err(Fault::reading(unsuited.to_string())),
             };
             let listed = ChunkGrid::new(&shape, &chunk).ok().and_then(|grid| {
-                let index = list_chunks(api, conventions, source.id, &grid, &max_shape, 0).ok()?;
+                let index =
+                    written_in(library, api, source.id, &grid, &max_shape, filtered).ok()?;
                 let all = index.written() == grid.len();
                 let origin = |position| {
                     let found = grid.chunk_index(position);

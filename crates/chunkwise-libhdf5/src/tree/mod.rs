@@ -253,10 +253,10 @@ impl TreeCopy {
         tell: &mut dyn FnMut(()) -> Result<(), TreeError>,
     ) -> Result<(), TreeError> {
         let address = self.inventory.nodes[node].address;
-        let conventions = self.library.conventions();
+        let library = Arc::clone(&self.library);
         // SAFETY: live handles, by the contract of `new`.
         let mut slabs = self.locked(|copier| unsafe {
-            copier.slabs(address, conventions).map_err(|fault| fault.at(copier.printable(address)))
+            copier.slabs(address, &library).map_err(|fault| fault.at(copier.printable(address)))
         })?;
         loop {
             tell(())?;

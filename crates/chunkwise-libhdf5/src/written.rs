@@ -1,0 +1,127 @@
+//! Where do the written chunks of a dataset lie, for whoever does not read it by the engine?
+//!
+//! As the file says, where that can be told: libhdf5 goes through an array index element by
+//! element, written or not.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use chunkwise_engine::{ChunkIndex, FileStorage, Storage};
+use chunkwise_select::ChunkGrid;
+
+use crate::api::{Api, hid_t};
+use crate::chunks::{check_array_len, list_chunks};
+use crate::dataset::{
+    Handle, because, chunk_options, file_of, holds_pointers, index_of, open_storage, shape_of,
+};
+use crate::facts::descriptor_of;
+use crate::stored::Wanted;
+use crate::{Library, Unsuited};
+
+/// Where the written chunks of `dataset` lie, also while its file is open for writing.
+///
+/// # Errors
+/// When it has no chunks, or libhdf5 does not list them.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkIndex, Unsuited> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let (shape, max_shape) = shape_of(api, dataset)?;
+            let dcpl = (api.H5Dget_create_plist)(dataset);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            let options = chunk_options(api, dcpl.id, shape.len())?;
+            let grid = ChunkGrid::new(&shape, &options.chunk)
+                .map_err(|error| Unsuited::Reason(error.to_string()))?;
+            written_in(library, api, dataset, &grid, &max_shape, options.filters > 0)
+        }
+    })
+}
+
+/// As [`written_chunks`], of a dataset of this grid and largest extent, with filters or none.
+///
+/// # Safety
+/// A live chunked dataset of this library, whose lock must be held.
+pub(crate) unsafe fn written_in(
+    library: &Library,
+    api: &Api,
+    dataset: hid_t,
+    grid: &ChunkGrid,
+    max_shape: &[u64],
+    filtered: bool,
+) -> Result<ChunkIndex, Unsuited> {
+    let conventions = library.conventions();
+    // SAFETY: the caller's contract; handles are checked.
+    unsafe {
+        let (storage, user_block) = match open_storage(library, api, dataset) {
+            Ok(found) => found,
+            // What libhdf5 has in memory is not in the file...
+            Err(Unsuited::Reason(_)) => {
+                let user_block = user_block_of(api, dataset)?;
+                let too_long = check_array_len(api, dataset, grid.shape(), grid.chunk(), max_shape);
+                let Err(Unsuited::Reason(reason)) = too_long else {
+                    return list_chunks(api, conventions, dataset, grid, max_shape, user_block);
+                };
+                // ... until it is told to write it.
+                match flushed(api, dataset) {
+                    Ok(storage) => (storage, user_block),
+                    Err(Unsuited::Reason(_)) => return Err(Unsuited::Reason(reason)),
+                    Err(failed) => return Err(failed),
+                }
+            }
+            Err(failed) => return Err(failed),
+        };
+        let datatype = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+        // What is elsewhere has another size in memory, where libhdf5 has put the type.
+        let plain = !holds_pointers(api, datatype.id)?;
+        let wanted = Wanted {
+            // Found out there.
+            header: 0,
+            user_block,
+            btree_k: 0,
+            grid,
+            max_shape,
+            element_size: plain.then_some((api.H5Tget_size)(datatype.id) as u64),
+            filtered,
+        };
+        index_of(api, conventions, dataset, &*storage, wanted)
+    }
+}
+
+/// Bytes before the file's own.
+///
+/// # Safety
+/// A live dataset of this library; the lock must be held.
+unsafe fn user_block_of(api: &Api, dataset: hid_t) -> Result<u64, Unsuited> {
+    let mut user_block = 0;
+    // SAFETY: the caller's contract; a valid pointer.
+    unsafe {
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+    }
+    Ok(user_block)
+}
+
+/// The bytes of a file that is open for writing, after libhdf5 has written all that it holds.
+///
+/// # Safety
+/// A live dataset of this library; the lock must be held for as long as the bytes are used.
+unsafe fn flushed(api: &Api, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
+    const LOCAL: c_int = 0;
+    // SAFETY: the caller's contract; handles are checked.
+    let descriptor = unsafe {
+        let (file, _) = file_of(api, dataset)?;
+        let descriptor = descriptor_of(api, file.id)?;
+        api.checked("H5Fflush", (api.H5Fflush)(file.id, LOCAL))?;
+        descriptor.try_clone_to_owned()
+    };
+    match descriptor {
+        Ok(descriptor) => Ok(Arc::new(FileStorage::new(descriptor))),
+        Err(error) => because(error.to_string()),
+    }
+}
