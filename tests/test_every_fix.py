@@ -135,6 +135,7 @@ CASES: dict[str, tuple[Callable[[Path], None], ...]] = {
 ELSEWHERE = {
     "filter-unavailable": "test_findings_filters.py::"
     "test_what_another_installed_reader_reads_is_a_note",
+    "data-elsewhere": "test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     "sources-missing": "test_findings_objects.py::test_the_line_that_finds_a_source",
 }
 WITHOUT_FIXES = {
@@ -178,6 +179,12 @@ RUN_BY = {
     "inspect/findings/objects.py:dangling_link": (
         HERE,
         "test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
+    ),
+    "advise/remedies.py:merge": (
+        "test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
+    ),
+    "inspect/findings/objects.py:_inspect_sources": (
+        "test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
     "inspect/findings/objects.py:_where_to_look": (
         "test_findings_objects.py::test_raw_file_that_is_missing",

@@ -281,6 +281,11 @@ def repack(file: str, options: str = "", *, by_h5repack: str | None = None) -> t
     )
 
 
+def merge(file: str) -> tuple[Fix, ...]:
+    """Give the command that makes virtual and external datasets real data, in a copy."""
+    return (_command("chunkwise", "repack --merge", file, repacked_name(file)),)
+
+
 def follow_writer(file: str) -> Fix:
     """Give the line that reads a file along with its writer (SWMR)."""
     return Fix("h5py", f"file = h5py.File({file!r}, 'r', swmr=True)")
