@@ -10,7 +10,7 @@ from chunkwise.names import printable
 from chunkwise.words import nearest
 
 CODES: Final[dict[str, str]] = {
-    "filter-unavailable": "no decoder for the data here",
+    "filter-unavailable": "no decoder for the data, here or for some readers",
     "sources-missing": "virtual or external data is not there",
     "data-elsewhere": "the data lies in other files",
     "unreadable-object": "HDF5 cannot open an object",

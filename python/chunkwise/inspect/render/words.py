@@ -10,6 +10,7 @@ import re
 import textwrap
 from functools import cache
 
+from chunkwise.advise.remedies import read_natively
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.doctor import diagnose
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, Source
