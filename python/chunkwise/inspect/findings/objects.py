@@ -74,8 +74,9 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
         path=facts.path,
         summary=(
             f"A virtual dataset: its data lies in {count}, the first is "
-            f"{printable(elsewhere[0])}. How fast it is read depends on their chunks and filters: inspect them. A copy can "
-            "hold all of the data itself, where one file is wanted."
+            f"{printable(elsewhere[0])}. How fast it is read depends on their chunks and "
+            "filters: inspect them. A copy can hold all of the data itself, where one file is "
+            "wanted."
         ),
         evidence={
             "files": len(elsewhere),
