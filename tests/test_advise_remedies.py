@@ -297,6 +297,25 @@ def test_what_a_writer_with_netcdf4_does(tmp_path: Path, filters: str) -> None:
     assert set(pipeline.split("+")) == set(filters.split("+"))
 
 
+def test_netcdf4_gets_the_cache_that_a_step_needs(tmp_path: Path) -> None:
+    """Chunks of 20 steps of 1 MiB: more than netCDF-C's own cache of some versions."""
+    shape, chunks = (40, 512, 512), (20, 256, 256)
+    fixes = rechunk("a.nc", "t", chunks, "deflate:1", shape=shape, itemsize=4)
+    (lines,) = [fix.text for fix in fixes if fix.tool == "netCDF4"]
+    needed = 20 * 512 * 512 * 4
+    assert f"chunk_cache={needed}" in lines
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, length in zip("tyx", (None, *shape[1:]), strict=True):
+            file.createDimension(name, length)
+        execute(lines, file=file, datatype="f4", dimensions=tuple("tyx"))
+        assert file["t"].get_var_chunk_cache()[0] == needed
+        for step in range(40):
+            file["t"][step] = step
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert (file["t"].chunks, file["t"].compression) == (chunks, "gzip")
+        assert (file["t"][...] == np.arange(40)[:, None, None]).all()
+
+
 @pytest.mark.parametrize("filters", ["shuffle", "deflate:0", "bitshuffle:lz4", "nbit+deflate:1"])
 def test_no_line_for_a_pipeline_that_netcdf4_cannot_say(filters: str) -> None:
     assert "netCDF4" not in tools(rechunk("a.nc", "t", (10, 20), filters))

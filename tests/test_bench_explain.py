@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from chunkwise.advise.layout import (
     hash_slots,
     line_axis,
 )
+from chunkwise.advise.readers import CHUNKWISE, reader
 from chunkwise.bench import Results, Target, explain
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.explain import _decodes
@@ -139,16 +141,60 @@ def test_reads_in_no_order_need_all_chunks_cached() -> None:
     assert "rdcc_nbytes=42 * 2**20" in (advice.fix or "")
 
 
-def test_what_was_measured_to_help_comes_first() -> None:
-    advice = advise(
-        LONG,
-        cell(LONG, LONG_LINE, 1000.0, first_s=3.0),
-        cell(LONG, LONG_LINE, 1.0, "chunkwise-py", first_s=1.0),
-        cell(LONG, LONG_ALL, 3.5),
-    )
+def with_budget(monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
+    """Have chunkwise's own cache hold so many bytes."""
+    given = replace(reader(CHUNKWISE), cache_nbytes=nbytes)
+    module = sys.modules[explain.__module__]  # the package has its function by the same name
+    monkeypatch.setattr(module, "reader", lambda _: given)
+
+
+def measured_lines(target: Target) -> list[Cell]:
+    return [
+        cell(target, LONG_LINE, 1000.0, first_s=3.0),
+        cell(target, LONG_LINE, 1.0, "chunkwise-py", first_s=1.0),
+        cell(target, LONG_ALL, 3.5),
+    ]
+
+
+def test_what_was_measured_to_help_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_budget(monkeypatch, 730 * LONG.chunk_nbytes)
+    advice = advise(LONG, *measured_lines(LONG))
     assert advice.fix == 'chunkwise.open("cube.h5")["/t"]'
     assert "1,000 times" in (advice.effect or "")
     assert "the first one 3.00 times" in (advice.effect or "")
+
+
+@pytest.mark.parametrize("measured", [True, False])
+@pytest.mark.parametrize("copies", [True, False])
+def test_chunkwise_is_no_remedy_where_its_cache_loses_the_same_chunks(
+    monkeypatch: pytest.MonkeyPatch, copies: bool, measured: bool
+) -> None:
+    """A line needs 730 chunks, which come back with the next one."""
+    if not copies:
+        monkeypatch.setattr(sys.modules[explain.__module__], "_repack", lambda *_: None)
+    cells = [one for one in measured_lines(LONG) if measured or one.driver == "h5py"]
+    for held, kept in ((730, True), (400, False)):
+        with_budget(monkeypatch, held * LONG.chunk_nbytes)
+        fix = advise(LONG, *cells).fix or ""
+        # Unmeasured, it is offered only in the place of a copy that cannot be.
+        assert fix.startswith("chunkwise.open(") == (kept and (measured or not copies))
+
+
+def test_chunks_that_are_read_for_a_small_part_do_not_suit() -> None:
+    """One pattern alone is never slower than the others; it may still read in vain."""
+    for shape, chunks, block in (
+        ((1000, 1000), (1000, 100), (1, 10)),
+        ((112, 1000, 10), (112, 1, 10), (1, 1000, 10)),
+    ):
+        target = replace(CUBE, shape=shape, chunks=chunks, cache_nbytes=0)
+        access = Access("part", block)
+        advice = advise(
+            target,
+            cell(target, access, 5.0, cache_nbytes=1024),
+            cell(target, Access("all", shape), 4.0, cache_nbytes=1024),
+        )
+        assert "suit" not in advice.why
+        assert advice.fix
 
 
 def test_small_reads_are_made_of_calls() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.objects import CHECKS
 from chunkwise.objects import walk
 from tests.damage import damage_attribute, damage_header
+from tests.tools import paste
 from tests.versions import needs_safe_attributes
 
 
@@ -74,7 +76,35 @@ def test_virtual_sources_that_are_there(tmp_path: Path) -> None:
     make_source(tmp_path / "1.h5")
     make_source(tmp_path / "2.h5")
     make_virtual(tmp_path / "all.h5", "1.h5", "2.h5")
-    assert findings(tmp_path / "all.h5") == []
+    assert [one.code for one in findings(tmp_path / "all.h5")] == ["data-elsewhere"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_where_the_data_of_a_virtual_dataset_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """The commands are pasted: the sources are inspected, and a copy needs them no more."""
+    names = [f"sources/it's {i}.h5" for i in range(count)]
+    (tmp_path / "sources").mkdir()
+    for name in names:
+        make_source(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    make_virtual(Path("all.h5"), *names)
+    found = only(Path("all.h5"), "data-elsewhere")
+    assert found.severity == "note"
+    assert found.evidence["files"] == count
+    look, copy = found.fixes
+    assert look.text.count("it") == (count if count < 5 else 0)
+    assert copy.text == "chunkwise repack --merge all.h5 all_repacked.h5"
+    for fix in found.fixes:
+        paste(fix.text, tmp_path)
+    with h5py.File("all.h5") as file:
+        expected = file["all"][...]
+    shutil.rmtree("sources")
+    with h5py.File("all_repacked.h5") as file:
+        assert np.array_equal(file["all"][...], expected)
+        assert not file["all"].is_virtual
+    assert findings(Path("all_repacked.h5")) == []
 
 
 def test_the_line_that_finds_a_source(tmp_path: Path) -> None:

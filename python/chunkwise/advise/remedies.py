@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import operator
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -62,7 +63,9 @@ _WRITER: Final = "in the program that writes it"
 _C_SPECIAL: Final = '"\\?'
 
 
-def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix, ...]:
+def larger_cache(
+    file: str, dataset: str, nbytes: int, nslots: int, *, filters: str = "none"
+) -> tuple[Fix, ...]:
     """Give the lines that open a dataset with another chunk cache.
 
     Parameters
@@ -75,11 +78,14 @@ def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix
         Bytes of unfiltered chunks that the cache is to hold.
     nslots
         Slots of its hash table (`chunkwise.advise.layout.hash_slots`).
+    filters
+        The pipeline that it has: LZF comes with h5py alone.
 
     Returns
     -------
     tuple of Fix
-        For h5py, netCDF4 (only a path that netCDF can name) and C.
+        For h5py, netCDF4 and C: netCDF4 only for a path that netCDF can name, and neither
+        it nor C for LZF.
     """
     path = _path(dataset)
     fixes = [
@@ -89,6 +95,8 @@ def larger_cache(file: str, dataset: str, nbytes: int, nslots: int) -> tuple[Fix
             f"dataset = file[{python_path(path)}]",
         )
     ]
+    if "lzf" in _names(Pipeline.parse(filters)):
+        return tuple(fixes)
     if _in_netcdf(path):
         fixes.append(
             Fix(
@@ -216,8 +224,14 @@ def refilter(
     fixes = _rules(path, wishes, _names(pipeline) | _names(Pipeline.parse(stored)), file, copy)
     if _in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
         words = pipeline.nccopy() if pipeline.filters else _nccopy_none(path)
+        lengths = ""
+        if chunks is not None and not chunked:
+            # Else nccopy would choose chunks itself, which may outgrow a cache.
+            sides = ",".join(map(str, chunks))
+            lengths = f"-c {shell_word(f'{path[1:]}:{sides}')}"
+            words = words and f"-M 0 {words}"
         if words is not None:
-            fixes.append(_command("nccopy", words, file, copy))
+            fixes.append(_command("nccopy", words, file, copy, of_dataset=lengths))
     words = pipeline.h5repack(path)
     if words is not None and chunks is not None and not chunked:
         sides = "x".join(map(str, chunks))
@@ -265,6 +279,11 @@ def repack(file: str, options: str = "", *, by_h5repack: str | None = None) -> t
         _command("chunkwise", f"repack {options}".rstrip(), file, copy),
         _command("h5repack", by_h5repack or "", file, copy),
     )
+
+
+def merge(file: str) -> tuple[Fix, ...]:
+    """Give the command that makes virtual and external datasets real data, in a copy."""
+    return (_command("chunkwise", "repack --merge", file, repacked_name(file)),)
 
 
 def follow_writer(file: str) -> Fix:
@@ -385,7 +404,12 @@ def _writer(
     step = None if chunks is None else _step(chunks, shape, itemsize)
     h5py_options = _h5py_options(pipeline)
     if h5py_options is not None:
-        options = {**({} if chunks is None else {"chunks": chunks}), **h5py_options}
+        layout: dict[str, object] = {} if chunks is None else {"chunks": chunks}
+        if chunks is not None and shape is not None and any(map(operator.gt, chunks, shape)):
+            # h5py takes chunks longer than the data only where it can grow.
+            pairs = zip(shape, chunks, strict=True)
+            layout["maxshape"] = tuple(None if c > n else n for n, c in pairs)
+        options = {**layout, **h5py_options}
         arguments = ", ".join([python_path(path), "data=data", *_keywords(options)])
         plugin = "import hdf5plugin\n" if any(map(_is_plugin, pipeline.filters)) else ""
         lines = f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"

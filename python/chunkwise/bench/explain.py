@@ -19,6 +19,7 @@ from chunkwise.advise.layout import (
     hash_slots,
     line_axis,
 )
+from chunkwise.advise.readers import CHUNKWISE, reader
 from chunkwise.advise.remedies import keeps_all_data, larger_cache, rechunk
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.results import Cell, Results
@@ -157,7 +158,11 @@ def _decodes(target: Target, cell: Cell) -> float:
     """Return how often the walk decodes each chunk; 1 where there is nothing to decode."""
     if target.chunks is None or _piecemeal(target, cell):
         return 1.0
-    cached = _cache_nbytes(cell) // target.chunk_nbytes
+    return _decodes_with(target, cell, _cache_nbytes(cell))
+
+
+def _decodes_with(target: Target, cell: Cell, cache_nbytes: int) -> float:
+    cached = cache_nbytes // target.chunk_nbytes
     walk = _walk(target, cell)
     if cell.access.is_ordered:
         return walk.decodes_per_chunk(cached)
@@ -172,15 +177,8 @@ def _slow_pattern(
 ) -> Advice | None:
     """Explain a pattern that takes much longer than the best of those measured alike."""
     target = results.target
-    decodes = _decodes(target, worst)
-    if decodes >= SLOW:
-        walk = _walk(target, worst)
-        if not worst.access.is_ordered:
-            return _instead(_in_no_order(results, worst, walk, decodes), results, worst)
-        held = _chunks_to_hold(target, walk, decodes)
-        if held is None and _cured(results, worst) is None:
-            return _instead(_layout(target, worst, walk), results, worst)
-        return _beside(_cache(results, worst, walk, decodes, held), results, worst)
+    if _decodes(target, worst) >= SLOW:
+        return _decoded_again(results, worst)
     each = worst.spread(lambda m: m.mean_s)
     call = worst.spread(lambda m: m.median_s)
     # Where a few reads decode and the many others do not, the mean is no call's cost.
@@ -192,6 +190,43 @@ def _slow_pattern(
         offer = _instead if target.chunks is None else _beside
         return offer(advice, results, worst)
     return None
+
+
+def _decoded_again(results: Results, worst: Cell) -> Advice:
+    """Explain a walk that decodes each chunk again and again."""
+    target, walk = results.target, _walk(results.target, worst)
+    decodes = _decodes(target, worst)
+    if not worst.access.is_ordered:
+        return _instead(_in_no_order(results, worst, walk, decodes), results, worst)
+    held = _chunks_to_hold(target, walk, decodes)
+    if held is None and _cured(results, worst) is None:
+        return _instead(_layout(target, worst, walk), results, worst)
+    return _beside(_cache(results, worst, walk, decodes, held), results, worst)
+
+
+def _amplification(target: Target, cell: Cell) -> float | None:
+    """Return how many times what all reads ask for is decoded, with the cache in force.
+
+    None where shapes do not tell: the box around a union may touch far more chunks.
+    """
+    if target.chunks is None or _piecemeal(target, cell):
+        return 1.0
+    if cell.access.has_unions:
+        return None
+    walk, operations = _walk(target, cell), cell.total_operations or 1
+    touched = min(operations * walk.chunks_per_operation, walk.chunk_count)
+    asked = operations * cell.access.elements * target.itemsize
+    return _decodes(target, cell) * touched * target.chunk_nbytes / max(asked, 1)
+
+
+def _keeps(target: Target, cell: Cell) -> bool:
+    """Whether chunkwise's own cache holds the chunks that a walk comes back to.
+
+    Where it loses the same chunks, it is no remedy.
+    """
+    if target.chunks is None:
+        return True
+    return _decodes_with(target, cell, reader(CHUNKWISE).cache_nbytes) < SLOW
 
 
 def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
@@ -212,11 +247,13 @@ def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
     said = _measured(results, worst)
     if said is None:
-        if advice.fix is None and advice.effect and not _gain_at(results, worst):
+        untried = advice.fix is None and advice.effect and not _gain_at(results, worst)
+        if untried and _keeps(results.target, worst):
             effect = f"{advice.effect}; chunkwise was not measured here"
             return replace(advice, fix=_open(results.target), effect=effect)
         return advice
-    if _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None:
+    much = _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None
+    if much and _keeps(results.target, worst):
         return replace(advice, fix=_open(results.target), effect=f"measured: {said}")
     return _beside(advice, results, worst)
 
@@ -226,7 +263,8 @@ def _beside(advice: Advice, results: Results, worst: Cell) -> Advice:
     said = _measured(results, worst)
     if said is None:
         return advice
-    return replace(advice, effect=f"{advice.effect}; by chunkwise.open, measured: {said}")
+    said = f"by chunkwise.open, measured: {said}"
+    return replace(advice, effect=f"{advice.effect}; {said}" if advice.effect else said)
 
 
 def _measured(results: Results, worst: Cell) -> str | None:
@@ -495,6 +533,11 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
     """No pattern stands out: what is left is decoding, or copying."""
     target = results.target
     walk = None if target.chunks is None else _walk(target, worst)
+    amplification = _amplification(target, worst)
+    if walk is not None and target.stored_nbytes and (amplification or 0) >= SLOW:
+        if _decodes(target, worst) >= SLOW:
+            return _decoded_again(results, worst)
+        return _instead(_layout(target, worst, walk), results, worst)
     if target.layout == "contiguous":
         why = "The dataset is contiguous and not compressed: reading it is copying it."
     elif walk is None:
@@ -508,6 +551,8 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
             f"first is slow, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
             "them for the next."
         )
+    elif amplification is None:
+        why = "No pattern is much slower than the others: what is left is reading chunks."
     elif target.filters == "none":
         why = "The chunks suit these patterns and are not compressed: reading is copying."
     else:
@@ -528,8 +573,10 @@ def _with_gain(advice: Advice, results: Results, worst: Cell) -> Advice:
         effect = f"nothing needs a change; chunkwise is slower here ({measured})"
     elif gain < WORTH_IT:
         effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
-    else:
+    elif _keeps(results.target, worst):
         return replace(advice, fix=_open(results.target), effect=measured)
+    else:
+        effect = f"by chunkwise.open, {measured}"
     return replace(advice, effect=effect)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 # One damaged file among many must not hold up the others for ever.
 _LIMIT_S = 300.0
-_TOOLS = ("h5py", "netCDF4", "C", "h5repack", "nccopy", "chunkwise", "all")
+_TOOLS = ("h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "chunkwise", "all")
 # As chunkwise.advise.readers.NAMES, which would load h5py for `--help`.
 _READERS = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", "chunkwise")
 

@@ -10,8 +10,9 @@ from chunkwise.names import printable
 from chunkwise.words import nearest
 
 CODES: Final[dict[str, str]] = {
-    "filter-unavailable": "no decoder for the data here",
+    "filter-unavailable": "no decoder for the data, here or for some readers",
     "sources-missing": "virtual or external data is not there",
+    "data-elsewhere": "the data lies in other files",
     "unreadable-object": "HDF5 cannot open an object",
     "unreadable-chunks": "HDF5 cannot find the chunks",
     "unreadable-attribute": "HDF5 cannot list the attributes",

@@ -308,7 +308,8 @@ def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> tuple
     nbytes = -(-held * subject.facts.chunks.nbytes // UNIT_NBYTES) * UNIT_NBYTES
     # No line may take away what the library gives by itself.
     nbytes, nslots = max(nbytes, here.cache_nbytes), max(hash_slots(held), here.nslots or 0)
-    fixes = larger_cache(subject.file, subject.path, nbytes, nslots)
+    filters = subject.facts.filters
+    fixes = larger_cache(subject.file, subject.path, nbytes, nslots, filters=filters)
     netcdf_alone = all(each.name == NETCDF_C.name for each in affected)
     return tuple(sorted(fixes, key=lambda fix: fix.tool != "netCDF4")) if netcdf_alone else fixes
 

@@ -7,12 +7,15 @@ from pathlib import PurePath
 from typing import Final
 
 from chunkwise.advise.fix import Fix
-from chunkwise.advise.remedies import python_path
+from chunkwise.advise.remedies import merge, python_path, shell_file
 from chunkwise.inspect.facts import ObjectFacts, Source
 from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.subject import ObjectCheck
 from chunkwise.inspect.sources import NOT_LOOKED_FOR
 from chunkwise.names import printable, shell_word
+
+# Beyond, their folders are shorter to name.
+_FEW_SOURCES: Final = 4
 
 
 def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
@@ -53,6 +56,46 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         source="H5Pset_virtual, H5Pset_virtual_prefix" if virtual else "H5Pset_external",
         fixes=_where_to_look(first, virtual),
     )
+
+
+def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
+    """A virtual dataset whose sources are there: chunks and filters are theirs."""
+    dataset = facts.dataset
+    if dataset is None or dataset.layout != "virtual" or not dataset.sources:
+        return
+    files = dict.fromkeys(source.file for source in dataset.sources)
+    elsewhere = [name for name in files if name != "."]
+    if not elsewhere or any(source.missing is not None for source in dataset.sources):
+        return
+    count = "another file" if len(elsewhere) == 1 else f"{len(elsewhere):,} other files"
+    yield Finding(
+        code="data-elsewhere",
+        severity="note",
+        path=facts.path,
+        summary=(
+            f"A virtual dataset: its data lies in {count}, the first is "
+            f"{printable(elsewhere[0])}. How fast it is read depends on their chunks and "
+            "filters: inspect them. A copy can hold all of the data itself, where one file is "
+            "wanted."
+        ),
+        evidence={
+            "files": len(elsewhere),
+            "sources": len(dataset.sources),
+            "first_file": elsewhere[0],
+        },
+        source="H5Pset_virtual",
+        fixes=(_inspect_sources(file, elsewhere), *merge(file)),
+    )
+
+
+def _inspect_sources(file: str, names: list[str]) -> Fix:
+    """Give the command that inspects the files where the data lies, or their folder."""
+    folder = PurePath(file).parent
+    places = list(dict.fromkeys(str(folder / name) for name in names))
+    if len(places) > _FEW_SOURCES:
+        places = list(dict.fromkeys(str(PurePath(place).parent) for place in places))
+    words = " ".join(map(shell_file, places))
+    return Fix("chunkwise", f"chunkwise inspect {words}")
 
 
 def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
@@ -138,6 +181,7 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[ObjectCheck, ...]] = (
     sources_missing,
+    data_elsewhere,
     unreadable_object,
     unreadable_chunks,
     unreadable_attribute,

@@ -10,6 +10,7 @@ import re
 import textwrap
 from functools import cache
 
+from chunkwise.advise.remedies import read_natively
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspect.doctor import diagnose
 from chunkwise.inspect.facts import ChunkFacts, DatasetFacts, Source
@@ -196,6 +197,12 @@ def missing_filter_words(dataset: DatasetFacts) -> str:
         return ""
     lacking = "filter " if len(dataset.unavailable_filters) == 1 else "filters "
     lacking += ", ".join(map(filter_title, dataset.unavailable_filters))
+    natively = not dataset.variable_length and read_natively("", "/", dataset.filters)
+    packages = {diagnose(number).hdf5plugin for number in dataset.unavailable_filters}
+    means = ["chunkwise.open"] if natively else []
+    means += ["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else []
+    if means:
+        return f"HDF5 by itself lacks {lacking} here; {' and '.join(means)} can read it"
     return f"HDF5 lacks {lacking} here and cannot read it"
 
 
