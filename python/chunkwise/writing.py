@@ -26,6 +26,7 @@ from chunkwise.names import hdf5_reason
 from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.values import Assignment, as_stored, assignment, converted, parts_of
+from chunkwise.words import counted
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -394,7 +395,8 @@ class Writing:
         coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
         if coordinates.shape[1] != len(sizes):
             raise SelectionError(
-                f"{self.label}: points of {coordinates.shape[1]} dimensions, the dataset has "
+                f"{self.label}: points of {counted(coordinates.shape[1], 'dimension')}, the "
+                "dataset has "
                 f"{len(sizes)}"
             )
         wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)
