@@ -86,6 +86,7 @@ def test_what_a_killed_writer_left_is_measured(writer: str, tmp_path: Path) -> N
     ] * 2
     assert results.compared == (0 if swmr else len(drivers))
     assert results.file.file == results.target.file == str(path)
+    assert results.target.cache_nbytes > 0
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["run.h5"]
 

@@ -151,7 +151,10 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             )
         _refuse_what_cannot_be_timed(found, where)
         properties = found.id.get_create_plist()
-        nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
+        # What has not been closed is looked at without a cache.
+        _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
+        if not unclosed:
+            nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
         return Target(
             file=os.fspath(path),
             # Of a file that is read through a file object, HDF5 does not know the name.
