@@ -23,6 +23,7 @@ from chunkwise.advise.geometry import line, plane
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.objects import printable
 from chunkwise.trials.pattern import Access, Hyperslab, Union, is_union
+from chunkwise.words import counted
 
 # What `all` asks for in one read.  More is read in slabs, so that neither the
 # memory nor the time of one single operation is out of all bounds.
@@ -217,7 +218,9 @@ def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:
     planes, count, seed = (None if part is None else int(part) for part in found.groups())
     count = UNIONS_OF_CELLS if count is None else count
     if not 0 < count <= MOST_LISTED:
-        raise UsageError(f"'{found[0]}' reads {count:,} unions: give 1 to {MOST_LISTED:,}")
+        raise UsageError(
+            f"'{found[0]}' reads {counted(count, 'union')}: give 1 to {MOST_LISTED:,}"
+        )
     if (seed or 0) >= 2**64:
         raise UsageError(f"'{found[0]}': a seed is a number from 0 to 2**64 - 1")
     access = Access(name, shape, seed=seed or 0, limit=count, cells=planes)
@@ -234,7 +237,7 @@ def _block(what: str, text: str, shape: tuple[int, ...], where: str) -> tuple[in
         raise UsageError(f"access pattern '{text}' is no block shape: {HOW_TO_WRITE}")
     if len(block) != len(shape):
         raise SelectionError(
-            f"access pattern '{text}' has {len(block)} dimensions, but {where} has "
+            f"access pattern '{text}' has {counted(len(block), 'dimension')}, but {where} has "
             f"{len(shape)} (shape {grammar.format_shape(shape)}): give one number for each"
         )
     if any(b < 1 for b in block):
@@ -277,7 +280,8 @@ def _listed(name: str, spec: str, text: str, shape: tuple[int, ...], where: str)
         lines = [line for line in content.splitlines() if line.strip()]
         if not 0 < len(lines) <= MOST_LISTED:
             raise UsageError(
-                f"access pattern '{printable(text)}': {path} has {len(lines):,} selections; write "
+                f"access pattern '{printable(text)}': {path} has "
+                f"{counted(len(lines), 'selection')}; write "
                 f"1 to {MOST_LISTED:,}, an index such as [0:5, ::2] a line"
             )
     slabs = tuple(_selection(line, shape, where) for line in lines)

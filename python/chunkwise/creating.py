@@ -23,6 +23,7 @@ from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.errors import ChunkwiseError, UsageError, like
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, shown
+from chunkwise.words import counted
 
 Chunks: TypeAlias = int | Sequence[int] | str | bool | None
 MaxShape: TypeAlias = int | Sequence[int | None] | bool | None
@@ -204,7 +205,8 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
         ) from None
     if len(maxshape) != len(shape):
         raise UsageError(
-            f"{where}: maxshape has {len(maxshape)} dimensions, shape {format_shape(shape)} has "
+            f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
+            f"{format_shape(shape)} has "
             f"{len(shape)}: give one number for each, None where it may grow without limit"
         )
     if any(most is not None and most < n for most, n in zip(maxshape, shape, strict=True)):
@@ -262,7 +264,8 @@ def _checked_chunk(
     lengths = format_shape(chunk)
     if len(chunk) != len(shape):
         raise UsageError(
-            f"{where}: chunks {lengths} have {len(chunk)} dimensions, shape {format_shape(shape)} "
+            f"{where}: chunks {lengths} have {counted(len(chunk), 'dimension')}, shape "
+            f"{format_shape(shape)} "
             f"has {len(shape)}: give one number for each"
         )
     if any(n < 1 for n in chunk):

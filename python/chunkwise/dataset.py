@@ -35,6 +35,7 @@ from chunkwise.indexers import (
     read_index_through_h5py,
     read_points,
 )
+from chunkwise.names import printable
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.writable import Writable
 
@@ -401,7 +402,7 @@ class Dataset(Writable):
     def _label(self) -> str:
         if self._where is None:
             h5 = self._h5
-            self._where = f"{h5.file.filename}: dataset {h5.name}"
+            self._where = printable(f"{h5.file.filename}: dataset {h5.name}")
         return self._where
 
     def _warn(self, error: UndecodedChunkError, stacklevel: int = 3) -> None:
@@ -477,7 +478,8 @@ def bind(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> _native.Dataset:
     """
     enum = h5py.check_enum_dtype(dtype) is not None
     memory_type = h5t.py_create(dtype, logical=enum)
-    label = f"{dataset.file.filename}: dataset {dataset.name}"
+    # Text for Rust: what is no UTF-8 in it is escaped.
+    label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
     return _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label)
 
 

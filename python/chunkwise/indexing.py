@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.errors import SelectionError
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise._native import Factor
@@ -242,7 +243,8 @@ def points(shape: Shape, coordinates: Array, label: str) -> Request:
     count, rank = coordinates.shape
     if rank != len(shape):
         raise SelectionError(
-            f"{label}: the selection has {rank} dimensions, the dataset has {len(shape)}"
+            f"{label}: the selection has {counted(rank, 'dimension')}, the dataset has "
+            f"{len(shape)}"
         )
     made = _Factors(shape, label)
     made.add_points([*coordinates.T], (count,))
@@ -361,7 +363,10 @@ def _entries(shape: Shape, index: Any, label: str) -> list[int | slice | Array] 
         raise SelectionError(f"{label}: an index may hold only one Ellipsis (...)")
     taken = sum(_rank(entry) for entry in entries if entry is not Ellipsis)
     if taken > len(shape):
-        raise SelectionError(f"{label}: {taken} indices for a dataset of {len(shape)} dimensions")
+        raise SelectionError(
+            f"{label}: {counted(taken, 'index', 'indices')} for a dataset of "
+            f"{counted(len(shape), 'dimension')}"
+        )
     at = ellipses[0] if ellipses else len(entries)
     entries[at : at + 1] = [slice(None)] * (len(shape) - taken)
     return entries

@@ -15,6 +15,7 @@ from chunkwise import _native
 from chunkwise.errors import SelectionError
 from chunkwise.indexing import integers
 from chunkwise.names import shown
+from chunkwise.words import counted
 
 _LARGEST = 2**64 - 1  # hsize_t
 
@@ -126,7 +127,7 @@ class Points:
     coordinates: npt.NDArray[np.int64]
 
     def __repr__(self) -> str:
-        return f"<{len(self.coordinates):,} points>"
+        return f"<{counted(len(self.coordinates), 'point')}>"
 
     @property
     def shape(self) -> tuple[int]:
@@ -204,7 +205,7 @@ def _together(hyperslabs: tuple[Selection, ...]) -> Union:
     ranks = sorted({len(one.start) for one in hyperslabs})
     if len(ranks) > 1:
         raise SelectionError(
-            f"selections of {ranks[0]} and of {ranks[-1]} dimensions cannot be combined"
+            f"selections of {ranks[0]} and of {counted(ranks[-1], 'dimension')} cannot be combined"
         )
     return Union(hyperslabs)
 
@@ -259,7 +260,7 @@ def hyperslab(
     for name, values in (("count", counts), ("stride", strides), ("block", blocks)):
         if len(values) != rank:
             raise SelectionError(
-                f"hyperslab: start has {rank} dimensions, {name} has {len(values)}"
+                f"hyperslab: start has {counted(rank, 'dimension')}, {name} has {len(values)}"
             )
     return Selection(starts, strides, counts, blocks)
 

@@ -24,9 +24,9 @@ def format_seconds(seconds: float) -> str:
     return f"{three_digits(seconds / 86400)} d"
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a number of things: ``1 chunk``, ``1,024 chunks``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Write a number of things: ``1 chunk``, ``1,024 chunks``; `plural` where it has no s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def format_ratio(ratio: float) -> str:

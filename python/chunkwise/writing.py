@@ -22,10 +22,11 @@ from chunkwise import _native, indexing, lowlevel, pending, unfiltered_edges
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
 from chunkwise.grammar import Effort
-from chunkwise.names import hdf5_reason
+from chunkwise.names import hdf5_reason, printable
 from chunkwise.objects import address_of
 from chunkwise.selection import Points, Selection, Union
 from chunkwise.values import Assignment, as_stored, assignment, converted, parts_of
+from chunkwise.words import counted
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -76,7 +77,7 @@ class Writing:
 
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
-        self.label = f"{dataset.file.filename}: dataset {dataset.name}"
+        self.label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
         # By which all who write to the dataset are told from others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
@@ -396,7 +397,8 @@ class Writing:
         coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
         if coordinates.shape[1] != len(sizes):
             raise SelectionError(
-                f"{self.label}: points of {coordinates.shape[1]} dimensions, the dataset has "
+                f"{self.label}: points of {counted(coordinates.shape[1], 'dimension')}, the "
+                "dataset has "
                 f"{len(sizes)}"
             )
         wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)

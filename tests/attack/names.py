@@ -53,9 +53,7 @@ def write(path: Path, rng: random.Random) -> bytes:
     def name() -> bytes:
         return stored(hostile(rng, bare="/"))
 
-    # Drivers of bench in Rust take no other names (and say so).
-    group, dataset = (_decoded(name()).encode() for _ in range(2))
-    scale = name()
+    group, dataset, scale = name(), name(), name()
     text = stored(hostile(rng))
     values = np.arange(60_000, dtype="i4").reshape(60, 1000)
     with h5py.File(os.fsencode(path), "w") as file:

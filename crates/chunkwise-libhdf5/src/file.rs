@@ -1,6 +1,6 @@
 //! How is a dataset opened without Python?
 
-use std::ffi::CString;
+use std::ffi::{CString, c_uint};
 use std::sync::Arc;
 
 use chunkwise_select::Dims;
@@ -22,7 +22,7 @@ pub struct OpenDataset {
 }
 
 impl OpenDataset {
-    /// Open the dataset `name` of the file at `path`.
+    /// Open the dataset `name` of the file at `path`; HDF5's names are bytes.
     ///
     /// HDF5 gives all handles of a file, and of a dataset, the properties of the first: to
     /// be in force, neither may be open in this library already.
@@ -31,21 +31,22 @@ impl OpenDataset {
     /// When libhdf5 cannot open one of them, or refuses a property.
     pub fn open(
         library: Arc<Library>,
-        path: &str,
-        name: &str,
+        path: impl AsRef<[u8]>,
+        name: impl AsRef<[u8]>,
         properties: Properties,
     ) -> Result<Self, BindError> {
-        let (path, name) = (text("H5Fopen", path)?, text("H5Dopen2", name)?);
+        let (path, name) = (text("H5Fopen", path.as_ref())?, text("H5Dopen2", name.as_ref())?);
         let mut open = Self { library, properties, file: -1, dataset: -1, datatype: -1 };
         let library = Arc::clone(&open.library);
         library.locked(|api| {
-            let read_only = 0;
+            const SWMR_READ: c_uint = 0x40; // H5F_ACC_SWMR_READ
+            let flags = if open.properties.swmr { SWMR_READ } else { 0 };
             // SAFETY: valid strings; handles are used only after being checked.  What was
             // opened before a failure is closed when `open` is dropped.
             unsafe {
                 let fapl = list(api, api.H5P_CLS_FILE_ACCESS_ID_g)?;
                 open.properties.set_file_access(api, library.version(), fapl.id)?;
-                let file = (api.H5Fopen)(path.as_ptr(), read_only, fapl.id);
+                let file = (api.H5Fopen)(path.as_ptr(), flags, fapl.id);
                 open.file = api.checked_id("H5Fopen", file)?;
                 let dapl = list(api, api.H5P_CLS_DATASET_ACCESS_ID_g)?;
                 open.properties.set_dataset_access(api, dapl.id)?;
@@ -189,6 +190,6 @@ impl Drop for OpenDataset {
 }
 
 /// A string as C wants it.
-pub(crate) fn text(call: &'static str, text: &str) -> Result<CString, BindError> {
+pub(crate) fn text(call: &'static str, text: &[u8]) -> Result<CString, BindError> {
     CString::new(text).map_err(|error| BindError::Call { call, message: error.to_string() })
 }

@@ -69,6 +69,8 @@ pub struct Properties {
     /// Elements in memory in the type of this machine (`H5Tget_native_type`) rather than
     /// as they are stored.
     pub native_type: bool,
+    /// Whether a file is read along with a writer in SWMR mode (`H5F_ACC_SWMR_READ`).
+    pub swmr: bool,
 }
 
 impl Properties {

@@ -17,9 +17,9 @@ pub struct Reopened<'a> {
     /// Who reads.
     pub library: &'a Arc<Library>,
     /// The file.
-    pub path: &'a str,
+    pub path: &'a [u8],
     /// The dataset's path in it.
-    pub name: &'a str,
+    pub name: &'a [u8],
     /// What it is opened with.
     pub properties: Properties,
 }

@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -29,9 +30,9 @@ use crate::{OpenDataset, Unsuited};
 #[derive(Debug, Clone, Copy)]
 pub struct WriteRequest<'a> {
     /// The new file, which must not be there.
-    pub path: &'a str,
+    pub path: &'a Path,
     /// The dataset in it; its groups are made.
-    pub name: &'a str,
+    pub name: &'a [u8],
     /// All elements as they are in memory, in C order.
     pub data: &'a [u8],
     /// The selections, in order.
@@ -204,7 +205,7 @@ impl OpenDataset {
     /// The lock must be held.
     unsafe fn make(&self, api: &Api, request: &WriteRequest<'_>) -> Result<NewDataset, WalkError> {
         const EXCLUSIVE: u32 = 4; // H5F_ACC_EXCL
-        let path = text("H5Fcreate", request.path)?;
+        let path = text("H5Fcreate", request.path.as_os_str().as_bytes())?;
         let name = text("H5Dcreate2", request.name)?;
         let properties = self.properties();
         // SAFETY: throughout, live handles of this library, valid strings, and the lock is
@@ -262,7 +263,7 @@ impl NewDataset {
     fn finish(
         self,
         api: &Api,
-        path: &str,
+        path: &Path,
         walk: WalkRecord,
         flushing: Instant,
     ) -> Result<WriteRecord, WalkError> {
@@ -278,16 +279,16 @@ impl NewDataset {
         let begun = Instant::now();
         File::open(path)
             .and_then(|file| file.sync_all())
-            .map_err(|error| WalkError::Words(format!("{path}: {error}")))?;
+            .map_err(|error| WalkError::Words(format!("{}: {error}", path.display())))?;
         let sync_s = begun.elapsed().as_secs_f64();
         Ok(WriteRecord { walk, create_s, flush_s, close_s, sync_s })
     }
 }
 
 /// Run what makes a file, and remove that when it fails.
-fn in_new_file<T>(path: &str, work: impl FnOnce() -> Result<T, WalkError>) -> Result<T, String> {
-    if Path::new(path).exists() {
-        return Err(format!("{path} is there already"));
+fn in_new_file<T>(path: &Path, work: impl FnOnce() -> Result<T, WalkError>) -> Result<T, String> {
+    if path.exists() {
+        return Err(format!("{} is there already", path.display()));
     }
     work().map_err(|error| {
         // Half a file is of no use to anyone; that it was never made is no error.

@@ -13,6 +13,7 @@ mod errors;
 mod index;
 mod interrupts;
 mod library;
+mod names;
 mod netcdf;
 mod opened;
 mod product;

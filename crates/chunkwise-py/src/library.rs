@@ -1,5 +1,7 @@
 //! A libhdf5 for Python, under h5py's own lock.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chunkwise_libhdf5::{
@@ -9,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{bind_error, raise};
+use crate::names::Name;
 use crate::table::PyChunkTable;
 
 /// h5py's `phil`: taken and released with the GIL held, by the same thread.  Waiting
@@ -146,7 +149,8 @@ impl PyLibrary {
     }
 
     /// The chunks of the dataset `name` of the file at `path`.
-    fn chunk_table_of(&self, py: Python<'_>, path: &str, name: &str) -> PyResult<PyChunkTable> {
+    fn chunk_table_of(&self, py: Python<'_>, path: PathBuf, name: Name) -> PyResult<PyChunkTable> {
+        let path = path.as_os_str().as_bytes();
         let open = OpenDataset::open(Arc::clone(&self.library), path, name, Properties::default());
         let open = open.map_err(|error| bind_error(py, &error))?;
         PyChunkTable::of(py, open.chunk_table())

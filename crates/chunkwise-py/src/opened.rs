@@ -1,5 +1,7 @@
 //! Datasets opened without h5py, in any libhdf5, for `chunkwise bench`.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chunkwise_engine::{Inspect, time_parts};
@@ -13,6 +15,7 @@ use pyo3::types::PyDict;
 use crate::arrays;
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
+use crate::names::{Name, label};
 use crate::walk::{Inspector, PyWalk, bounds, record_to_dict, write_record_to_dict};
 use crate::writer::effort_of;
 
@@ -43,6 +46,7 @@ fn properties_of(given: &Bound<'_, PyDict>) -> PyResult<Properties> {
             "fill_time" => made.fill_time = Some(one_of(&value, &["alloc", "never", "ifset"], 0)?),
             "page_buffer_nbytes" => made.page_buffer_nbytes = Some(value.extract()?),
             "native_type" => made.native_type = value.extract()?,
+            "swmr" => made.swmr = value.extract()?,
             _ => return Err(PyValueError::new_err(format!("no property is called {key}"))),
         }
     }
@@ -84,12 +88,13 @@ impl PyOpenDataset {
     fn new(
         py: Python<'_>,
         library: &PyLibrary,
-        path: &str,
-        name: &str,
+        path: PathBuf,
+        name: Name,
         properties: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let properties = properties_of(properties)?;
-        let label = format!("'{name}' in {path}");
+        let label = label(&path, &name);
+        let path = path.as_os_str().as_bytes();
         let open = OpenDataset::open(Arc::clone(&library.library), path, name, properties)
             .map_err(|error| raise(py, "FileFormatError", format!("{label}: {error}")))?;
         Ok(Self { open, label })
@@ -182,8 +187,8 @@ impl PyOpenDataset {
     fn write_walk<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
-        name: &str,
+        path: PathBuf,
+        name: Name,
         data: &Bound<'py, numpy::PyUntypedArray>,
         walk: &PyWalk,
         max_operations: u64,
@@ -192,9 +197,15 @@ impl PyOpenDataset {
         let bounds = bounds(max_operations, max_seconds);
         let outcome = arrays::with_bytes(data, |data| {
             let walk = &walk.walk;
-            self.open.write_walk(WriteRequest { path, name, data, walk, bounds })
+            self.open.write_walk(WriteRequest {
+                path: &path,
+                name: name.as_ref(),
+                data,
+                walk,
+                bounds,
+            })
         })?;
-        let (record, cache) = outcome.map_err(|message| cannot_write(py, path, &message))?;
+        let (record, cache) = outcome.map_err(|message| cannot_write(py, &path, &message))?;
         let dict = write_record_to_dict(py, &record)?;
         dict.set_item("chunk_cache", (cache.nslots, cache.nbytes, cache.w0))?;
         Ok(dict)
@@ -206,8 +217,8 @@ impl PyOpenDataset {
     fn engine_write_walk<'py>(
         &self,
         py: Python<'py>,
-        path: &str,
-        name: &str,
+        path: PathBuf,
+        name: Name,
         data: &Bound<'py, numpy::PyUntypedArray>,
         walk: &PyWalk,
         max_operations: u64,
@@ -219,9 +230,12 @@ impl PyOpenDataset {
         // SAFETY: the caller does not change the array meanwhile (see `_native.pyi`).
         let data = unsafe { arrays::bytes(data)? };
         let outcome = py.detach(|| {
-            self.open.engine_write_walk(WriteRequest { path, name, data, walk, bounds }, effort)
+            self.open.engine_write_walk(
+                WriteRequest { path: &path, name: name.as_ref(), data, walk, bounds },
+                effort,
+            )
         });
-        let written = outcome.map_err(|message| cannot_write(py, path, &message))?;
+        let written = outcome.map_err(|message| cannot_write(py, &path, &message))?;
         let dict = write_record_to_dict(py, &written.record)?;
         match written.by {
             WrittenBy::Library(cache) => {
@@ -240,8 +254,8 @@ impl PyOpenDataset {
     }
 }
 
-fn cannot_write(py: Python<'_>, path: &str, message: &str) -> PyErr {
-    raise(py, "ChunkwiseError", format!("{path}: {message}"))
+fn cannot_write(py: Python<'_>, path: &Path, message: &str) -> PyErr {
+    raise(py, "ChunkwiseError", format!("{}: {message}", path.display()))
 }
 
 fn failed(py: Python<'_>, label: &str, message: &str) -> PyErr {
@@ -255,8 +269,8 @@ fn failed(py: Python<'_>, label: &str, message: &str) -> PyErr {
 pub fn walk_reopened<'py>(
     py: Python<'py>,
     library: &PyLibrary,
-    path: &str,
-    name: &str,
+    path: PathBuf,
+    name: Name,
     properties: &Bound<'py, PyDict>,
     walk: &PyWalk,
     max_seconds: f64,
@@ -264,8 +278,9 @@ pub fn walk_reopened<'py>(
     look: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let properties = properties_of(properties)?;
+    let label = label(&path, &name);
+    let (path, name) = (path.as_os_str().as_bytes(), name.as_ref());
     let dataset = Reopened { library: &library.library, path, name, properties };
-    let label = format!("'{name}' in {path}");
     let failed = |message: String| failed(py, &label, &message);
     let unsuited = if by_engine { dataset.unsuited().map_err(failed)? } else { None };
     let bounds = bounds(u64::MAX, max_seconds);

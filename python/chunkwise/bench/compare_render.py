@@ -17,7 +17,7 @@ from chunkwise.bench.saved import AS_STORED, PARAMETERS, Sample, Saved
 from chunkwise.bench.verdict import CONFIDENCE, FACTOR_OF_FEW, FEWEST
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.objects import printable
-from chunkwise.words import format_seconds, format_speed, three_digits
+from chunkwise.words import counted, format_seconds, format_speed, three_digits
 
 JSON_FORMAT: Final = "chunkwise-compare"
 JSON_VERSION: Final = 1
@@ -347,7 +347,7 @@ def _answer(against: Against, total: int) -> str:
 
 
 def _trials(number: int) -> str:
-    return "1 trial" if number == 1 else f"{number:,} trials"
+    return counted(number, "trial")
 
 
 def _undecided(undecided: list[Match], threshold: float) -> str:

@@ -31,7 +31,7 @@ from chunkwise.names import python_text
 from chunkwise.trials.drivers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
-from chunkwise.words import LAYOUTS, format_ratio, format_seconds
+from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
 # A pattern is slow if the same data takes so many times as long as in the best one.
 SLOW = 2.0
@@ -77,6 +77,9 @@ def explain(results: Results) -> Advice | None:
         alike.target, chunks=main.chunks and cells[0].trial.chunks, filters=main.filters
     )
     advice = _explain(replace(alike, cells=cells, target=target))
+    if advice is not None and results.file.unclosed:
+        # No command but the one that saves it takes a file that was not closed.
+        return replace(advice, fix=None, effect=None)
     return None if advice is None else verified(advice, alike, main)
 
 
@@ -367,7 +370,7 @@ def _cache(
     else:
         between = walk.chunks_to_cache()
         held = (
-            f"Between two reads of a chunk ({chunk}) this walk needs {between:,} chunks, "
+            f"Between two reads of a chunk ({chunk}) this walk needs {counted(between, 'chunk')}, "
             f"more than the chunk cache ({cache}) holds"
         )
     verb = "fetches" if target.filters == "none" else "decodes"
@@ -393,7 +396,8 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> A
     chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
     touched = min((worst.total_operations or 0) * walk.chunks_per_operation, chunks)
     why = (
-        f"The {worst.total_operations or 0:,} reads of '{worst.access.name}' come to chunks in no "
+        f"The {counted(worst.total_operations or 0, 'read')} of '{worst.access.name}' come to "
+        "chunks in no "
         f"order, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
         f"{_cache_nbytes(worst) // target.chunk_nbytes:,} of {chunks:,} "
         f"({format_size(target.chunk_nbytes)} each): they {verb} about {decodes * touched:,.0f} "
@@ -418,7 +422,7 @@ def _layout(target: Target, worst: Cell, walk: Walk) -> Advice:
     decoded = walk.chunks_per_operation * target.chunk_nbytes
     why = (
         f"One read of '{worst.access.name}' asks for {format_size(asked)} and goes through "
-        f"{walk.chunks_per_operation:,} chunks of {format_shape(target.chunks)}, "
+        f"{counted(walk.chunks_per_operation, 'chunk')} of {format_shape(target.chunks)}, "
         f"{format_size(decoded)} in all: {format_ratio(decoded / asked)} what it asks for."
     )
     axis = line_axis(target.shape, block)

@@ -16,7 +16,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from chunkwise.bench.labels import fallback_notes
+from chunkwise.bench.labels import fallback_notes, unclosed_notes
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.run import MOST_SECONDS
 from chunkwise.bench.run import run as run_bench
@@ -115,7 +115,7 @@ def failed(results: Results) -> bool:
 
 def show(results: Results, console: Console) -> None:
     """Print what was read, a row for each driver and library, and what was wrong."""
-    for line in _heading(results):
+    for line in [*unclosed_notes(results), *_heading(results)]:
         for part in textwrap.wrap(line, WIDTH):
             console.print(part, highlight=False, markup=False)
     console.print()

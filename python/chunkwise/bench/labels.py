@@ -122,3 +122,19 @@ def fallback_notes(results: Results) -> list[str]:
         what += f" (and {len(others)} more)" if others else ""
         notes.append(f"done by libhdf5 in chunkwise's place: {what}: {printable(why)}")
     return notes
+
+
+def unclosed_notes(results: Results) -> list[str]:
+    """Say of a file that has not been closed what of it was measured."""
+    if not results.file.unclosed:
+        return []
+    if any(cell.trial.swmr for cell in results.cells):
+        how = (
+            "It was read along with its writer (SWMR, as h5py does with swmr=True), "
+            "by libhdf5 for all drivers."
+        )
+    else:
+        how = (
+            "What it had flushed was copied to a temporary file, closed there, and measured there."
+        )
+    return [f"This file has not been closed: its writer is at work, or was killed. {how}"]

@@ -167,6 +167,7 @@ def trial_of(target: Target, pattern: Access, driver: str, **parameters: Any) ->
         )
     }
     facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
+    facts["swmr"] = target.unclosed == "swmr"
     blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}
     blocks["access"] = blocks.pop("name")
     return Trial(**{**facts, **blocks, "driver": driver, **parameters})

@@ -7,11 +7,12 @@ import textwrap
 from rich.console import Console
 from rich.text import Text
 
+from chunkwise.advise.remedies import save_unclosed
 from chunkwise.bench.advice import Advice
 from chunkwise.bench.closing import closing
 from chunkwise.bench.effects import how, worst
 from chunkwise.bench.explain import explain
-from chunkwise.bench.labels import driver_label, fallback_notes, full_label
+from chunkwise.bench.labels import driver_label, fallback_notes, full_label, unclosed_notes
 from chunkwise.bench.plot import effects_plot
 from chunkwise.bench.results import Cell, Results
 from chunkwise.bench.tables import tables_of
@@ -21,7 +22,7 @@ from chunkwise.objects import printable
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.drivers import COMPILED
 from chunkwise.trials.trial import Operation
-from chunkwise.words import LAYOUTS
+from chunkwise.words import LAYOUTS, counted
 
 WIDTH = 80
 _EFFECTS = (
@@ -32,6 +33,8 @@ _EFFECTS = (
 
 def show(results: Results, console: Console) -> None:
     """Print the table, what has to be said about it, and the advice."""
+    for line in unclosed_notes(results):
+        console.print(textwrap.fill(line, WIDTH), highlight=False, markup=False, style="bold")
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
@@ -66,6 +69,14 @@ def show(results: Results, console: Console) -> None:
     if advice is not None:
         console.print()
         _show_advice(advice, console)
+    if results.file.unclosed:
+        console.print()
+        console.print(
+            "If its writer was killed, what it had flushed is saved by:", highlight=False
+        )
+        # Never wrapped: it is there to be copied.
+        command = save_unclosed(results.file.file)[0].text
+        console.print(Text(textwrap.indent(printable(command), "  ")), soft_wrap=True)
 
 
 def _heading(results: Results) -> list[str]:
@@ -101,7 +112,8 @@ def _footnotes(results: Results) -> list[str]:
     lines = []
     if results.sampled is not None:
         lines.append(
-            f"Sampled: {results.sampled:,} indexes of dimension 0, whole slabs of chunks spread "
+            f"Sampled: {counted(results.sampled, 'index', 'indexes')} of dimension 0, whole "
+            "slabs of chunks spread "
             "over the dataset; shape and times above are the sample's."
         )
     if len(results.variants) > 1:
@@ -193,6 +205,8 @@ def _timing(results: Results) -> str:
 def _bytes(results: Results) -> str:
     if results.mismatches:
         return ""
+    if any(cell.trial.swmr for cell in results.cells):
+        return "Bytes not compared: a writer at work may change them between two reads."
     if not results.target.comparable:
         return "Bytes not compared: the elements hold padding."
     if not results.compared and any(
@@ -216,7 +230,7 @@ def _versions(results: Results) -> str:
     )
     return (
         f"h5py {found['h5py']}, HDF5 {hdf5} (chunk cache by default {cache} in h5py's), {netcdf}"
-        f"zlib {zlib}, chunkwise {found['chunkwise']}; {found['cpu_count']} CPUs, "
+        f"zlib {zlib}, chunkwise {found['chunkwise']}; {counted(int(found['cpu_count']), 'CPU')}, "
         f"{found['machine']}."
     )
 

@@ -20,6 +20,7 @@ from chunkwise.bench.planning import Plan, spell_out
 from chunkwise.bench.planning import check as check_plan
 from chunkwise.bench.results import Results
 from chunkwise.bench.schedule import Schedule, Step
+from chunkwise.bench.source import opened
 from chunkwise.bench.space import Space
 from chunkwise.bench.store import Store
 from chunkwise.bench.target import Target, look
@@ -118,6 +119,12 @@ def run(
         # Whatever is refused is refused before anything is written.
         plan = spell_out(original, space)
         check_plan(original, plan)
+        opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
+        source = stack.enter_context(opening)
+        plan = source.plan
+        if progress:
+            for text in source.left_out:
+                progress(Step(text, warning=True))
         if progress and plan.least_s > seconds:
             text = (
                 f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
@@ -127,7 +134,7 @@ def run(
             progress(Step(text, warning=True))
         reading, writing = plan.variants("read"), plan.variants("write")
         making = prepared(
-            original,
+            source.target,
             reading,
             writing,
             sample_nbytes,
@@ -161,6 +168,7 @@ def run(
             dataset=original.dataset,
             storage=original.storage,
             file_filters=original.file_filters,
+            unclosed=original.unclosed,
         )
         elapsed_s = time.monotonic() - begun
         return Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)

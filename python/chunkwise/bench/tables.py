@@ -11,7 +11,7 @@ from chunkwise.bench.labels import cell_label
 from chunkwise.bench.results import Cell, Results
 from chunkwise.grammar import format_shape
 from chunkwise.trials.pattern import Access
-from chunkwise.words import format_seconds, format_speed
+from chunkwise.words import counted, format_seconds, format_speed
 
 # What a table's columns are, behind the pattern and its number of operations.
 _READ = ("first", "mean", "all reads", "spread", "speed")
@@ -104,7 +104,7 @@ def spelled(access: Access) -> str:
     if access.cells is not None:
         return "unions of cells"
     if access.slabs is not None:
-        return "1 selection" if len(access.slabs) == 1 else f"{len(access.slabs):,} selections"
+        return counted(len(access.slabs), "selection")
     order = ""
     if access.order is not None:
         order = "@" + ",".join(map(str, access.order))

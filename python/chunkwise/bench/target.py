@@ -26,8 +26,9 @@ from chunkwise.opening import (
     has_variable_length,
     largest_chunked,
     missing_filter,
-    open_h5,
 )
+from chunkwise.superblock import read_superblock
+from chunkwise.unclosed import open_readable
 
 # Of more objects than this, some filters are not looked at: it would take seconds.
 _MOST_OBJECTS = 20_000
@@ -52,7 +53,8 @@ class Target:
     itemsize : int
         Bytes per element in memory.
     comparable : bool
-        False where elements hold padding, whose bytes mean nothing and differ.
+        False where elements hold padding, whose bytes mean nothing and differ, and where a
+        writer may change them.
     chunks : tuple of int or None
         Chunk shape in elements; None if the dataset is not chunked.
     filters : str
@@ -74,6 +76,8 @@ class Target:
         Whether the file has paged file space, as a page buffer needs.
     maxshape : tuple of int or None, or None
         How far each dimension may grow, None without end; None where none may.
+    unclosed : str
+        The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     """
 
     file: str
@@ -95,6 +99,7 @@ class Target:
     is_number: bool = True
     paged: bool = False
     maxshape: tuple[int | None, ...] | None = None
+    unclosed: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -130,7 +135,8 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
         If there is nothing to time: a scalar, null or zero-sized dataset; one
         of variable length; one whose filter is not installed.
     """
-    with open_h5(path) as file:
+    unclosed = _mark_of_writer(path)
+    with open_readable(path) as file:
         if dataset is None:
             found = largest_chunked(file)
             name = str(found.name)
@@ -145,15 +151,20 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             )
         _refuse_what_cannot_be_timed(found, where)
         properties = found.id.get_create_plist()
-        nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
+        # What has not been closed is looked at without a cache.
+        _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
+        if not unclosed:
+            nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
         return Target(
             file=os.fspath(path),
-            storage=str(found.file.filename),
+            # Of a file that is read through a file object, HDF5 does not know the name.
+            storage=os.fspath(path) if unclosed else str(found.file.filename),
             dataset=name,
             shape=tuple(int(n) for n in found.shape),
             dtype=_type_name(found),
             itemsize=int(found.dtype.itemsize),
-            comparable=_value_nbytes(found.dtype) == found.dtype.itemsize,
+            # A writer at work may write to what was read already.
+            comparable=unclosed != "swmr" and _value_nbytes(found.dtype) == found.dtype.itemsize,
             chunks=tuple(int(n) for n in found.chunks) if found.chunks else None,
             filters=str(grammar.Pipeline.from_dcpl(properties)),
             stored_nbytes=int(found.id.get_storage_size()),
@@ -167,7 +178,14 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             paged=found.file.id.get_create_plist().get_file_space_strategy()[0]
             == h5f.FSPACE_STRATEGY_PAGE,
             maxshape=None if found.maxshape == found.shape else found.maxshape,
+            unclosed=unclosed,
         )
+
+
+def _mark_of_writer(path: str | os.PathLike[str]) -> str:
+    superblock = read_superblock(path)
+    flags = superblock.flags if superblock else ()
+    return "swmr" if "swmr" in flags else "".join(flags)
 
 
 def _refuse_what_cannot_be_timed(dataset: h5py.Dataset, where: str) -> None:

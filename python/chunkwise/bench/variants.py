@@ -29,6 +29,7 @@ from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.opening import find_dataset, missing_filter, open_h5
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
+from chunkwise.words import counted
 
 # What is written for each variant, at most, unless more is asked for.
 SAMPLE_NBYTES: Final = 1 << 30
@@ -139,7 +140,7 @@ def _shape(target: Target, text: str) -> tuple[int, ...] | None:
         return default_chunk(target.shape, target.itemsize)
     if len(shape) != len(target.shape):
         raise UsageError(
-            f"chunks of {text} have {len(shape)} dimensions, but {target.where} has "
+            f"chunks of {text} have {counted(len(shape), 'dimension')}, but {target.where} has "
             f"{len(target.shape)} (shape {format_shape(target.shape)})"
         )
     most = target.maxshape or target.shape
@@ -203,7 +204,8 @@ def prepared(
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
-                f"{folder}: {files} variants of {format_size(nbytes)} need more than the "
+                f"{folder}: {counted(files, 'variant')} of {format_size(nbytes)} need more than "
+                "the "
                 f"{format_size(free)} that are free; name a folder with --scratch, or a smaller "
                 "--sample"
             )

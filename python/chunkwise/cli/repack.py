@@ -17,7 +17,7 @@ from chunkwise.cli.signals import Ending, ending
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
 from chunkwise.names import json_text
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -215,7 +215,7 @@ def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
     source, *others = arguments
     if len(others) > 1:
         raise UsageError(
-            f"{len(arguments)} files: give IN and OUT, or --out FOLDER for many files"
+            f"{counted(len(arguments), 'file')}: give IN and OUT, or --out FOLDER for many files"
         )
     if Path(source).is_dir():
         raise UsageError(f"{source}: is a folder; --out FOLDER repacks its files")

@@ -24,6 +24,7 @@ from chunkwise.studies.own import study_of
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import SCALES, Scale, Study
+from chunkwise.words import counted
 
 EXAMPLES = """\b
 Examples:
@@ -178,7 +179,7 @@ def _measured(study: Study, options: Options) -> StudyResults:
     """Run a study; whoever ends it is told how to go on."""
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
-        often = "1 repeat" if options.repeat == 1 else f"{options.repeat} repeats"
+        often = counted(options.repeat, "repeat")
         echo(
             f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
             "'cannot tell'",

@@ -114,7 +114,7 @@ def _enum(datatype: h5t.TypeEnumID) -> str:
     names = {datatype.get_member_name(i) for i in range(count)}
     if names == {b"FALSE", b"TRUE"}:
         return "bool"
-    return f"enum {base} of {count} names"
+    return f"enum {base} of {counted(count, 'name')}"
 
 
 def _compound(datatype: h5t.TypeCompoundID) -> str:

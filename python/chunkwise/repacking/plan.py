@@ -25,6 +25,7 @@ from chunkwise.repacking.lossy import is_lossy
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
+from chunkwise.words import counted
 
 # Numbers below are HDF5's own filters.
 _FIRST_PLUGIN: Final = 256
@@ -306,7 +307,8 @@ def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
         if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):
             first = meant[0]
             raise UsageError(
-                f"rule {rule.text!r} fits none of the {len(meant):,} datasets that it means: "
+                f"rule {rule.text!r} fits none of the {counted(len(meant), 'dataset')} that it "
+                "means: "
                 f"'{printable(first.source.path)}' {first.wanted.left[0]}"
             )
 

@@ -30,6 +30,7 @@ from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.records import DatasetResult, storage_of
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
+from chunkwise.words import counted
 
 # Datasets of no more than this go side by side...
 _SMALL_NBYTES: Final = 8 << 20
@@ -221,7 +222,7 @@ class _Copying:
                 self.alone(step, path)
             return
         nbytes = sum(step.source.nbytes for step, _ in few)
-        tell = self.teller.of(f"{len(few)} datasets", nbytes)
+        tell = self.teller.of(f"{counted(len(few), 'dataset')}", nbytes)
         with ExitStack() as opened:
             made = [
                 opened.enter_context(closing(h5d.open(self.target.id, path))) for _, path in few

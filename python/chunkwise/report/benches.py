@@ -13,14 +13,14 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.report.charts import draw
 from chunkwise.report.facts import FALLBACK, fallbacks, machine, problems, shortened
-from chunkwise.report.labels import count, phrase
+from chunkwise.report.labels import phrase
 from chunkwise.report.model import Block, Section, Table
 from chunkwise.report.scales import number
 from chunkwise.report.values import Drawing
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot
 from chunkwise.studies.wording import differing
-from chunkwise.words import format_seconds, format_speed
+from chunkwise.words import counted, format_seconds, format_speed
 
 # Of times that differ by more, a linear axis shows the longest only.
 _FAR_APART: Final = 20.0
@@ -187,7 +187,7 @@ def _table(rows: Sequence[Row], title: str) -> Table:
                 who,
                 ("~ " if estimated else "") + format_seconds(middle),
                 f"{format_seconds(min(times))} to {format_seconds(max(times))}",
-                count(len(times), "repeat"),
+                counted(len(times), "repeat"),
                 format_speed(base / middle),
             )
         )

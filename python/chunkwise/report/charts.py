@@ -11,7 +11,6 @@ from chunkwise.report import scales
 from chunkwise.report.labels import (
     Libraries,
     axis_title,
-    count,
     error_text,
     figure_text,
     phrase,
@@ -26,6 +25,7 @@ from chunkwise.report.tables import table
 from chunkwise.report.values import Drawing, Value, distinguished, measured, published
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Plot, Statistic, matches
+from chunkwise.words import counted
 
 _STATISTICS: Final[dict[Statistic, str]] = {
     "mean": "mean",
@@ -68,7 +68,7 @@ def _chart(
     notes = []
     hidden = len(values) + len(printed) - len(everything)
     if hidden:
-        notes.append(f"{count(hidden, 'value')} of 0 cannot stand on a logarithmic axis.")
+        notes.append(f"{counted(hidden, 'value')} of 0 cannot stand on a logarithmic axis.")
     factor, unit = _unit(plot, everything)
     texts = [value.point[plot.x] for value in everything]
 
@@ -245,7 +245,7 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     error = error_text(value.middle, value.low, value.high)
     kind = _STATISTICS[drawing.statistic]
     spread = "lowest to highest" if drawing.ends else "standard error"
-    lines = [f"{text} {error}".strip(), where, f"{kind} of {count(value.repeats, 'repeat')}"]
+    lines = [f"{text} {error}".strip(), where, f"{kind} of {counted(value.repeats, 'repeat')}"]
     if error:
         lines[-1] += f"; ± is the {spread}" if not drawing.ends else f"; ± spans {spread}"
     if value.estimated:

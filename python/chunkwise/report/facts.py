@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from chunkwise.report.labels import Libraries, count, phrase
+from chunkwise.report.labels import Libraries, phrase
 from chunkwise.studies.results import Row
 from chunkwise.studies.wording import differing, joined
+from chunkwise.words import counted
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),
@@ -62,7 +63,7 @@ def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
             continue
         what = phrase(row.point, names, libraries) or "all of it"
         if row.problem is None:
-            what += f" ({len(failed)} of {count(len(row.records), 'repeat')})"
+            what += f" ({len(failed)} of {counted(len(row.records), 'repeat')})"
         why = str(failed[0].get("error") or failed[0]["status"])
         # How many seconds it was given differs from trial to trial.
         why = "out of time" if failed[0]["status"] == "timeout" else why
@@ -86,7 +87,7 @@ def fallbacks(rows: Sequence[Row], libraries: Libraries) -> list[str]:
 def _first(several: Sequence[str]) -> str:
     """Name the first of several rows, and count the others."""
     more = len(several) - 1
-    return f"{several[0]} (and {count(more, 'row')} more)" if more else several[0]
+    return f"{several[0]} (and {counted(more, 'row')} more)" if more else several[0]
 
 
 def shortened(sentences: Iterable[str]) -> list[str]:

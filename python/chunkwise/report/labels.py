@@ -97,11 +97,6 @@ def error_text(value: float, low: float, high: float) -> str:
     return f"± {share:.1f}%" if share < 10 else f"± {share:.0f}%"
 
 
-def count(number_of: int, noun: str) -> str:
-    """Write ``1 repeat`` and ``5 repeats``."""
-    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
-
-
 def sources_text(sources: Sequence[str]) -> str:
     """Write where a value is printed: ``Tables 5, 7 and 8``."""
     numbers = [text.removeprefix("Table ") for text in sources]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from chunkwise.report.labels import count
 from chunkwise.report.model import Report
 from chunkwise.studies.claims import Word
 from chunkwise.studies.wording import joined
+from chunkwise.words import counted
 
 # Facts that are told once where all sections agree.
 _SHARED: Final = ("Machine", "Versions")
@@ -25,7 +25,7 @@ def lead(report: Report) -> str:
     """Say what this is, and what came of it, to who knows nothing of it."""
     studies = [section for section in report.sections if section.of_study]
     if not studies:
-        what = count(len(report.sections), "run")
+        what = counted(len(report.sections), "run")
         return f"{what} of chunkwise bench: how long each way to read or write the data takes."
     about = (
         "Papers on HDF5 and netCDF-4 advise how to store and read large arrays, from what they "

@@ -9,7 +9,7 @@ from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 from chunkwise.report.charts import draw
 from chunkwise.report.facts import FALLBACK, environment, fallbacks, machine, problems, shortened
-from chunkwise.report.labels import Libraries, count, figure_text, where_phrase
+from chunkwise.report.labels import Libraries, figure_text, where_phrase
 from chunkwise.report.model import Block, Chart, Finding, Section, Table
 from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
@@ -18,7 +18,7 @@ from chunkwise.studies.own import adapted
 from chunkwise.studies.published import measured
 from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Statistic, Study
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
@@ -48,7 +48,7 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
     full = study.repeat["paper"]
     reduced = any(_reduced(e, results, study) for e in study.experiments)
     sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
-    often = count(results.repeat, "repeat")
+    often = counted(results.repeat, "repeat")
     often += f" (the full study has {full})" if results.repeat != full else ""
     missing = _missing(results, study)
     return (
@@ -94,7 +94,9 @@ def _alerts(results: StudyResults, study: Study) -> list[str]:
     missing, every = len(_missing(results, study)), len(study.experiments)
     if missing:
         verb = "was" if missing == 1 else "were"
-        found.append(f"{missing} of {count(every, 'experiment')} {verb} not measured in this run.")
+        found.append(
+            f"{missing} of {counted(every, 'experiment')} {verb} not measured in this run."
+        )
     known = {experiment.id for experiment in study.experiments}
     unknown = [name for name in results.outcomes if name not in known]
     if unknown:
@@ -108,7 +110,7 @@ def _fewer(results: StudyResults) -> str:
     """Say of how many combinations there was time for fewer repeats than were asked for."""
     often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     short = sum(n < results.repeat for n in often)
-    total = count(len(often), "combination")
+    total = counted(len(often), "combination")
     return f"; of {total}, {short:,} had fewer repeats" if short else ""
 
 

@@ -12,6 +12,7 @@ from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
 from chunkwise.sample.spec import Sample
+from chunkwise.words import counted
 
 _SLAB_ELEMENTS = 2**19  # of 8 bytes while they are made, and a few arrays of them a thread
 
@@ -94,7 +95,8 @@ def make_layout(
     shape = sample.shape if shape is None else shape
     if len(shape) != len(sample.shape) and not (sample.any_rank and shape):
         raise UsageError(
-            f"shape {format_shape(shape)}: {sample.name} has {len(sample.shape)} dimensions, "
+            f"shape {format_shape(shape)}: {sample.name} has "
+            f"{counted(len(sample.shape), 'dimension')}, "
             f"as in {format_shape(sample.shape)}"
         )
     if prod(shape) >= 2**63:

@@ -15,6 +15,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.results import StudyResults
+from chunkwise.words import counted
 
 RESULTS: Final = "results.json.gz"
 
@@ -126,7 +127,8 @@ class Folder:
             )
         if earlier.repeat > new.repeat:
             raise UsageError(
-                f"{self.name}: everything in it was to be measured {earlier.repeat} times: go on "
+                f"{self.name}: everything in it was to be measured "
+                f"{counted(earlier.repeat, 'time')}: go on "
                 f"with --repeat {earlier.repeat} or more, or name another folder (--out)"
             )
 

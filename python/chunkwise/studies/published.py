@@ -18,6 +18,7 @@ from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
+from chunkwise.words import counted
 
 _WIDTH: Final = 80
 _LABEL_WIDTH: Final = 40
@@ -121,7 +122,8 @@ def machine(outcome: Outcome) -> str:
                 for name, title in (("hdf5", "HDF5"), ("zlib", "zlib"), ("chunkwise", "chunkwise"))
                 if record.get(name)
             )
-            return f"{record['cpu']}, {record['cpu_count']} CPUs; {', '.join(versions)}."
+            cpus = counted(int(record["cpu_count"]), "CPU")
+            return f"{record['cpu']}, {cpus}; {', '.join(versions)}."
     return ""
 
 

@@ -164,7 +164,8 @@ def _how(study: Study, results: StudyResults) -> str:
     size = "reduced size" if results.scale == "quick" else "the paper's size"
     on = results.environment
     machine = (
-        f", on {on['cpu']}, {on['cpu_count']} CPUs, {on['system']}, with {_libraries(results)}"
+        f", on {on['cpu']}, {counted(int(on['cpu_count']), 'CPU')}, {on['system']}, with "
+        f"{_libraries(results)}"
         if on
         else ""
     )

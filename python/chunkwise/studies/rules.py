@@ -245,7 +245,7 @@ def _doubt(found: Ratio, border: float) -> str:
     if found.value < 1:
         # As the sentence has it: the larger by the smaller.
         found, border = _turned(found), 1 / border
-    often = "1 repeat" if found.repeats == 1 else f"{found.repeats} repeats"
+    often = counted(found.repeats, "repeat")
     remedy = (
         "more repeats would hardly tell"
         if needed is None

@@ -21,7 +21,7 @@ from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar.codecs import CODECS_BY_ID
 from chunkwise.trials import pagecache
-from chunkwise.words import format_ratio, format_seconds
+from chunkwise.words import counted, format_ratio, format_seconds
 
 # HDF5's numbers of what the engine decodes, and its names for them.
 ENGINE_FILTERS: Final = {
@@ -322,7 +322,7 @@ def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | No
     known = {name: s for name, s in found["filters_s"].items() if s is not None}
     if not known:
         return []
-    what = f"{verb} chunks" if chunks is None else f"{verb} {count(chunks, 'chunk')}"
+    what = f"{verb} chunks" if chunks is None else f"{verb} {counted(chunks, 'chunk')}"
     names = next(iter(known))
     if len(known) > 1:
         names = ", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())
@@ -381,9 +381,4 @@ def _cache(found: Breakdown) -> str | None:
         return f"{often}: the chunk cache missed every time"
     if touches is None:
         return often
-    return f"{often}: the chunk cache missed {loads:,} of {touches:,} times"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number of things: 1 chunk, 2 chunks."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{often}: the chunk cache missed {loads:,} of {counted(touches, 'time')}"

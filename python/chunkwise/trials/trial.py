@@ -35,6 +35,7 @@ PROPERTIES: Final = (
     "fill_time",
     "page_buffer_nbytes",
     "native_type",
+    "swmr",
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
@@ -122,6 +123,9 @@ class Trial:
         Whether each element that is read is compared with `data`.
     native_type : bool
         Elements in memory in this machine's type, rather than as they are stored.
+    swmr : bool
+        Whether the file is read along with a writer that has not closed it
+        (H5F_ACC_SWMR_READ).
     zlib_path : str or None
         The zlib that libhdf5 is to call; None is its own.
     shape : tuple of int
@@ -177,6 +181,7 @@ class Trial:
     fill_time: str | None = None
     page_buffer_nbytes: int | None = None
     native_type: bool = False
+    swmr: bool = False
     zlib_path: str | None = None
     cells: int | None = None
     reopen: bool = False

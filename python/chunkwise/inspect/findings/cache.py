@@ -174,7 +174,8 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
         summary=(
             f"The {chunks:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
             f"cache of {reader.title} by their bytes, but {kept.collisions:,} of them have "
-            f"to share its {reader.nslots:,} slots and drop each other: read after read, each "
+            f"to share its {counted(reader.nslots, 'slot')} and drop each other: read after "
+            "read, each "
             f"chunk is {verb} {_times(kept.decodes)} on average."
         ),
         evidence={

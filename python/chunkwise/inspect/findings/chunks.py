@@ -28,6 +28,7 @@ from chunkwise.inspect.findings.papers import NETCDF4
 from chunkwise.inspect.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
 from chunkwise.inspect.findings.subject import DatasetCheck, Subject
 from chunkwise.objects import printable
+from chunkwise.words import counted
 
 # Below this nothing about a dataset takes a noticeable time, except by the counts below.
 SMALL_DATASET_NBYTES: Final = 1 << 20
@@ -201,7 +202,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         severity=_smallness(chunks),
         path=subject.path,
         summary=(
-            f"{chunks.allocated:,} chunks of only {format_size(chunks.nbytes)} "
+            f"{counted(chunks.allocated, 'chunk')} of only {format_size(chunks.nbytes)} "
             f"({format_shape(chunks.shape)}): {cost}, and the list of them takes about "
             f"{format_size(listed)}. Chunks of {format_shape(offered)} would be {fewer:,}."
         ),
@@ -267,7 +268,7 @@ def _floor_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         summary=(
             f"Chunks of {format_shape(chunks.shape)} fall just short of {format_shape(shape)}, "
             f"so that nearly empty ones are added along dimension{'s' * (len(short) > 1)} "
-            f"{along}: {format_size(chunks.edge_nbytes)} ({chunks.edge_nbytes:,} bytes) "
+            f"{along}: {format_size(chunks.edge_nbytes)} ({counted(chunks.edge_nbytes, 'byte')}) "
             f"{_in_vain(subject)}. Chunks of {format_shape(offered)} leave {format_size(left)}."
         ),
         evidence={

@@ -15,7 +15,7 @@ from chunkwise.inspect.finding import Finding
 from chunkwise.inspect.findings.papers import OCCAM
 from chunkwise.inspect.findings.severity import by_cost
 from chunkwise.inspect.findings.subject import FileCheck
-from chunkwise.words import format_seconds
+from chunkwise.words import counted, format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from
 # 20 ms in the same region to 200 ms from elsewhere.
@@ -95,7 +95,8 @@ def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
         path=None,
         summary=(
             f"The file's metadata ({format_size(found.nbytes)}: names, types, where the chunks "
-            f"are) lies in {found.extents:,} places spread over {format_size(found.span_nbytes)}: "
+            f"are) lies in {counted(found.extents, 'place')} spread over "
+            f"{format_size(found.span_nbytes)}: "
             "as many seeks of a disk, or up to as many requests to a server, before the data "
             "can be read."
         ),
@@ -131,7 +132,8 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
         severity=severity,
         path=None,
         summary=(
-            f"From object storage, opening and listing this file takes {requests:,} requests, "
+            "From object storage, opening and listing this file takes "
+            f"{counted(requests, 'request')}, "
             f"{_wait(requests)} at {1000 * _REQUEST_S:.0f} ms each; a reader that fetches 1 MiB "
             f"blocks and keeps them needs {found.blocks:,} to find all data ({_wait(found.blocks)}"
             f"). Stored in pages of {format_size(page_nbytes)} and read by pages, it would take "
