@@ -21,8 +21,8 @@ pub(crate) fn check(input: &[u8]) {
 }
 
 fn any_file(mut input: &[u8]) -> Option<()> {
-    let [flags, rank] = *input.split_off_first_chunk()?;
-    let mut number = || input.split_off_first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let [flags, rank] = *take(&mut input)?;
+    let mut number = || take(&mut input).map(|bytes| u64::from_le_bytes(*bytes));
     let (header, user_block, btree_k, element_size) = (number()?, number()?, number()?, number()?);
     let mut dims = || (0..rank.clamp(1, MOST_RANK)).map(|_| number()).collect::<Option<Dims>>();
     let (shape, chunk, max_shape) = (dims()?, dims()?, dims()?);
@@ -35,7 +35,7 @@ fn any_file(mut input: &[u8]) -> Option<()> {
         btree_k: btree_k.min(1 << 16) as u32,
         grid: &grid,
         max_shape: &max_shape,
-        element_size: element_size.max(1),
+        element_size: (element_size > 0).then_some(element_size),
         filtered: flags & 1 != 0,
     };
     let found = read_index(&storage, &wanted);
@@ -58,6 +58,13 @@ fn any_file(mut input: &[u8]) -> Option<()> {
     }
     end_of_data(&storage, user_block);
     Some(())
+}
+
+/// The next bytes of the input.
+fn take<'a, const LEN: usize>(input: &mut &'a [u8]) -> Option<&'a [u8; LEN]> {
+    let (taken, rest) = input.split_first_chunk()?;
+    *input = rest;
+    Some(taken)
 }
 
 /// A file whose structures come with the right checksums, if they are wanted so.

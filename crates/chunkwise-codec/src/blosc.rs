@@ -14,8 +14,8 @@ use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
 /// No compressor inside gives more.
 pub(crate) use crate::zstd::MOST_EXPANSION;
 
-/// The compressor whose decoder is missing here: snappy.
-const SNAPPY: u32 = 3;
+/// The filter's numbers of the compressors whose decoders are here: not 3, snappy.
+const KNOWN: [u32; 5] = [0, 1, 2, 4, 5];
 const HEADER_LEN: usize = 16;
 /// Of the chunk, and of what any compressor makes.
 const FORMAT: u8 = 2;
@@ -25,7 +25,8 @@ const MOST_STORED: usize = i32::MAX as usize;
 
 /// Whether all that HDF5's filter writes with these `cd_values` can be decoded here.
 pub(crate) fn knows(cd_values: &[u32]) -> bool {
-    cd_values.get(6) != Some(&SNAPPY)
+    // The filter decodes nothing where this is no compressor's, whatever the chunk says.
+    cd_values.get(6).is_none_or(|number| KNOWN.contains(number))
 }
 
 /// What compresses the streams.

@@ -92,7 +92,7 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                             btree_k: 0,
                             grid: &grid,
                             max_shape: &max_shape,
-                            element_size: element_size as u64,
+                            element_size: Some(element_size as u64),
                             filtered: !pipeline.filters().is_empty(),
                         };
                         index_of(api, conventions, dataset, &*storage, wanted)

@@ -11,7 +11,9 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::chunks::{check_array_len, list_chunks};
-use crate::dataset::{Handle, because, chunk_options, file_of, index_of, open_storage, shape_of};
+use crate::dataset::{
+    Handle, because, chunk_options, file_of, holds_pointers, index_of, open_storage, shape_of,
+};
 use crate::facts::descriptor_of;
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
@@ -72,6 +74,8 @@ pub(crate) unsafe fn written_in(
             Err(failed) => return Err(failed),
         };
         let datatype = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
+        // What is elsewhere has another size in memory, where libhdf5 has put the type.
+        let plain = !holds_pointers(api, datatype.id)?;
         let wanted = Wanted {
             // Found out there.
             header: 0,
@@ -79,7 +83,7 @@ pub(crate) unsafe fn written_in(
             btree_k: 0,
             grid,
             max_shape,
-            element_size: (api.H5Tget_size)(datatype.id) as u64,
+            element_size: plain.then_some((api.H5Tget_size)(datatype.id) as u64),
             filtered,
         };
         index_of(api, conventions, dataset, &*storage, wanted)

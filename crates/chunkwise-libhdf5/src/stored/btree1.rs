@@ -98,7 +98,7 @@ impl Key {
         let (stored_nbytes, filter_mask) = (fields.number(4)?, fields.number(4)? as u32);
         let lens = chunks.wanted.grid.chunk().iter().copied();
         let mut origin = Origin::new();
-        for len in lens.chain([chunks.wanted.element_size]) {
+        for len in lens.chain([chunks.element_size]) {
             let number = fields.u64()?;
             if number.checked_rem(len) != Some(0) {
                 return Err(Damage(format!("no chunk can begin at {number}")));

@@ -15,7 +15,7 @@ mod bytes;
 mod header;
 
 use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError, Storage};
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_select::ChunkGrid;
 
 use crate::chunks::MOST_LISTED;
 pub use bytes::checksum;
@@ -35,8 +35,8 @@ pub struct Wanted<'a> {
     pub grid: &'a ChunkGrid,
     /// The largest extent; all bits set where it is unlimited.
     pub max_shape: &'a [u64],
-    /// Bytes of an element.
-    pub element_size: u64,
+    /// Bytes of an element; None where libhdf5 tells those in memory alone.
+    pub element_size: Option<u64>,
     /// Whether it has filters.
     pub filtered: bool,
 }
@@ -83,12 +83,17 @@ fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex
     let source = Source { storage, base: wanted.user_block, end };
     let Some(layout) = header::layout(&source, wanted.header)? else { return Ok(None) };
     let Layout { dims, index } = layout;
-    let mut expected: Dims = wanted.grid.chunk().iter().copied().collect();
-    expected.push(wanted.element_size);
-    if dims != expected {
+    let (element_size, chunk) = match dims.split_last() {
+        Some((&size, chunk)) if wanted.element_size.is_none_or(|known| known == size) => {
+            (size, chunk)
+        }
+        _ => return Err(Damage("its header says another size of elements".into())),
+    };
+    if chunk != wanted.grid.chunk() {
         return Err(Damage("its header says another chunk shape".into()));
     }
-    let mut chunks = Chunks { wanted, builder: ChunkIndexBuilder::default(), count: 0 };
+    let mut chunks =
+        Chunks { wanted, element_size, builder: ChunkIndexBuilder::default(), count: 0 };
     match index {
         Index::None => {}
         Index::BTree1 { root } => btree1::read(&source, root, &mut chunks)?,
@@ -108,6 +113,8 @@ impl From<IndexError> for Damage {
 /// Collects chunks as an index has them.
 struct Chunks<'a> {
     wanted: &'a Wanted<'a>,
+    /// Bytes of a stored element.
+    element_size: u64,
     builder: ChunkIndexBuilder,
     count: u64,
 }
@@ -126,6 +133,6 @@ impl Chunks<'_> {
 
     /// Bytes of a chunk that is stored as it is.
     fn chunk_nbytes(&self) -> u64 {
-        self.wanted.grid.chunk_len().saturating_mul(self.wanted.element_size)
+        self.wanted.grid.chunk_len().saturating_mul(self.element_size)
     }
 }
