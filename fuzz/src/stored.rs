@@ -3,6 +3,8 @@
 //! The input is a file behind a head: what libhdf5 says of its dataset.  Changes break checksums
 //! first, so that, where the head says so, each structure is read with the right one.
 
+#![allow(clippy::panic)]
+
 use chunkwise_engine::{MemoryStorage, ReadError, Storage};
 use chunkwise_libhdf5::stored::{Stored, Wanted, checksum, end_of_data, read_index};
 use chunkwise_select::{ChunkGrid, Dims};
