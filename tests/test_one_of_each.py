@@ -84,7 +84,7 @@ def ones(facts: object) -> dict[str, int]:
 def test_made_up_facts() -> None:
     chunks = replace(CHUNKS, **ones(CHUNKS))  # type: ignore[arg-type]
     one = dataset(facts=replace(DATASET, **ones(DATASET), chunks=chunks))  # type: ignore[arg-type]
-    metadata = replace(METADATA, **ones(METADATA))  # type: ignore[arg-type]
+    metadata = replace(METADATA, **ones(METADATA))
     facts = file_facts(replace(one, **ones(one)), metadata=metadata)  # type: ignore[arg-type]
     for text in (shown(facts), shown(replace(facts, objects=(one,)), single=True)):
         check(text)

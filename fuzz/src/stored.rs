@@ -3,6 +3,8 @@
 //! The input is a file behind a head: what libhdf5 says of its dataset.  Changes break checksums
 //! first, so that, where the head says so, each structure is read with the right one.
 
+#![allow(clippy::panic)]
+
 use chunkwise_engine::{MemoryStorage, ReadError, Storage};
 use chunkwise_libhdf5::stored::{Stored, Wanted, checksum, end_of_data, read_index};
 use chunkwise_select::{ChunkGrid, Dims};
@@ -21,8 +23,8 @@ pub(crate) fn check(input: &[u8]) {
 }
 
 fn any_file(mut input: &[u8]) -> Option<()> {
-    let [flags, rank] = *input.split_off_first_chunk()?;
-    let mut number = || input.split_off_first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let [flags, rank] = *take(&mut input)?;
+    let mut number = || take(&mut input).map(|bytes| u64::from_le_bytes(*bytes));
     let (header, user_block, btree_k, element_size) = (number()?, number()?, number()?, number()?);
     let mut dims = || (0..rank.clamp(1, MOST_RANK)).map(|_| number()).collect::<Option<Dims>>();
     let (shape, chunk, max_shape) = (dims()?, dims()?, dims()?);
@@ -58,6 +60,13 @@ fn any_file(mut input: &[u8]) -> Option<()> {
     }
     end_of_data(&storage, user_block);
     Some(())
+}
+
+/// The next bytes of the input.
+fn take<'a, const LEN: usize>(input: &mut &'a [u8]) -> Option<&'a [u8; LEN]> {
+    let (taken, rest) = input.split_first_chunk()?;
+    *input = rest;
+    Some(taken)
 }
 
 /// A file whose structures come with the right checksums, if they are wanted so.

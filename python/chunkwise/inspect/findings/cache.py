@@ -174,7 +174,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
         summary=(
             f"The {chunks:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
             f"cache of {reader.title} by their bytes, but {kept.collisions:,} of them have "
-            f"to share its {counted(reader.nslots, 'slot')} and drop each other: read after "
+            f"to share its {counted(reader.nslots or 0, 'slot')} and drop each other: read after "
             "read, each "
             f"chunk is {verb} {_times(kept.decodes)} on average."
         ),
