@@ -172,7 +172,7 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     )
     advice = explain(results)
     assert advice is not None
-    assert advice.fix == f"h5repack -l /x:CHUNK=1x200x200 {path} slow_rechunked.h5"
+    assert advice.fix == f"chunkwise repack --chunk /x:1x200x200 {path} slow_rechunked.h5"
     assert "measured: all reads of '1x1x200'" in (advice.effect or "")
 
 

@@ -61,6 +61,22 @@ def test_chunks_are_where_h5py_finds_them(
         assert same(ours[last], f["d"][last])
 
 
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+@pytest.mark.parametrize("largest", [(None,), (2_000_000,)], ids=["extensible", "fixed"])
+def test_pages_of_long_blocks(tmp_path: Path, largest: Any, filters: dict[str, Any]) -> None:
+    """Blocks of two, four and more pages, some of which were never written."""
+    path = tmp_path / "d.h5"
+    rng = np.random.default_rng(3)
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("d", (2_000_000,), "u1", chunks=(1,), maxshape=largest, **filters)
+        for begin in rng.integers(0, 2_000_000, 60):
+            d[begin : begin + 9] = rng.integers(1, 99)
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["d"])
+        assert ours.explain()["path"] == "chunked"
+        assert same(ours[...], f["d"][...])
+
+
 def test_a_dataset_that_shrank_and_grew(tmp_path: Path) -> None:
     path = tmp_path / "d.h5"
     for libver in ("earliest", "latest"):

@@ -58,13 +58,9 @@ pub(super) fn fixed(
         return array.block(block, (b"FADB", head_len), 0, len, chunks);
     }
     let head = array.part(block, head_len, b"FADB")?;
-    array.pages(
-        block + head_len + CHECKSUM_LEN,
-        &head[head.len() - bitmap_len as usize..],
-        0,
-        len,
-        chunks,
-    )
+    let bitmap = &head[head.len() - bitmap_len as usize..];
+    let written = Written { bitmap, begin: 0, pages: len.div_ceil(page) };
+    array.pages(block + head_len + CHECKSUM_LEN, written, 0, len, chunks)
 }
 
 /// Read the extensible array whose header is at `header`.
@@ -125,7 +121,7 @@ pub(super) fn extensible(
                 return Err(Damage("its index block leads to pages".into()));
             }
             for address in addresses.as_chunks().0.iter().map(|a| u64::from_le_bytes(*a)) {
-                array.data(address, data_head, &[], &mut level, chunks)?;
+                array.data(address, data_head, None, &mut level, chunks)?;
             }
         } else {
             let address = fields.u64()?;
@@ -147,6 +143,29 @@ struct Level {
     blocks: u64,
     /// Elements in each.
     elements: u64,
+}
+
+/// Which pages of one block were ever written: a run of bits, which need not begin with a byte.
+struct Written<'a> {
+    bitmap: &'a [u8],
+    /// The first page's bit, counted from the most significant one of the first byte.
+    begin: u64,
+    pages: u64,
+}
+
+impl Written<'_> {
+    /// Their numbers within the block; bytes without any cost next to nothing.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let (begin, end) = (self.begin, self.begin.saturating_add(self.pages));
+        let bytes = (begin / 8..end.div_ceil(8)).zip(self.bitmap.iter().skip((begin / 8) as usize));
+        bytes
+            .filter(|(_, bits)| **bits != 0)
+            .flat_map(|(at, bits)| {
+                (0..8).filter(move |bit| bits & 0x80 >> bit != 0).map(move |bit| at * 8 + bit)
+            })
+            .filter(move |bit| (begin..end).contains(bit))
+            .map(move |bit| bit - begin)
+    }
 }
 
 impl Array<'_> {
@@ -188,30 +207,24 @@ impl Array<'_> {
         self.elements(&bytes[head_len as usize..], first, chunks)
     }
 
-    /// The pages of `count` elements from `address` on, where the bitmap says that they were written.
+    /// The pages of `count` elements from `address` on, those that were written.
     fn pages(
         &self,
         address: u64,
-        written: &[u8],
+        written: Written<'_>,
         first: u64,
         count: u64,
         chunks: &mut Chunks<'_>,
     ) -> Result<(), Damage> {
         let page_len = self.page.saturating_mul(self.entry_len).saturating_add(CHECKSUM_LEN);
-        for (at, bits) in written.iter().enumerate().filter(|(_, bits)| **bits != 0) {
-            for bit in (0..8).filter(|bit| bits & 0x80 >> bit != 0) {
-                let number = at as u64 * 8 + bit;
-                let begin = number.saturating_mul(self.page);
-                let elements = count.saturating_sub(begin).min(self.page);
-                if elements == 0 {
-                    return Err(Damage("a page beyond its array".into()));
-                }
-                let address = address.saturating_add(number.saturating_mul(page_len));
-                let nbytes = elements * self.entry_len + CHECKSUM_LEN;
-                let mut page = self.source.read(address, nbytes)?;
-                unseal(&mut page, address)?;
-                self.elements(&page, first.saturating_add(begin), chunks)?;
-            }
+        for number in written.numbers() {
+            let begin = number.saturating_mul(self.page);
+            let elements = count.saturating_sub(begin).min(self.page);
+            let address = address.saturating_add(number.saturating_mul(page_len));
+            let nbytes = elements * self.entry_len + CHECKSUM_LEN;
+            let mut page = self.source.read(address, nbytes)?;
+            unseal(&mut page, address)?;
+            self.elements(&page, first.saturating_add(begin), chunks)?;
         }
         Ok(())
     }
@@ -223,8 +236,10 @@ impl Array<'_> {
         mut level: Level,
         chunks: &mut Chunks<'_>,
     ) -> Result<(), Damage> {
-        let paged = level.elements > self.page;
-        let bitmap_len = if paged { (level.elements / self.page).div_ceil(8) } else { 0 };
+        let pages = if level.elements > self.page { level.elements / self.page } else { 0 };
+        // Room for whole bytes for each block, in which the bits of all follow each other
+        // (H5EA__lookup_elmt).
+        let bitmap_len = pages.div_ceil(8);
         let head_len = HEAD_LEN + ADDRESS_LEN + offset_len;
         let bitmaps_len = bitmap_len.checked_mul(level.blocks).ok_or_else(too_long)?;
         let addresses_len = level.blocks.checked_mul(ADDRESS_LEN).ok_or_else(too_long)?;
@@ -232,19 +247,19 @@ impl Array<'_> {
         let bytes = self.part(address, nbytes, b"EASB")?;
         let (bitmaps, addresses) = bytes[head_len as usize..].split_at(bitmaps_len as usize);
         for (number, address) in addresses.as_chunks().0.iter().enumerate() {
-            let begin = number * bitmap_len as usize;
-            let written = &bitmaps[begin..begin + bitmap_len as usize];
+            let begin = number as u64 * pages;
+            let written = (pages > 0).then_some(Written { bitmap: bitmaps, begin, pages });
             self.data(u64::from_le_bytes(*address), head_len, written, &mut level, chunks)?;
         }
         Ok(())
     }
 
-    /// The next block of data, if there is one; `written` are its pages' bits, if it has pages.
+    /// The next block of data, if there is one; `written` is about its pages, if it has pages.
     fn data(
         &self,
         address: u64,
         head_len: u64,
-        written: &[u8],
+        written: Option<Written<'_>>,
         level: &mut Level,
         chunks: &mut Chunks<'_>,
     ) -> Result<(), Damage> {
@@ -253,9 +268,9 @@ impl Array<'_> {
         if address == UNDEFINED || first >= self.len {
             return Ok(());
         }
-        if written.is_empty() {
+        let Some(written) = written else {
             return self.block(address, (b"EADB", head_len), first, count, chunks);
-        }
+        };
         self.part(address, head_len, b"EADB")?;
         let pages = address.saturating_add(head_len + CHECKSUM_LEN);
         self.pages(pages, written, first, count, chunks)
