@@ -26,6 +26,7 @@ import h5py
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.objects import address_of
 
 if TYPE_CHECKING:
@@ -136,10 +137,10 @@ def refuse_late(number: Key, label: str) -> None:
 @contextlib.contextmanager
 def closing(file: h5py.File | None) -> Iterator[None]:
     """Within it nothing more is written to a file, which may be closed already, or None."""
-    if file is None or not file.id.valid:
+    number = _number(file)
+    if number is None:
         yield
         return
-    number = address_of(file.id)[:2]
     with phil:
         _closing[number] += 1
     try:
@@ -166,10 +167,20 @@ def settle_file(file: h5py.File) -> None:
     BusyError
         When h5py's lock is held here, and another thread is writing, which waits for it.
     """
-    if not (_writings or _left) or not file.id.valid:
-        return
-    number = address_of(file.id)[:2]
-    _finish_all(lambda key: key[:2] == number)
+    number = _number(file) if _writings or _left else None
+    if number is not None:
+        _finish_all(lambda key: key[:2] == number)
+
+
+def _number(file: h5py.File | None) -> Key | None:
+    """Give the number of an open file; None where nothing can be written to it."""
+    if file is None or not file.id.valid:
+        return None
+    try:
+        return address_of(file.id)[:2]
+    except HDF5_ERRORS:
+        # Its root is damaged: nothing in it was ever opened.
+        return None
 
 
 def _finish_all(wanted: Callable[[Key], bool]) -> None:
