@@ -4,6 +4,7 @@ Every error that chunkwise raises on purpose derives from `ChunkwiseError`, and
 also from the builtin exception that h5py or NumPy would raise in its place, so
 that ``except KeyError`` written for h5py keeps working.  The message of each is
 one line of at most 500 characters: what is wrong, where (file, dataset, chunk), and the remedy.
+Only the error about a libhdf5 that cannot be found is longer: it names all that was tried.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from typing import Any, TypeVar, cast
 
 from chunkwise.names import printable
 
-# Of a longer message so much is kept at its begin and at its end, where the remedy is.
-_BEGIN, _END = 300, 180
 
 
 class ChunkwiseError(Exception):
     """Base of all errors raised on purpose by chunkwise."""
 
+    # Of a longer message so much is kept at its begin and at its end, where the remedy is.
+    _begin, _end = 300, 180
+
     def __str__(self) -> str:
         # KeyError shows repr(message); a sentence should be shown as written.
         text = str(self.args[0]) if self.args else self.__class__.__name__
-        if len(text) > _BEGIN + _END:
-            text = f"{text[:_BEGIN]} ... {text[-_END:]}"
+        if len(text) > self._begin + self._end:
+            text = f"{text[: self._begin]} ... {text[-self._end :]}"
         return printable(text)
 
 
@@ -100,6 +102,9 @@ class OutOfMemoryError(ChunkwiseError, MemoryError):
 
 class LibraryError(ChunkwiseError, OSError):
     """A libhdf5 that cannot be found, is too old, or whose call failed."""
+
+    # Room for the paths of all that was tried.
+    _begin = 4000
 
 
 _Kind = TypeVar("_Kind", bound=ChunkwiseError)
