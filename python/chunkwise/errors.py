@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from chunkwise.names import printable
 
 
-
 class ChunkwiseError(Exception):
     """Base of all errors raised on purpose by chunkwise."""
 
