@@ -11,7 +11,7 @@ from chunkwise.advise.fix import Fix
 from chunkwise.advise.layout import balanced_chunks
 from chunkwise.advise.readers import CHUNKWISE
 from chunkwise.advise.remedies import read_natively, refilter
-from chunkwise.grammar import Filter, Pipeline, format_shape, format_size
+from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.inspect.doctor import Hdf5plugin, diagnose
 from chunkwise.inspect.facts import DatasetFacts, Encoding
 from chunkwise.inspect.finding import Finding, Severity
@@ -164,7 +164,7 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
     checksum = tuple(one for one in pipeline.filters if one.name == "fletcher32")
     better = Pipeline(Pipeline.parse(best.filters).filters + checksum)
     chunks = None if facts.chunks else _chunks_for(facts)
-    need = f" in chunks (of {format_shape(chunks)}, for example)" if chunks else ""
+    need = " in chunks" if chunks else ""
     yield Finding(
         code="uncompressed",
         severity="note",
