@@ -2,6 +2,8 @@
 #
 #   make demo      run the main job on generated files (builds first)
 #   make test      every check and every test
+#   make test-quick  the checks, the Rust tests, and the Python tests that start no process and
+#                  are not marked slow: about a minute on 2 cores, after a build
 #
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
@@ -29,6 +31,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 H5PYS := target/h5pys
+# Files of tests side by side; the slowest ten are printed.
+PYTEST = $(BIN)/pytest -n auto --dist loadfile --durations 10
 # maturin and the linters are found by name; a virtual environment is never activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -36,13 +40,17 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test install tools check fuzz attack h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
 
 test: tools check rust-test python-test
 	@echo "make test: every check and test has passed"
+
+test-quick: check rust-test
+	$(PYTEST) --quick
+	@echo "make test-quick: the checks and the quick tests have passed; make test runs all of them"
 
 install: $(VENV)/.installed
 
@@ -88,14 +96,15 @@ check: dev
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
+	$(BIN)/stubtest chunkwise._native --concise --allowlist stubtest.txt
 
 rust-test: dev
 	cargo test --locked --quiet --workspace --exclude chunkwise-py
 
 python-test: dev wheel $(H5PYS)/oldest/.made
-	$(BIN)/pytest
+	$(PYTEST)
 
-# Other builds and versions of h5py, which tests/h5pys.py starts.
+# Other builds and versions of h5py, which tests/support/h5pys.py starts.
 INTO = $(BIN)/uv pip install --quiet --only-binary :all: --python $(@D)
 NEW = $(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
 
@@ -198,11 +207,11 @@ $(VENV)/.peers: $(VENV)/.installed
 	touch $@
 
 bench: $(VENV)/.peers
-	cargo build --locked --quiet --release -p chunkwise-engine --example limits
+	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
 
 benchmarks: $(VENV)/.peers
-	cargo build --locked --quiet --release -p chunkwise-engine --example limits
+	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH) --docs docs/benchmarks.md
 
 $(VENV)/.report: $(VENV)/.installed

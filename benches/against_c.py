@@ -1,6 +1,6 @@
 """Are the `libhdf5` figures of `chunkwise bench` those of a plain C program?
 
-`walk.c` does in C what bench's driver does from Rust, and shares no code with it.  Both
+`walk.c` does in C what bench's reader does from Rust, and shares no code with it.  Both
 read five patterns through the same libhdf5, in turns, each run in a process of its own,
 with the files in memory; then bytes are compared, and medians.
 
@@ -29,15 +29,15 @@ from rich.console import Console
 from rich.table import Table
 
 from chunkwise import sample
-from chunkwise.bench.planning import trial_of
-from chunkwise.bench.results import Spread, spread
-from chunkwise.bench.schedule import measure_in_worker
-from chunkwise.bench.target import look
+from chunkwise.access.pattern import Access
+from chunkwise.benching.planning import trial_of
+from chunkwise.benching.results import Spread, spread
+from chunkwise.benching.schedule import measure_in_worker
+from chunkwise.benching.target import look
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_shape
 from chunkwise.trials import environment
 from chunkwise.trials.pagecache import warm
-from chunkwise.trials.pattern import Access
 from chunkwise.words import format_seconds
 
 SOURCE = Path(__file__).resolve().parent / "walk.c"
@@ -219,7 +219,7 @@ def run_bench(
     block: Sequence[int],
     cache_nbytes: int | None = None,
 ) -> Run:
-    """Read a dataset with bench's own worker and its driver `libhdf5`.
+    """Read a dataset with bench's own worker and its reader `libhdf5`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 /*
  * How long does a plain C program take to read an HDF5 dataset block by block?
  *
- * It does what `chunkwise bench --driver libhdf5` does, in the language that libhdf5 is
+ * It does what `chunkwise bench --reader libhdf5` does, in the language that libhdf5 is
  * meant to be called from, and shares no code with it: if both give the same figures,
  * bench's are those of a C program.  `against_c.py` builds, runs and compares them.
  *

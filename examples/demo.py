@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from chunkwise import inspect
 from chunkwise.errors import ChunkwiseError
-from chunkwise.inspect import inspect
 
 FOLDER = Path("demo-files")
 # Ctrl-C may come before `main` is there to deal with it.

@@ -20,9 +20,9 @@ from typing import Any
 import h5py
 import hdf5plugin
 import numpy as np
-from tests.filtered import CASES, SZIPS, Case, create, of_plugin, values
+from tests.support.filtered import CASES, SZIPS, Case, create, of_plugin, values
 
-from chunkwise.trials.breakdown import ENGINE_FILTERS
+from chunkwise.grammar.codecs import CODECS_BY_ID
 
 CORPUS = Path(__file__).parent / "corpus"
 DEFLATE, SHUFFLE, FLETCHER32 = Case(1, (4,)), Case(2), Case(3)
@@ -125,7 +125,7 @@ def main() -> None:
             content = indexed(Path(folder) / "indexed.h5", name, sums=sums)
             (CORPUS / "stored" / f"{name}{'-sums' if sums else ''}").write_bytes(content)
         for name, dtype, filters in pipelines():
-            target = ENGINE_FILTERS[filters[0].number] if len(filters) == 1 else "pipeline"
+            target = CODECS_BY_ID[filters[0].number].name if len(filters) == 1 else "pipeline"
             (CORPUS / target).mkdir(parents=True, exist_ok=True)
             for kind in ("smooth", "few") if len(filters) == 1 else ("smooth",):
                 content, raw = encoded(Path(folder), dtype, kind, filters)

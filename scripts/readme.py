@@ -38,7 +38,7 @@ from chunkwise.studies.study import Published
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "demo-files/study"
-DRIVERS = ("libhdf5", "chunkwise")
+READERS = ("libhdf5", "chunkwise")
 # Reads of the study 'cris' that the text quotes: pattern, filter, and libhdf5's cache.
 READS = {
     "row": ("row=1x1x1x717", "stored", "1MiB"),
@@ -46,7 +46,7 @@ READS = {
     "plain_chunk": ("chunk=4x30x9x717", "none", "1MiB"),
 }
 # What a text may quote: of each both times in seconds, and their ratio.
-FIGURES = (*(f"{read}_{kind}" for read in READS for kind in (*DRIVERS, "speedup")), "machine")
+FIGURES = (*(f"{read}_{kind}" for read in READS for kind in (*READERS, "speedup")), "machine")
 
 README = ROOT / "README.md"
 BLOCK = re.compile(r"(<!-- run: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
@@ -117,7 +117,7 @@ def figures(results: StudyResults) -> dict[str, str]:
         where = {"access": access, "chunk": "stored", "filter": filters, "cache": cache}
         asked = Published(where, "total_s", 0.0, "")
         found = published.measured(outcome.rows(), asked, statistic)
-        slow, fast = (found[driver].middle for driver in DRIVERS)
+        slow, fast = (found[reader].middle for reader in READERS)
         values += [published.number(slow), published.number(fast), published.times(slow / fast)]
     values.append(published.machine(outcome).partition(";")[0])
     return dict(zip(FIGURES, values, strict=True))

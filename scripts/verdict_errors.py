@@ -18,9 +18,9 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chunkwise.bench.compare import match
-from chunkwise.bench.saved import Sample
-from chunkwise.bench.verdict import THRESHOLD, verdict
+from chunkwise.benching.compare import match
+from chunkwise.benching.saved import Sample
+from chunkwise.benching.verdict import THRESHOLD, verdict
 
 REPEATS = (3, 5, 10)
 RATIOS = (1.0, 1.5, 2.0)
@@ -79,7 +79,7 @@ def run(noise: Noise, repeats: int, ratio: float, chance: random.Random) -> Samp
         work = ratio * math.exp(level)
         totals.append(work * busy)
         processor.append(work * (1 + CHECKSUMS))
-    parameters = {"driver": "libhdf5"}
+    parameters = {"reader": "libhdf5"}
     return Sample(parameters, "all", totals, processor, page_cache="warm", status="ok")
 
 

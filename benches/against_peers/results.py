@@ -10,8 +10,8 @@ from against_peers import peers
 from against_peers.schedule import Samples
 from against_peers.spec import SUBJECT, Comparison, Target
 from chunkwise import thread_count
-from chunkwise.bench.results import Spread, spread
-from chunkwise.bench.verdict import verdict
+from chunkwise.benching.results import Spread, spread
+from chunkwise.benching.verdict import verdict
 from chunkwise.trials import environment
 
 FORMAT: Final = "chunkwise-benchmarks"

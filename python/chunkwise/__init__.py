@@ -10,13 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chunkwise._lazy import attach
-from chunkwise._native import __version__, cache_stats, set_threads, thread_count
+from chunkwise._native import (
+    __version__,
+    cache_clear,
+    cache_stats,
+    set_threads,
+    thread_count,
+)
 from chunkwise.errors import ChunkwiseError
 
+# Now, as the module of that name would otherwise come to stand in its place.
+from chunkwise.settings import Settings, read_environment, settings
+
 if TYPE_CHECKING:
+    from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
     from chunkwise.group import Group
+    from chunkwise.inspecting.inspection import inspect
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.repacking import plan_repack, repack
     from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
@@ -28,10 +39,14 @@ __all__ = [
     "Group",
     "Points",
     "Selection",
+    "Settings",
     "Union",
     "__version__",
+    "bench",
+    "cache_clear",
     "cache_stats",
     "hyperslab",
+    "inspect",
     "open",
     "patch_h5py",
     "patch_stats",
@@ -39,6 +54,7 @@ __all__ = [
     "points",
     "repack",
     "set_threads",
+    "settings",
     "thread_count",
     "union",
     "unpatch_h5py",
@@ -54,7 +70,9 @@ _LATER = {
     "Points": "chunkwise.selection",
     "Selection": "chunkwise.selection",
     "Union": "chunkwise.selection",
+    "bench": "chunkwise.benching.api",
     "hyperslab": "chunkwise.selection",
+    "inspect": "chunkwise.inspecting.inspection",
     "open": "chunkwise.file",
     "points": "chunkwise.selection",
     "patch_h5py": "chunkwise.patching",
@@ -66,5 +84,7 @@ _LATER = {
     "wrap": "chunkwise.dataset",
 }
 
+
+read_environment()
 
 __getattr__, __dir__ = attach(__name__, _LATER)

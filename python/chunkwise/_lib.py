@@ -11,6 +11,7 @@ import h5py
 from h5py import h5s
 
 from chunkwise import _native
+from chunkwise.settings import check_environment
 
 
 @cache
@@ -21,7 +22,10 @@ def library() -> _native.Library:
     ------
     chunkwise.errors.LibraryError
         When that library cannot be found, or not be bound (older than HDF5 1.10.5).
+    chunkwise.errors.UsageError
+        When a variable ``CHUNKWISE_...`` has a wrong value.
     """
+    check_environment()
     # 60 random bits: handles are counted, and would be valid in a second libhdf5, too.
     dims = (1 + secrets.randbits(30), 1 + secrets.randbits(30))
     space = h5s.create_simple(dims)

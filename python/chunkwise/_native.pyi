@@ -1,7 +1,7 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict, final
+from typing import Any, Protocol, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ Selection = Hyperslab | Sequence[Hyperslab]
 # of a mask; or the coordinates of points, an array a dimension.
 Factor = tuple[int, int, int] | npt.NDArray[np.uint8] | Sequence[npt.NDArray[np.int64]]
 
+@type_check_only
 class WalkResult(TypedDict):
     """What a timed walk over an array measured.
 
@@ -38,11 +39,13 @@ class WalkResult(TypedDict):
     select_s: float | None
     checksums: dict[int, int]
 
+@type_check_only
 class EngineWalkResult(WalkResult, total=False):
     """The same by chunkwise, and why libhdf5 had to read; missing where it had not."""
 
     fallback: str
 
+@type_check_only
 class WritePhases(TypedDict):
     """Seconds of a timed write besides the writes themselves, as in `WriteResult`."""
 
@@ -51,6 +54,7 @@ class WritePhases(TypedDict):
     close_s: float
     sync_s: float
 
+@type_check_only
 class WriteResult(WalkResult, WritePhases):
     """What a timed walk measured that wrote an array into a new file.
 
@@ -60,11 +64,13 @@ class WriteResult(WalkResult, WritePhases):
     ``close_s`` to close dataset and file, ``sync_s`` until the system has it on storage.
     """
 
+@type_check_only
 class HDF5WriteResult(WriteResult):
     """The same by libhdf5, and the slots, bytes and w0 of the cache in force."""
 
     chunk_cache: tuple[int, int, float]
 
+@type_check_only
 class EngineWriteResult(WriteResult, total=False):
     """The same by the engine.
 
@@ -79,6 +85,7 @@ class EngineWriteResult(WriteResult, total=False):
     fallback: str
     chunk_cache: tuple[int, int, float]
 
+@type_check_only
 class ChunkCensus(TypedDict):
     """What is common to the stored chunks of a dataset.
 
@@ -97,8 +104,10 @@ class ChunkCensus(TypedDict):
     stored_nbytes: int | None
     sizes: tuple[int, int, int] | None
     unfiltered: int
+    masked: int
     placement: tuple[int, int, int, int, int] | None
 
+@type_check_only
 class FilterTally(TypedDict):
     """What libhdf5's calls of one filter came to: by decoding, by encoding.
 
@@ -162,6 +171,7 @@ class Library:
     @property
     def path(self) -> str: ...
 
+@type_check_only
 class NetCdfWriteResult(WriteResult):
     """The same by netCDF-C, and the cache in force: slots, bytes, w0; None without chunks."""
 
@@ -270,7 +280,7 @@ class Walk:
     @property
     def operations(self) -> int:
         """How many selections there are."""
-    def __getitem__(self, number: int) -> Any:
+    def __getitem__(self, number: int, /) -> Any:
         """Start, stride, count and block of one selection; of a union, a list of these.
 
         IndexError beyond the last.
@@ -400,7 +410,26 @@ class Dataset:
     ) -> npt.NDArray[Any]:
         """Read into `out`, or a new array of `shape`, by default the selection's."""
     def explain(self, selection: Selection | Product) -> dict[str, int]: ...
-    def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult: ...
+
+@type_check_only
+class NativeFilter(TypedDict):
+    """What is known of a filter.
+
+    Attributes
+    ----------
+    name : str
+        As the grammar of filters, and `profile`, call it.
+    decoded, encoded : bool
+        Whether chunkwise undoes and applies it itself, but for options that only libhdf5
+        handles.
+    """
+
+    name: str
+    decoded: bool
+    encoded: bool
+
+def filters() -> dict[int, NativeFilter]:
+    """Filters that chunkwise decodes or encodes itself, by HDF5's numbers."""
 
 def thread_count() -> int:
     """Threads that one read uses in this process."""
@@ -426,6 +455,20 @@ def cache_stats() -> dict[str, int]:
     ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
     ``misses``, and the chunks ``decoded``, for the cache or past it.
     """
+
+def cache_clear() -> None:
+    """Let go of all chunks that the cache of this process keeps; what it has counted stays."""
+
+MOST_THREADS: int
+
+def setting(name: str) -> int:
+    """The value in force of one of `chunkwise.settings`."""
+
+def change_settings(values: dict[str, int | None]) -> dict[str, int | None]:
+    """Change some of `chunkwise.settings`, None for the default; gives what was chosen before."""
+
+def set_default_settings(values: dict[str, int]) -> None:
+    """Change what is in force while nothing is chosen; of threads, the most there may be."""
 
 def set_profiling(on: bool) -> None:
     """Begin or end measuring where the engine's time goes, in this process."""
@@ -721,7 +764,7 @@ def copy_data(
     salvage: bool = False,
     journal: Journal | None = None,
     encoders: Encoders | None = None,
-    likeness: bytes = b"",
+    likeness: bytes = ...,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
     """Copy the data of one dataset into another of the same shape and type.
@@ -755,7 +798,7 @@ def copy_data(
     encoders : Encoders or None
         Which were chosen in this run so far, and those chosen now.
     likeness : bytes
-        Equal for datasets of the same type, chunk shape and filters.
+        Equal for datasets of the same type, chunk shape and filters; none unless given.
     progress : callable or None
         Called about ten times a second on this thread with the raw bytes done, the stored bytes
         read and those written.  What it raises, as what a signal handler raises, ends the work
@@ -775,6 +818,7 @@ def copy_data(
         When libhdf5 does not say what is needed.
     """
 
+@type_check_only
 class Copy(Protocol):
     """One of many datasets to be copied; parameters as those of `copy_data`."""
 

@@ -1,4 +1,4 @@
-"""How does a program read data?  The h5py-like face of the engine.
+"""How does a program read data?  An h5py dataset that the engine reads.
 
 Metadata (names, links, attributes, types) stays with h5py.  Data is read by the engine
 where it can, and by h5py where it cannot; `Dataset.explain` says which, and why.
@@ -6,146 +6,78 @@ where it can, and by h5py where it cannot; `Dataset.explain` says which, and why
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5t
 
-from chunkwise import _native, indexing, lowlevel
-from chunkwise._lib import library
-from chunkwise.attributes import Attributes
-from chunkwise.conversions import convert, exact, identical
-from chunkwise.errors import (
-    LibraryError,
-    OutOfMemoryError,
-    SelectionError,
-    UndecodedChunkError,
-    UsageError,
-)
+from chunkwise import _native
+from chunkwise.errors import SelectionError, UndecodedChunkError, UsageError, like
+from chunkwise.files.handles import Kept
 from chunkwise.grammar import Pipeline
-from chunkwise.handles import ObjectHandle
-from chunkwise.indexers import (
-    OuterIndex,
-    PairedIndex,
-    read_index,
-    read_index_through_h5py,
-    read_points,
-)
-from chunkwise.names import printable
+from chunkwise.routing import bindings, reading, through_h5py
+from chunkwise.routing.reading import counts
+from chunkwise.selecting import indexing, lowlevel
+from chunkwise.selecting.indexers import OuterIndex, PairedIndex
 from chunkwise.selection import Points, Selection, Union
-from chunkwise.writable import Writable
+from chunkwise.writing.writable import Writable
 
 if TYPE_CHECKING:
-    from chunkwise._native import WalkResult
+    from chunkwise.files.dimensions import Dimensions
+    from chunkwise.selecting.indexing import Request
 
 Array = npt.NDArray[Any]
 
+phil = h5py._objects.phil
 
-class Dataset(Writable):
-    """A dataset of an open file, read and written in parallel; made by `open` or `wrap`.
 
-    ``d[index]`` takes what h5py takes and gives what h5py gives, bit for bit; it also
-    takes what h5py refuses (see `__getitem__`).  Any number of threads may read at the same
+class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
+    """An h5py dataset that is read and written in parallel; found in a `File`, or made by `wrap`.
+
+    All that `h5py.Dataset` has works as h5py documents it.  ``d[index]`` gives what h5py gives,
+    bit for bit, and takes more (see `__getitem__`).  Any number of threads may read at the same
     time.
     """
 
-    def __init__(self, dataset: h5py.Dataset, handle: ObjectHandle | None = None) -> None:
-        self._handle = handle or ObjectHandle(dataset)
-        # File and name, for messages.
-        self._where: str | None = None
-        self._native: _native.Dataset | None = None
-        # Shape and dtype, where the engine reads, and so the file is read-only: h5py takes
-        # its lock to tell them.
-        self._fixed: tuple[tuple[int, ...] | None, np.dtype[Any]] | None = None
+    _binding: bindings.Binding | None = None
+    # File and name, for messages.
+    _where: str | None = None
 
-    @property
-    def _h5(self) -> h5py.Dataset:
-        """As `h5py`, for as long as something refers to it."""
-        return cast("h5py.Dataset", self._handle.get())
+    def __init__(self, bind: Any, *, readonly: bool = False) -> None:
+        super().__init__(bind, readonly=readonly)
+        # By this h5netcdf tells h5py's datasets from those of h5pyd.
+        self.__module__ = h5py.Dataset.__module__
 
     # What the file says -------------------------------------------------------------
 
     @property
-    def h5py(self) -> h5py.Dataset:
-        """The h5py dataset underneath; libhdf5 keeps its file open from then on."""
-        self._settle()
-        return cast("h5py.Dataset", self._handle.pin())
-
-    @property
-    def name(self) -> str:
-        """Full name in its file."""
-        return cast("str", self._h5.name)
-
-    @property
-    def shape(self) -> tuple[int, ...] | None:
-        """Elements in each dimension, slowest first; None for a null dataspace."""
-        if self._fixed is not None:
-            return self._fixed[0]
-        return cast("tuple[int, ...] | None", self._h5.shape)
-
-    @property
-    def maxshape(self) -> tuple[int | None, ...] | None:
-        """As `shape`, the most that each dimension may grow to; None where unlimited."""
-        return cast("tuple[int | None, ...] | None", self._h5.maxshape)
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype, with the byte order of the file."""
-        if self._fixed is not None:
-            return self._fixed[1]
-        return cast("np.dtype[Any]", self._h5.dtype)
-
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """Shape of a chunk in elements; None when the dataset is not chunked."""
-        return cast("tuple[int, ...] | None", self._h5.chunks)
+        # As h5py keeps the shape.
+        found = self._cache_props.get("dtype")
+        if found is None:
+            found = super().dtype
+            if self._readonly:
+                self._cache_props["dtype"] = found
+        return cast("np.dtype[Any]", found)
 
     @property
     def filters(self) -> str:
         """Filters in the order of the pipeline, as ``shuffle+deflate:4``; ``none`` without."""
-        h5 = self._h5
-        return str(Pipeline.from_dcpl(h5.id.get_create_plist()))
+        return str(Pipeline.from_dcpl(self.id.get_create_plist()))
 
     @property
-    def fillvalue(self) -> Any:
-        """What elements that were never written read as."""
-        return self._h5.fillvalue
+    def dims(self) -> Dimensions:
+        """Dimension scales, as `h5py.Dataset.dims`; the scales are datasets of chunkwise."""
+        # Here, as h5py does, since few ask.
+        from chunkwise.files.dimensions import Dimensions
 
-    @property
-    def attrs(self) -> Any:
-        """Attributes: h5py's `AttributeManager`, or a mapping that reads like it (read-only)."""
-        return Attributes.of(self._handle)
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return cast("int", self._h5.ndim)
-
-    @property
-    def size(self) -> int | None:
-        """Number of elements; None for a null dataspace."""
-        return cast("int | None", self._h5.size)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements in memory."""
-        return cast("int", self._h5.nbytes)
-
-    def __len__(self) -> int:
-        return len(self._h5)
-
-    def __repr__(self) -> str:
-        if not self._handle.is_open:
-            return "<closed chunkwise dataset>"
-        return f'<chunkwise dataset "{self.name}": shape {self.shape}, type "{self.dtype.str}">'
+        return Dimensions(self, wrap)
 
     # Reading ------------------------------------------------------------------------
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, args: Any, new_dtype: Any = None) -> Any:
         """Read as h5py does; what h5py refuses, as follows.
 
         Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
@@ -166,12 +98,26 @@ class Dataset(Writable):
         chunkwise.errors.OutOfMemoryError
             When there is no memory for what is selected (a MemoryError).
         """
-        try:
-            result = self._bound().getitem(index)
-        except UndecodedChunkError as error:
-            self._warn(error)
-            return read_index_through_h5py(self, index)
-        return read_index(self, index) if result is NotImplemented else result
+        binding, identifier = self._binding, self._oid
+        # As `_bound`, for most reads: h5py sets an identifier to 0 when it closes a file.
+        if binding is None or identifier is None or not identifier.id:
+            binding = self._bound()
+        bound = binding.bound
+        if bound is not None and bound.is_quick and new_dtype is None:
+            # What `reading.getitem` comes to for most reads, which are short.
+            try:
+                result = bound.getitem(args)
+            except UndecodedChunkError:
+                result = NotImplemented
+            if result is not NotImplemented:
+                counts.engine += 1
+                return result
+        result = reading.getitem(self, binding, args, new_dtype, True)
+        if result is NotImplemented:
+            # The engine reads what nobody writes.
+            self._settle()
+            result = through_h5py.getitem(self, args, new_dtype)
+        return result
 
     @property
     def oindex(self) -> OuterIndex:
@@ -189,27 +135,38 @@ class Dataset(Writable):
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ValueError("a dataset cannot become an array without copying")
-        native = self._bound()
-        if self.shape and dtype is None:
-            return cast("Array", self[()])
-        if native.reason is None:
-            if identical(self.dtype, np.dtype(dtype)):
-                return cast("Array", self[()])
-            if exact(self.dtype, np.dtype(dtype)):
-                elements = cast("Array", self[()])
-                into = np.empty(elements.shape, dtype)
-                if convert(elements, into):
-                    return into
-        # libhdf5's other conversions are not NumPy's: it clips what does not fit.
-        return cast("Array", self._through_h5py(lambda: self._h5.__array__(dtype)))
+            raise ValueError(
+                "a dataset cannot become an array without copying: memory allocation cannot be "
+                "avoided on read"
+            )
+        result = reading.array(self, self._reads(), dtype)
+        if self.dtype.subdtype is not None:
+            # Which h5py refuses.
+            result = np.asarray(self[()], dtype)
+        if result is NotImplemented:
+            # By `read_direct`.
+            result = through_h5py.told(self, lambda: h5py.Dataset.__array__(self, dtype))
+        return cast("Array", result)
 
-    def __iter__(self) -> Iterator[Any]:
-        self._bound()
-        if not self.shape:
-            raise TypeError("a scalar dataset cannot be iterated over")
-        for position in range(self.shape[0]):
-            yield self[position]
+    def read_direct(self, dest: Array, source_sel: Any = None, dest_sel: Any = None) -> None:
+        """Read into an array, as `h5py.Dataset.read_direct` does.
+
+        Parameters
+        ----------
+        dest : ndarray
+            C-contiguous and writeable; of another dtype, elements are converted.
+        source_sel, dest_sel : optional
+            Indices such as ``numpy.s_[2:5]``, of the dataset and of `dest`; None is everything.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            When these do not fit.
+        """
+        if not reading.into(self._reads(), dest, source_sel, dest_sel):
+            through_h5py.told(
+                self, lambda: h5py.Dataset.read_direct(self, dest, source_sel, dest_sel)
+            )
 
     def read(
         self, selection: Selection | Union | Points | None = None, out: Array | None = None
@@ -239,7 +196,7 @@ class Dataset(Writable):
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode.
         """
-        native = self._bound()
+        binding = self._reads()
         if self.shape is None:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
         if selection is None:
@@ -252,13 +209,12 @@ class Dataset(Writable):
         if out is not None:
             self._check_out(selection, out)
         if isinstance(selection, Points):
-            return cast("Array", read_points(self, selection, out))
-        if native.reason is None:
-            try:
-                return native.read(selection.parts, out)
-            except UndecodedChunkError as error:
-                self._warn(error)
-        return self._read_through_libhdf5(selection, out)
+            request = indexing.points(self.shape, selection.coordinates, self._label())
+            return cast("Array", self._read_request(request, out))
+        result = reading.selected(binding, selection.parts, out)
+        if result is NotImplemented:
+            return self._read_through_libhdf5(selection, out)
+        return cast("Array", result)
 
     def explain(self, selection: Any = None) -> dict[str, Any]:
         """What reading a selection does, as data, without reading it.
@@ -280,7 +236,7 @@ class Dataset(Writable):
             divided by selected (None when nothing is selected); ``threads``.  Figures
             that only libhdf5 knows are None.
         """
-        self._bound()
+        self._reads()
         parts: Any = None
         if isinstance(selection, Selection | Union):
             parts = selection.parts if self.shape else None
@@ -294,10 +250,11 @@ class Dataset(Writable):
 
     def _explain(self, parts: Any) -> dict[str, Any]:
         """Explain what is known to fit; None is an index that only h5py understands."""
-        native = self._bound()
+        binding = self._reads()
+        bound = binding.bound
         plan: dict[str, Any] = {
             "path": "libhdf5",
-            "reason": native.reason,
+            "reason": binding.why or None,
             "chunks": None,
             "missing_chunks": None,
             "stored_nbytes": None,
@@ -307,11 +264,11 @@ class Dataset(Writable):
             "threads": 1,
         }
         if parts is None:
-            plan["reason"] = native.reason or "this kind of index is left to h5py"
+            plan["reason"] = binding.why or "this kind of index is left to h5py"
             return plan
         itemsize = self.dtype.itemsize
-        if native.reason is None:
-            plan.update(native.explain(parts))
+        if bound is not None:
+            plan.update(bound.native.explain(parts))
             plan["path"] = "contiguous" if self.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
@@ -334,79 +291,69 @@ class Dataset(Writable):
         chunkwise.errors.CorruptDataError
             When libhdf5 cannot describe the dataset.
         """
-        self._bound()
+        self._reads()
 
-    def walk(self, walk: _native.Walk, max_operations: int, max_seconds: float) -> WalkResult:
-        """Read selection by selection through the engine, timed, with no Python in the loop.
-
-        Parameters
-        ----------
-        walk : chunkwise._native.Walk
-            What is read, in which order.
-        max_operations : int
-            Most selections to read; at least one is.
-        max_seconds : float
-            None is begun after the reads have taken this long.
-
-        Returns
-        -------
-        WalkResult
-
-        Raises
-        ------
-        chunkwise.errors.UsageError
-            When libhdf5 has to read this dataset.
-        """
-        native = self._bound()
-        if native.reason is not None:
-            raise UsageError(f"{self._label()} is read through libhdf5: {native.reason}")
-        return native.walk(walk, max_operations, max_seconds)
+    def refresh(self) -> None:
+        """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR)."""
+        super().refresh()
+        self._binding = None
 
     # Underneath ---------------------------------------------------------------------
 
-    def _bound(self) -> _native.Dataset:
-        """What the engine knows, once everything that was written is where it is read."""
-        native = self._described()
+    def _reads(self) -> bindings.Binding:
+        """What reads it, once everything that was written is where it is read."""
+        binding = self._bound()
         # The engine reads what nobody writes.
-        if self._fixed is None:
+        if binding.bound is None:
             self._settle()
-        return native
+        return binding
 
-    def _described(self) -> _native.Dataset:
-        """What the engine knows; found out at the first read."""
-        native = self._native
-        # h5py sets the identifier to 0 when it closes a file.  Looking at it takes no lock,
-        # so that reads do not wait for another thread's call of libhdf5.
-        if native is not None and (self._handle.id.id or self._handle.is_parked()):
-            return native
+    def _bound(self) -> bindings.Binding:
+        """What reads it; found out at the first read."""
+        # Asks for no lock, so that reads do not wait for another thread's call of libhdf5.
+        if self._binding is not None and self._is_there():
+            return self._binding
         # Under h5py's lock no other thread can close the file meanwhile, and the first of
         # several threads lists the chunks for all.
-        with h5py._objects.phil:
-            if not self._handle.is_open:
+        with phil:
+            if not self:
                 self._release()
-                raise UsageError("the dataset's file is closed")
-            h5 = self._h5
-            if self._native is not None:
-                return self._native
-            dtype = self.dtype
-            native = bind(h5, dtype)
-            if native.reason is None:
-                self._fixed = (self.shape, dtype)
-            self._native = native
-            return native
+                raise like(UsageError, RuntimeError())("the dataset's file is closed")
+            if self._binding is None:
+                self._binding = bindings.own_binding(self)
+            return self._binding
 
     def _release(self) -> None:
         """Let go of the file's descriptor and of the chunks in the cache."""
-        self._native = None
+        self._binding = None
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        # These read by the identifier.
+        for reader in ("_selector", "_fast_reader"):
+            self._cache_props.pop(reader, None)
 
     def _label(self) -> str:
         if self._where is None:
-            h5 = self._h5
-            self._where = printable(f"{h5.file.filename}: dataset {h5.name}")
+            self._where = bindings.label_of(self)
         return self._where
 
-    def _warn(self, error: UndecodedChunkError, stacklevel: int = 3) -> None:
-        warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
+    def _read_request(self, request: Request, out: Array | None = None) -> Any:
+        """Read what an index means, into `out`, known to fit, or a new array."""
+        result = reading.selected(self._reads(), request.product, out, request.shape)
+        if result is NotImplemented:
+            result = through_h5py.translated(self, request)
+            if out is not None:
+                np.copyto(out, result)
+                return out
+        return result if out is not None else reading.scalar_or_array(result)
+
+    def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
+        # For its checks: both paths refuse the same selections.
+        self._count_chunks(selection.parts)
+        plain = h5py.Dataset(self.id)
+        read = through_h5py.told(self, lambda: lowlevel.read(plain, selection, out))
+        return cast("Array", read)
 
     def _everything(self) -> Selection:
         shape = self.shape or ()
@@ -435,53 +382,6 @@ class Dataset(Writable):
         chunk = self.chunks or tuple(max(size, 1) for size in shape)
         return _native.count_chunks(shape, chunk, parts, self._label())
 
-    def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
-        # For its checks: both paths refuse the same selections.
-        self._count_chunks(selection.parts)
-        read = self._through_h5py(lambda: lowlevel.read(self._h5, selection, out))
-        return cast("Array", read)
-
-    def _through_h5py(self, read: Callable[[], Any]) -> Any:
-        """Read; what libhdf5 cannot is said by name."""
-        try:
-            return read()
-        except OSError as error:
-            raise LibraryError(
-                f"{self._label()}: libhdf5 cannot read it: {error}; the file is damaged, or a "
-                "filter's plugin is missing"
-            ) from error
-        except MemoryError as error:
-            raise OutOfMemoryError(f"{self._label()}: {error}; select less") from error
-
-
-def bind(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> _native.Dataset:
-    """Ask libhdf5 for all that the engine needs, under h5py's lock.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of a file that is open.
-    dtype : numpy.dtype
-        Its dtype, which the arrays get that are read.
-
-    Returns
-    -------
-    _native.Dataset
-        Its `reason` says whether the engine can read it.
-
-    Raises
-    ------
-    chunkwise.errors.CorruptDataError
-        When libhdf5 cannot describe the dataset.
-    chunkwise.errors.LibraryError
-        When libhdf5 is too old.
-    """
-    enum = h5py.check_enum_dtype(dtype) is not None
-    memory_type = h5t.py_create(dtype, logical=enum)
-    # Text for Rust: what is no UTF-8 in it is escaped.
-    label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
-    return _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label)
-
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
     """The same dataset, read and written by the engine.
@@ -495,13 +395,15 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
     Returns
     -------
     Dataset
-        Valid as long as `dataset` is.
+        Valid as long as its file is open; `dataset` itself, where that is one of chunkwise.
 
     Raises
     ------
     chunkwise.errors.UsageError
         When `dataset` is something else (a ValueError).
     """
+    if isinstance(dataset, Dataset):
+        return dataset
     if not isinstance(dataset, h5py.Dataset):
         raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
-    return Dataset(dataset)
+    return Dataset(dataset.id, readonly=dataset._readonly)

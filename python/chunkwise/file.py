@@ -7,32 +7,79 @@ import warnings
 from types import TracebackType
 from typing import Any
 
+import h5py
+from h5py._objects import ObjectID
+
 from chunkwise.errors import ChunkwiseError
+from chunkwise.files.handles import FileHandle, Kept
+from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
-from chunkwise.handles import FileHandle
-from chunkwise.opening_writable import Mode
+from chunkwise.settings import check_environment
 
 __all__ = ["File", "open"]
 
 
-class File(Group):
-    """An open file; close it, or use it in a ``with`` statement."""
+class File(Group, h5py.File):  # type: ignore[misc]
+    """An h5py file that is read and written in parallel.
+
+    Close it, or use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    name : path-like
+        As `open` takes it; also what else `h5py.File` takes, such as a file-like object.
+    mode, sync, **options
+        See `open`.
+    driver : str, optional
+        As in h5py.  Files of other drivers than libhdf5's own are read and written by h5py.
+    """
 
     def __init__(
-        self, path: str | os.PathLike[str], mode: Mode = "r", *, sync: bool = True, **options: Any
+        self,
+        name: Any,
+        mode: Mode = "r",
+        driver: str | None = None,
+        *args: Any,
+        sync: bool = True,
+        **options: Any,
     ) -> None:
-        file = FileHandle(path, mode, options, sync)
-        super().__init__(file.root(), file, {}, None)
+        check_environment()
+        if isinstance(name, Kept):
+            assert name._home is not None
+            home = name._home
+        elif isinstance(name, ObjectID):
+            home = FileHandle(h5py.File(name), sync=sync)
+        elif driver is not None or args or not isinstance(name, str | bytes | os.PathLike):
+            home = FileHandle(h5py.File(name, mode, driver, *args, **options), sync=sync)
+        else:
+            home = FileHandle.open(os.fsdecode(name), mode, options, sync)
+        # It has no identifier of its own to be let go of.
+        self._home, self._met = home, home.met
+
+    @property  # type: ignore[misc]
+    def _id(self) -> Any:
+        return self._home.id
+
+    def _is_there(self) -> bool:
+        return self._home.is_open
+
+    __bool__ = _is_there
 
     @property
     def filename(self) -> str:
         """The path it was opened with."""
-        return self._file.filename
+        return self._home.filename
 
     @property
-    def mode(self) -> str:
-        """``r``, or ``r+`` where it may be written, as h5py has it."""
-        return "r+" if self._file.writable else "r"
+    def swmr_mode(self) -> bool:
+        """Whether others may read while it is written (SWMR); set it to begin that."""
+        return bool(super().swmr_mode)
+
+    @swmr_mode.setter
+    def swmr_mode(self, value: bool) -> None:
+        # What waits is written as before.
+        self._home.settle()
+        h5py.File.swmr_mode.fset(self, value)
 
     def flush(self) -> None:
         """Encode what waits, and hand all to storage; returns when it is there.
@@ -44,7 +91,7 @@ class File(Group):
         """
         self._check_open()
         self._flush_linked()
-        self._file.flush()
+        self._home.flush()
 
     def close(self) -> None:
         """Close the file, after what `flush` does; its datasets cannot be used afterwards.
@@ -59,17 +106,17 @@ class File(Group):
                 self._flush_linked()
             finally:
                 # What waits to be written is, while the datasets are still there.
-                self._file.close()
+                self._home.close()
         finally:
-            for dataset in list(self._known.values()):
+            for dataset in list(self._met.values()):
                 dataset._release()
-            self._known.clear()
+            self._met.clear()
 
     def _flush_linked(self) -> None:
         """Flush datasets that external links led to, in other files."""
-        if self._file.changes and self._file.is_open:
-            for dataset in list(self._known.values()):
-                dataset._flush_outside(self._file.number)
+        if self._home.changes and self._home.is_open:
+            for dataset in list(self._met.values()):
+                dataset._flush_outside(self._home.number)
 
     def __enter__(self) -> File:
         return self
@@ -87,6 +134,13 @@ class File(Group):
                 raise
             # What went wrong first is what the caller should hear.
             warnings.warn(str(second), RuntimeWarning, stacklevel=2)
+
+    def __reduce__(self) -> Any:
+        return _reopened, self._home.recipe()
+
+
+def _reopened(path: str, options: dict[str, Any], sync: bool) -> File:
+    return File(path, "r", sync=sync, **options)
 
 
 def open(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import h5py
 import numpy as np
+from h5py import h5f, h5g, h5i, h5o, h5t
 
-from chunkwise import pending
-from chunkwise.attributes import Attributes
-from chunkwise.creating import Chunks, MaxShape, Request, create
 from chunkwise.dataset import Dataset
 from chunkwise.errors import (
     DatasetNotFoundError,
@@ -22,126 +20,153 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
+from chunkwise.files.handles import FileHandle, Kept, Met, address_in
+from chunkwise.files.objects import names_of
+from chunkwise.files.opening import find_dataset
 from chunkwise.grammar import Pipeline
-from chunkwise.handles import FileHandle, ObjectHandle, number_of
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable, shown
-from chunkwise.objects import Address, address_of, names_of
-from chunkwise.opening import find_dataset
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+from chunkwise.writing import pending
+from chunkwise.writing.creating import Chunks, MaxShape, Request, create
 
-# Datasets met so far.  In a file that nobody writes, by the path asked for and the number of the
-# file that it is in, which is None for the file that was opened.  In one that is written here, by
-# address, because names change, and two names of a dataset must not have two caches.
-Known = dict[tuple[tuple[int, ...] | None, str] | Address, Dataset]
+phil = h5py._objects.phil
 
 
-class Group(Mapping[str, "Group | Dataset"]):
-    """A group of an open file; what it makes needs one that is open for writing."""
+class Group(Kept, h5py.Group):  # type: ignore[misc]
+    """An h5py group; what it holds are groups and datasets of chunkwise.
 
-    def __init__(
-        self, handle: ObjectHandle, file: FileHandle, known: Known, number: tuple[int, ...] | None
-    ) -> None:
-        self._handle = handle
-        self._file = file
-        self._known = known
-        self._number = number
+    What it makes needs a file that is open for writing.
+    """
 
-    @property
-    def _h5(self) -> h5py.Group:
-        """As `h5py`, for as long as something refers to it."""
-        return self._handle.get()
+    _home: FileHandle
+    _met: Met
 
-    @property
-    def h5py(self) -> h5py.Group:
-        """The h5py group underneath, after all that was written; libhdf5 keeps its file open."""
-        # Links and virtual datasets lead to other files.
-        pending.settle_all()
-        return cast("h5py.Group", self._handle.pin())
+    def __init__(self, bind: Any) -> None:
+        super().__init__(bind)
+        with phil:
+            home = FileHandle(h5py.File(bind))
+        self._belong(home, super().name or "/", None)
 
-    @property
-    def name(self) -> str:
-        """Full name in its file."""
-        return cast("str", self._h5.name)
+    def _belong(self, home: FileHandle, path: str, number: tuple[int, ...] | None) -> None:
+        super()._belong(home, path, number)
+        self._met = home.met
 
-    @property
-    def attrs(self) -> Any:
-        """Attributes: h5py's `AttributeManager`, or a mapping that reads like it (read-only)."""
-        return Attributes.of(self._handle)
+    # Finding -------------------------------------------------------------------------
 
-    def __getitem__(self, name: str | bytes) -> Group | Dataset:
-        """The object `name`, which may be a path.
+    def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:
+        """The object `name`, which may be a path, or that a reference leads to.
 
-        A dataset is the same object each time it is asked for, so that ``f["x"][i]`` in
-        a loop keeps its chunk index and its cached chunks.
+        In a file that nobody writes, a dataset is the same object each time it is asked for; in
+        any, ``f["x"][i]`` in a loop keeps the chunk index and what was read or written.
 
         Raises
         ------
         chunkwise.errors.DatasetNotFoundError
             When there is no such object (a KeyError); offers near names.
         chunkwise.errors.NotADatasetError
-            When it is neither a group nor a dataset (a TypeError).
+            When `name` is none (a TypeError).
         """
-        self._check_open()
         if isinstance(name, bytes):
             name = decode_name(name)
         if not isinstance(name, str):
-            raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
-        if not name:
-            raise DatasetNotFoundError(f"{self._file.filename}: no object has an empty name")
-        path = posixpath.join(self._handle.path, name)
-        found = self._known.get((self._number, path))
-        if found is not None:  # Never in a file that changes.
+            if not isinstance(name, h5py.Reference):
+                raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
+            return self._adopted(super().__getitem__(name).id)
+        path = posixpath.join(self._path, name)
+        found = self._met.get((self._number, path))
+        if found is not None and found._is_there():  # Never in a file that changes.
             return found
-        # Its file stays open as long as this refers to it.
-        h5 = self._h5
+        self._check_open()
+        if not name:
+            raise DatasetNotFoundError(f"{self._home.filename}: no object has an empty name")
         try:
-            # As bytes, since names need not be UTF-8.
-            item = h5[encode_name(name)]
+            return self._opened(name, path)
         except KeyError:
             # Says what is near, or where a link would lead.
-            find_dataset(h5.file, path)
+            find_dataset(self.file, path)
             raise
-        if not isinstance(item, h5py.Dataset | h5py.Group):
-            raise NotADatasetError(f"{path} in {h5.file.filename} is a named type, not data")
-        number = number_of(item, h5.file.filename)
-        own = number == self._file.number
-        if not own:
-            # An external link led to another file, where the same names lead elsewhere.
-            self._file.pin()
-        if isinstance(item, h5py.Group):
-            handle = ObjectHandle(item, self._file, path if own else item.name)
-            return Group(handle, self._file, self._known, None if own else number)
-        return self._met(item, path)
 
-    def _met(self, item: Any, path: str) -> Dataset:
-        """The dataset, the same object each time."""
-        key = address_of(item.id) if self._file.changes else (self._number, path)
-        if key not in self._known:
-            dataset = Dataset(item, ObjectHandle(item, self._file, path))
-            return self._known.setdefault(key, dataset)
-        return self._known[key]
+    def get(
+        self,
+        name: Any,
+        default: Any = None,
+        getclass: bool = False,
+        getlink: bool = False,
+        **options: Any,
+    ) -> Any:
+        """An object, its class or its link, as `h5py.Group.get`; `default` if there is none."""
+        if getclass or getlink or options or not isinstance(name, str | bytes):
+            found = super().get(name, default, getclass, getlink, **options)
+            is_object = found is not default and isinstance(found, h5py.Dataset | h5py.Group)
+            return self._adopted(found.id) if is_object else found
+        text = decode_name(name) if isinstance(name, bytes) else name
+        path = posixpath.join(self._path, text)
+        found = self._met.get((self._number, path))
+        if found is not None and found._is_there():
+            return found
+        try:
+            return self._opened(text, path)
+        except KeyError:
+            return default
+
+    def _opened(self, name: str, path: str) -> Any:
+        with phil:
+            # As bytes, since names need not be UTF-8.
+            return self._adopted(h5o.open(self.id, encode_name(name), lapl=self._lapl), path)
+
+    def _adopted(self, identifier: Any, path: str | None = None) -> Any:
+        """An object of ours; a path by which it was not found is its name."""
+        if isinstance(identifier, h5t.TypeID):
+            return h5py.Datatype(identifier)
+        home = self._home
+        address = address_in(home.filename, identifier)
+        number = None if address[:2] == home.number else address[:2]
+        if number is not None or path is None:
+            # An external link led to another file, where the same names lead elsewhere.
+            name = h5i.get_name(identifier)
+            path = None if name is None else decode_name(name)
+        if number is not None or path is None:
+            home.pin()
+        if isinstance(identifier, h5g.GroupID):
+            group = Group.__new__(Group)
+            h5py.Group.__init__(group, identifier)
+            group._belong(home, path or "/", number)
+            return group
+        # Two names of one dataset are two objects, which share what waits to be written.
+        key = (address if home.changes else number, path)
+        found = self._met.get(key)
+        if found is not None and found._is_there():
+            return found
+        readonly = home.readonly
+        if number is not None:
+            intent = h5i.get_file_id(identifier).get_intent()
+            readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)
+        dataset = Dataset(identifier, readonly=readonly)
+        dataset._belong(home, path or "/", number)
+        return dataset if path is None else self._met.keep(key, dataset, found)
 
     def __iter__(self) -> Iterator[str]:
         self._check_open()
-        return iter(self._h5)
+        return cast("Iterator[str]", super().__iter__())
 
     def __len__(self) -> int:
         self._check_open()
-        return len(self._h5)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._h5
+        return cast("int", super().__len__())
 
     # Making and removing -------------------------------------------------------------
 
-    def create_group(self, name: str | bytes, track_order: bool | None = None) -> Group:
+    def create_group(
+        self, name: str | bytes | None, track_order: bool | None = None, **options: Any
+    ) -> Group:
         """Make a group, and those that lead to it.
 
         Parameters
         ----------
         name : str or bytes
-            Its name, or a path.
+            Its name, or a path; None for one without.
         track_order : bool, optional
             Whether it keeps the order in which its members are made; None as h5py is set.
+        **options
+            Further keywords of `h5py.Group.create_group`.
 
         Raises
         ------
@@ -150,12 +175,12 @@ class Group(Mapping[str, "Group | Dataset"]):
         """
         where, path = self._place(name, "group")
         try:
-            item = self._h5.create_group(name, track_order=track_order)
+            made = super().create_group(name, track_order=track_order, **options)
         except HDF5_ERRORS as error:
             raise like(UsageError, error)(
                 f"{where}: cannot be made: {hdf5_reason(error)}"
             ) from error
-        return Group(ObjectHandle(item, self._file, path), self._file, self._known, self._number)
+        return cast("Group", self._adopted(made.id, path))
 
     def require_group(self, name: str | bytes) -> Group:
         """The group `name`, which is made if it is not there.
@@ -170,13 +195,14 @@ class Group(Mapping[str, "Group | Dataset"]):
         found = self[name]
         if not isinstance(found, Group):
             raise MismatchError(
-                f"{found._label()}: is there, and is no group; choose another name"
+                f"{printable(self._home.filename)}: {self._path_of(name)}: is there, and is no "
+                "group; choose another name"
             )
         return found
 
     def create_dataset(
         self,
-        name: str | bytes,
+        name: str | bytes | None,
         shape: int | Sequence[int] | None = None,
         dtype: Any = None,
         data: Any = None,
@@ -193,7 +219,7 @@ class Group(Mapping[str, "Group | Dataset"]):
         Parameters
         ----------
         name : str or bytes
-            Its name, or a path.
+            Its name, or a path; None for one without.
         shape : int or sequence of int, optional
             In elements, slowest dimension first; None for that of `data`.
         dtype : dtype-like, h5py.Datatype, optional
@@ -233,27 +259,22 @@ class Group(Mapping[str, "Group | Dataset"]):
         """
         where, path = self._place(name, "dataset")
         asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
-        h5 = self._h5
-        made = create(h5, name, where, asked)
+        made = create(h5py.Group(self.id), name, where, asked)
         try:
-            dataset = self._met(made.dataset, path)
+            dataset = cast("Dataset", self._adopted(made.dataset.id, path))
             if made.effort != "as-stated":
                 dataset._set_effort(made.effort)
             if made.data is not None:
                 dataset[...] = made.data
         except BaseException:
             # As in h5py, there is no dataset without its data.
-            del self[name]
+            if name is not None:
+                del self[name]
             raise
         return dataset
 
     def require_dataset(
-        self,
-        name: str | bytes,
-        shape: int | Sequence[int],
-        dtype: Any,
-        exact: bool = False,
-        **options: Any,
+        self, name: str | bytes, shape: Any, dtype: Any, exact: bool = False, **options: Any
     ) -> Dataset:
         """The dataset `name`, which is made if it is not there.
 
@@ -270,23 +291,28 @@ class Group(Mapping[str, "Group | Dataset"]):
         chunkwise.errors.MismatchError
             When what has the name is no dataset, or of another shape or dtype (a TypeError).
         """
+        if isinstance(shape, Iterable):
+            shape = tuple(shape)
         if name not in self:
             return self.create_dataset(name, shape, dtype, **options)
-        found = self[name]
-        if not isinstance(found, Dataset):
-            raise MismatchError(f"{found!r}: is there, and is no dataset; choose another name")
-        wanted = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if found.shape != wanted:
+        try:
+            found = super().require_dataset(name, shape, dtype, exact, **options)
+        except TypeError as error:
             raise MismatchError(
-                f"{found._label()}: has shape {found.shape}, not {shown(wanted)}; choose another "
-                "name"
-            )
-        kind = np.dtype(dtype)
-        if found.dtype != kind and (exact or not np.can_cast(kind, found.dtype)):
-            raise MismatchError(
-                f"{found._label()}: has dtype {found.dtype}, not {kind}; choose another name"
-            )
-        return found
+                f"{printable(self._home.filename)}: dataset {self._path_of(name)}: "
+                f"{hdf5_reason(error)}; choose another name"
+            ) from error
+        return cast("Dataset", self._adopted(found.id, self._path_of(name)))
+
+    def create_virtual_dataset(self, name: Any, layout: Any, fillvalue: Any = None) -> Dataset:
+        """Make a virtual dataset, as `h5py.Group.create_virtual_dataset` does."""
+        made = super().create_virtual_dataset(name, layout, fillvalue)
+        return cast("Dataset", self._adopted(made.id, self._path_of(name)))
+
+    def copy(self, source: Any, dest: Any, *args: Any, **options: Any) -> None:
+        """Copy an object, as `h5py.Group.copy` does, with all that was written to it."""
+        pending.settle_all(blocking=not phil._is_owned())
+        super().copy(source, dest, *args, **options)
 
     def __setitem__(self, name: str | bytes, value: Any) -> None:
         """Make a link, another name, a named type, or a dataset of what else it is.
@@ -299,15 +325,14 @@ class Group(Mapping[str, "Group | Dataset"]):
         chunkwise.errors.UsageError
             As `create_dataset`.
         """
-        if isinstance(value, Group | Dataset):
-            value = value._h5
+        where = self._writable(name, "link")
         links = (h5py.SoftLink, h5py.ExternalLink, h5py.HLObject, h5py.Datatype, np.dtype)
         if not isinstance(value, links):
             self.create_dataset(name, data=value)
             return
-        where, _ = self._place(name, "link")
+        self._place(name, "link")
         try:
-            self._h5[name] = value
+            super().__setitem__(name, value)
         except HDF5_ERRORS as error:
             raise like(UsageError, error)(
                 f"{where}: cannot be made: {hdf5_reason(error)}"
@@ -322,37 +347,35 @@ class Group(Mapping[str, "Group | Dataset"]):
             When there is none of that name (a KeyError).
         """
         where = self._writable(name, "link")
-        h5 = self._h5
         if not self._has_link(name):
             raise DatasetNotFoundError(f"{where}: there is none of that name")
         try:
-            del h5[name]
+            super().__delitem__(name)
         except HDF5_ERRORS as error:
             raise like(UsageError, error)(
                 f"{where}: cannot be removed: {hdf5_reason(error)}"
             ) from error
-        for key, dataset in list(self._known.items()):
-            if names_of(dataset._h5.id) == 0:
-                del self._known[key]
+        for key, dataset in list(self._met.items()):
+            if not dataset or names_of(dataset.id) == 0:
+                self._met.pop(key, None)
 
-    def _place(self, name: str | bytes, kind: str) -> tuple[str, str]:
+    def _place(self, name: str | bytes | None, kind: str) -> tuple[str, str | None]:
         """How to call a new object in messages, and its path; its name must be free."""
         where = self._writable(name, kind)
-        if self._has_link(name):
+        if name is not None and self._has_link(name):
             raise NameTakenError(
                 f"{where}: exists already; remove it with del, or choose another name"
             )
-        text = decode_name(name) if isinstance(name, bytes) else name
-        return where, posixpath.join(self._handle.path, text)
+        return where, self._path_of(name)
 
-    def _writable(self, name: str | bytes, kind: str) -> str:
-        if not isinstance(name, str | bytes) or not name:
-            raise UsageError(f"{self._file.filename}: a {kind} needs a name, a str")
-        text = decode_name(name) if isinstance(name, bytes) else name
-        path = printable(posixpath.join(self._handle.path, text))
-        where = f"{printable(self._file.filename)}: {kind} {path}"
+    def _writable(self, name: str | bytes | None, kind: str) -> str:
+        anonymous = name is None and kind != "link"
+        if not anonymous and (not isinstance(name, str | bytes) or not name):
+            raise UsageError(f"{self._home.filename}: a {kind} needs a name, a str")
+        path = "without a name" if anonymous else printable(str(self._path_of(name)))
+        where = f"{printable(self._home.filename)}: {kind} {path}"
         self._check_open()
-        if not self._file.writable:
+        if not self._home.writable:
             raise ReadOnlyError(
                 f"{where}: the file is open for reading only; open it with "
                 "chunkwise.open(path, 'r+')"
@@ -362,15 +385,15 @@ class Group(Mapping[str, "Group | Dataset"]):
     def _has_link(self, name: str | bytes) -> bool:
         """Whether there is a link of that name, wherever it leads."""
         try:
-            return self._h5.get(name, getlink=True) is not None
+            return super().get(name, getlink=True) is not None
         except HDF5_ERRORS:
             return False
 
-    def _check_open(self) -> None:
-        if not self._file.is_open:
-            raise UsageError("the file is closed")
+    def _path_of(self, name: str | bytes | None) -> str | None:
+        if name is None:
+            return None
+        return posixpath.join(self._path, decode_name(name) if isinstance(name, bytes) else name)
 
-    def __repr__(self) -> str:
-        if not self._file.is_open:
-            return "<closed chunkwise group>"
-        return f"<chunkwise {self._h5!r}>"
+    def _check_open(self) -> None:
+        if not self:
+            raise like(UsageError, KeyError())("the file is closed")

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.errors import SelectionError
-from chunkwise.indexing import integers
 from chunkwise.names import shown
+from chunkwise.selecting.indexing import integers
 from chunkwise.words import counted
 
 _LARGEST = 2**64 - 1  # hsize_t

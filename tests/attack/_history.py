@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 import chunkwise
 from chunkwise.errors import FileFormatError
-from chunkwise.unclosed import open_unclosed
+from chunkwise.files.unclosed import open_unclosed
 
 CHUNK = (16, 25)
 ROWS, COLUMNS = 160, 50

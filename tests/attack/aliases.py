@@ -83,8 +83,8 @@ def _reached(file: Any, theirs: h5py.File | None, alias: Alias, way: str) -> Any
         return file.h5py[name]
     if way == "patched":
         # Without what `.h5py` does before it gives the object away.
-        return (file._h5 if theirs is None else theirs)[name]
-    return chunkwise.wrap((file._h5 if theirs is None else theirs)[name])
+        return (h5py.File(file.id) if theirs is None else theirs)[name]
+    return chunkwise.wrap((h5py.File(file.id) if theirs is None else theirs)[name])
 
 
 def _make(folder: Path, libver: str, chunk: int) -> list[Alias]:

@@ -173,7 +173,7 @@ def _close(path: Path, how: str, rng: random.Random) -> None:
 
 def _check_flushed(file: chunkwise.File, names: list[str], before: npt.NDArray[np.bool_]) -> None:
     for name, rows in zip(names, before, strict=True):
-        got = h5py.Dataset(file[name]._h5.id)[:, 0]
+        got = h5py.Dataset(file[name].id)[:, 0]
         lost = np.flatnonzero(rows & (got != np.arange(1, ROWS + 1)))
         assert not lost.size, f"{name}: flush() returned without rows {lost.tolist()}"
 

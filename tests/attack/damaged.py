@@ -1,5 +1,6 @@
 """Damaged files of every codec, index kind and layout: read as by h5py, or refused by name.
 
+Most checksums of metadata are mended afterwards, so that damage reaches what lies behind them.
 Both read in a child process of limited memory and time, as libhdf5 crashes on some damage.
 Where h5py raises, chunkwise raises; where h5py gives values, chunkwise gives these or an error
 of its own.
@@ -15,8 +16,9 @@ import h5py
 import hdf5plugin
 import numpy as np
 
-from tests import bad_reader
-from tests.make_bad import write_implicit
+from tests.attack._sealed import parts, seal_again
+from tests.support import bad_reader
+from tests.support.make_bad import write_implicit
 
 SHORT = 12
 
@@ -51,6 +53,13 @@ INDEXES: dict[str, tuple[Any, str]] = {
     "extensible array": ((40, None), "latest"),
     "btree2": ((None, None), "latest"),
 }
+# Of chunks of one element: more than a page of a fixed array has, several super blocks.
+MANY: dict[str, tuple[Any, str]] = {
+    "fixed array, pages": ((60, 50), "latest"),
+    "extensible array, super blocks": ((None, 50), "latest"),
+}
+# From here on an extensible array of one dimension has blocks of several pages.
+_PAGED = 4 + 16 * (2**13 - 1)
 
 
 def attempt(seed: int, folder: Path) -> None:
@@ -59,11 +68,14 @@ def attempt(seed: int, folder: Path) -> None:
     _write(path, rng)
     content = bytearray(path.read_bytes())
     places = _places(path, len(content), rng)
+    sound = bytes(content)
     changed = []
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         at = rng.choice(places)
         content[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, content[at] ^ 1, rng.randrange(256)])
         changed.append(at)
+        if rng.randrange(4):
+            seal_again(content, sound, at)
     if rng.randrange(20) == 0:
         del content[rng.randrange(len(content)) :]
     path.write_bytes(content)
@@ -85,25 +97,43 @@ def attempt(seed: int, folder: Path) -> None:
 def _write(path: Path, rng: random.Random) -> None:
     shape = rng.randrange(1, 40), rng.randrange(1, 50)
     data = (np.arange(shape[0] * shape[1]) // rng.randrange(1, 9)).astype("<i4").reshape(shape)
-    kind = rng.choice([*INDEXES, *INDEXES, "single chunk", "contiguous", "implicit"])
+    more = [*MANY, "single chunk", "contiguous", "implicit", "extensible array, pages"]
+    kind = rng.choice([*INDEXES, *INDEXES, *more])
     if kind == "implicit":
         write_implicit(path)
         return
-    largest, libver = INDEXES.get(kind, (None, rng.choice(["earliest", "latest"])))
+    if kind == "extensible array, pages":
+        _write_pages(path, rng)
+        return
+    known = INDEXES | MANY
+    largest, libver = known.get(kind, (None, rng.choice(["earliest", "latest"])))
     # Few numbers of a chunk make some filters give up.
     chunk = tuple(min(n, rng.randrange(4, 20)) for n in shape)
     options: dict[str, Any] = {"maxshape": largest, **rng.choice(CODECS)}
     options["chunks"] = shape if kind == "single chunk" else chunk
     if kind == "contiguous":
         options = {}
+    elif kind in MANY:
+        options = {"maxshape": largest, "chunks": (1, 1), **rng.choice(CODECS[:4])}
     elif options.get("compression") == "szip" and chunk[0] * chunk[1] < 32:
         options["compression"] = 1
     with h5py.File(path, "w", libver=libver, userblock_size=rng.choice([0, 512])) as f:
         f.create_dataset("d", data=data, **options)
 
 
+def _write_pages(path: Path, rng: random.Random) -> None:
+    with h5py.File(path, "w", libver="latest") as f:
+        options: dict[str, Any] = {"maxshape": (None,), "chunks": (1,), **rng.choice(CODECS[:4])}
+        d = f.create_dataset("d", (_PAGED + 5000,), "u1", **options)
+        for _ in range(rng.randrange(1, 5)):
+            begin = rng.randrange(_PAGED - 3000, _PAGED + 5000)
+            d[begin : begin + 9] = rng.randrange(1, 99)
+
+
 def _places(path: Path, nbytes: int, rng: random.Random) -> range:
-    """Bytes of one chunk, those around it, or all."""
+    """Bytes of one chunk, those around it, of some metadata, or all."""
+    if rng.randrange(3) == 0 and (found := parts(path.read_bytes())):
+        return rng.choice(found)
     with h5py.File(path) as f:
         d = f["d"].id
         if f["d"].chunks and rng.randrange(2):

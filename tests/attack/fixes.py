@@ -14,10 +14,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from chunkwise.inspect import inspect
-from chunkwise.inspect.finding import Finding
-from tests.repacking import require_equal
-from tests.tools import paste
+from chunkwise.inspecting import inspect
+from chunkwise.inspecting.finding import Finding
+from tests.support.repacking import require_equal
+from tests.support.tools import paste
 
 SHORT = 6
 

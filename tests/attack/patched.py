@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.patching import bindings
-from tests.any_index import indexes
-from tests.patched import outcome
+from chunkwise.routing import bindings
+from tests.support.any_index import indexes
+from tests.support.patched import outcome
 
 SHORT = 2
 

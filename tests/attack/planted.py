@@ -22,7 +22,7 @@ import numpy as np
 import chunkwise
 from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.folder import UNCHANGED, check, gather, survey
-from chunkwise.repacking.moment import Moment
+from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
 
@@ -58,7 +58,9 @@ def attempt(seed: int, folder: Path) -> None:
     before, content = _seen(victim), source.read_bytes()
     planted = dict(planter.planted)
 
-    def watch(_: Moment) -> None:
+    def watch(moment: Moment) -> None:
+        # From here on the run has its names, and knows what it makes.
+        planter.is_claimed = moment.phase != "planning"
         if pick.random() < 0.5:
             planter.plant()
             planted.update(planter.planted)
@@ -152,8 +154,10 @@ class _Planter:
         self.followed = (target, shared / "sub") if is_named else ()
         self.pick, self.victim, self.shared, self.target = pick, victim, shared, target
         self.planted: dict[Path, object] = {}
-        # What looks in every way like what an earlier run of this user's has left.
+        # What looks in every way like what an earlier run of this user's has left, when the run
+        # begins: nothing tells that it is not.
         self.like_own: set[Path] = set()
+        self.is_claimed = False
 
     def plant(self) -> None:
         """Plant something somewhere, if that is possible."""
@@ -172,7 +176,7 @@ class _Planter:
         """Add what looks like an earlier run's now."""
         own = self.target.with_name(f".{self.target.name}.repack")
         is_closed = own.is_dir() and not own.is_symlink() and not own.stat().st_mode & 0o077
-        if is_closed and own.stat().st_uid == os.geteuid():
+        if not self.is_claimed and is_closed and own.stat().st_uid == os.geteuid():
             inside = {path.name: path.lstat() for path in own.iterdir()}
             names = set(inside) <= set(_INSIDE[:4]) and ("lock" in inside or not inside)
             files = all(stat.S_ISREG(one.st_mode) for one in inside.values())
@@ -192,7 +196,7 @@ class _Planter:
         places += [beside(f".{self.target.name}.0123456789abcdef.partial")]
         places += list(self.target.parent.glob(".*.partial"))
         own = beside(f".{self.target.name}.repack")
-        if own in self.planted and own.is_dir() and not own.is_symlink():
+        if own.is_dir() and not own.is_symlink():
             places += [own / self.pick.choice(_INSIDE)] * 3
         return self.pick.choice(places)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.attack._history import examine, history
-from tests.tools import require_tool
+from tests.support.tools import require_tool
 
 SHORT = 2
 LENGTH = 40

@@ -1,7 +1,7 @@
 """Random files and indexes, through chunkwise and a patched h5py, against h5py and NumPy.
 
-Files are those of `tests.matrix` (types, layouts, filters, shapes, also of no elements), and
-sparse ones too large for memory.
+Files are those of `tests.support.matrix` (types, layouts, filters, shapes, also of no elements),
+and sparse ones too large for memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import h5py
 import numpy as np
 
 import chunkwise
-from tests.matrix import FLOATS, PLAIN, Combination, combinations, write
-from tests.reading import random_index, same
+from tests.support.matrix import FLOATS, PLAIN, Combination, combinations, write
+from tests.support.reading import random_index, same
 
 SHORT = 4
 # Datasets in a file, and indexes of each.

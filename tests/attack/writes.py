@@ -17,7 +17,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import chunkwise
-from tests.filtered import Case, of_plugin
+from tests.support.filtered import Case, of_plugin
 
 SHORT = 60
 

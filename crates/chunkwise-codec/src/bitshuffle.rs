@@ -12,8 +12,8 @@
 pub(crate) mod encode;
 
 use crate::bytes::Reader;
-use crate::filter::State;
 use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
+use crate::state::State;
 use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};
 
 /// What compresses the blocks.

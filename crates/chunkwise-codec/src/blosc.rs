@@ -8,7 +8,7 @@
 pub(crate) mod encode;
 
 use crate::bytes::Reader;
-use crate::filter::State;
+use crate::state::State;
 use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
 
 /// No compressor inside gives more.
@@ -202,7 +202,7 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use crate::{DecodeError, Filter, Pipeline, Scratch};
+    use crate::{DecodeError, Filter, FilterKind, Pipeline, Scratch};
 
     /// Four blocks of four bytes, each stored as it is, at these places.
     fn chunk(starts: [u32; 4]) -> Vec<u8> {
@@ -214,6 +214,22 @@ mod tests {
             chunk.extend([block; 4]);
         }
         chunk
+    }
+
+    /// HDF5's filter asks for the compressor that its options name before it decodes anything.
+    #[test]
+    fn options_that_name_no_compressor_are_left_to_libhdf5() {
+        let id = FilterKind::Blosc.id();
+        let with = |compressor| Filter::from_hdf5(id, &[2, 2, 4, 64, 5, 1, compressor]);
+        for known in [0, 1, 2, 4, 5] {
+            assert_eq!(with(known), Some(Filter::Blosc));
+        }
+        // Snappy, which is not here, and none at all.
+        for unknown in [3, 6, 7, 0x80, 0x0100_0001, u32::MAX] {
+            assert_eq!(with(unknown), None);
+        }
+        // Where they end before it, the filter takes its own.
+        assert_eq!(Filter::from_hdf5(id, &[2, 2, 4, 64, 5, 1]), Some(Filter::Blosc));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! boxes, and put back in their places ([`grid`]).
 
 mod chunk;
+mod damage;
 pub(crate) mod encode;
 mod frame;
 mod grid;
@@ -12,27 +13,22 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
-use crate::filter::State;
+use crate::state::State;
 use crate::{DecodeError, Output};
 use chunk::Chunk;
+use damage::DAMAGED;
 use frame::Frame;
 
-/// What the filter's bytes do not say as they should.
-const DAMAGED: DecodeError = DecodeError::Damaged { filter: "blosc2" };
-
-/// What only libhdf5's filter can decode.
-const fn unsupported(what: &'static str) -> DecodeError {
-    DecodeError::Unsupported { filter: "blosc2", what }
-}
-
 /// Whether all that HDF5's filter writes with these `cd_values` can be decoded here: they
-/// end with the level, the filter before compressing and the compressor.
+/// end with the level, the filter before compressing and the compressor; of arrays of several
+/// dimensions follow how many, and a chunk's lengths, of which the filter refuses too few.
 pub(crate) fn knows(cd_values: &[u32]) -> bool {
     /// Lossy: what it drops is not put back.
     const TRUNCATE: u32 = 4;
     const CODECS: [u32; 5] = [0, 1, 2, 4, 5];
     cd_values.get(5).is_none_or(|&filter| filter <= TRUNCATE)
         && cd_values.get(6).is_none_or(|codec| CODECS.contains(codec))
+        && cd_values.get(7).is_none_or(|&rank| cd_values[8..].len() == rank as usize)
 }
 
 /// Decode what HDF5's Blosc2 filter stored.

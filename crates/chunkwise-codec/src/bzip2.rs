@@ -2,7 +2,7 @@
 
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
-use crate::{DecodeError, EncodeError, Output, resize};
+use crate::{DecodeError, EncodeError, Output, grown};
 
 /// A block of 900,000 bytes, each four of which stand for 259 at most, takes more than
 /// 32 bytes.
@@ -66,7 +66,7 @@ pub(crate) fn encode(level: u32, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, 
     const WORK_FACTOR: u32 = 0;
     // The most that comes out, as bzip2's manual has it.
     let most = raw.len() + raw.len() / 100 + 600;
-    resize(out, most).map_err(|_| EncodeError::Memory { nbytes: most })?;
+    grown(out, most)?;
     let mut state = Compress::new(Compression::new(level), WORK_FACTOR);
     let status = state.compress(raw, out, Action::Finish);
     out.truncate(usize::try_from(state.total_out()).unwrap_or(0));

@@ -6,8 +6,8 @@ use crate::blosc2::encode::Blosc2Encoder;
 use crate::deflater::Deflater;
 use crate::streams::Streams;
 use crate::{
-    DeflateEngine, EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, lz4, lzf,
-    resize, shuffle, zstd,
+    DeflateEngine, EncodeError, FilterKind, Nbit, ScaleOffset, Szip, bzip2, fletcher32, grown, lz4,
+    lzf, shuffle, zstd,
 };
 
 /// A filter that is applied here; its options are those that encoding needs.
@@ -137,7 +137,7 @@ impl Encoder {
             Self::Deflate { engine, .. } => state.deflater.deflate(*engine, source, out),
             Self::Shuffle { element_size } => {
                 let nbytes = source.len();
-                resize(out, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+                grown(out, nbytes)?;
                 out.truncate(nbytes);
                 shuffle::shuffle(*element_size, source, out);
                 Ok(true)

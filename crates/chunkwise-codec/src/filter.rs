@@ -1,8 +1,9 @@
 //! Which filters are decoded here, and what do their options mean?
 
+use crate::state::State;
 use crate::{
-    Bitshuffle, DecodeError, Inflater, Nbit, Output, ScaleOffset, Szip, blosc, blosc2, bzip2,
-    deflate, lz4, lzf, shuffle, zstd,
+    Bitshuffle, DecodeError, Nbit, Output, ScaleOffset, Szip, blosc, blosc2, bzip2, deflate, lz4,
+    lzf, shuffle, zstd,
 };
 
 /// A kind of filter, whatever its options.
@@ -70,6 +71,26 @@ impl FilterKind {
             Self::Bitshuffle => 32008,
             Self::Zstd => 32015,
             Self::Blosc2 => 32026,
+        }
+    }
+
+    /// Whether chunks are decoded here that went through it, unless [`Filter::from_hdf5`] knows
+    /// of an option that only libhdf5 handles.
+    pub const fn is_decoded(self) -> bool {
+        match self {
+            Self::Deflate | Self::Shuffle | Self::Fletcher32 | Self::Szip | Self::Nbit => true,
+            Self::ScaleOffset | Self::Bzip2 | Self::Lzf | Self::Blosc | Self::Lz4 => true,
+            Self::Bitshuffle | Self::Zstd | Self::Blosc2 => true,
+        }
+    }
+
+    /// Whether chunks are put through it here, but for options that
+    /// [`Encoder::from_hdf5`](crate::Encoder::from_hdf5) leaves to libhdf5.
+    pub const fn is_encoded(self) -> bool {
+        match self {
+            Self::Deflate | Self::Shuffle | Self::Fletcher32 | Self::Szip | Self::Nbit => true,
+            Self::ScaleOffset | Self::Bzip2 | Self::Lzf | Self::Blosc | Self::Lz4 => true,
+            Self::Bitshuffle | Self::Zstd | Self::Blosc2 => true,
         }
     }
 
@@ -225,19 +246,6 @@ impl Filter {
             Self::Blosc2 => blosc2::decode(source, state, output),
         }
     }
-}
-
-/// What decoders keep from chunk to chunk.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) inflater: Inflater,
-    pub(crate) zstd: zstd::Decompressor,
-    /// A block that is still shuffled.
-    pub(crate) packed: Vec<u8>,
-    /// A block whose bytes are still apart.
-    pub(crate) planes: Vec<u8>,
-    /// A block that is a box of an array.
-    pub(crate) block: Vec<u8>,
 }
 
 #[cfg(test)]

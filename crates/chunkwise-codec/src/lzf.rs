@@ -5,7 +5,7 @@
 //! that is added), 13 bits of distance.  A chunk that would not shrink is copied in runs of 32.
 
 use crate::repeats::{Limits, Repeats, Stream};
-use crate::{DecodeError, EncodeError, Output, resize};
+use crate::{DecodeError, EncodeError, Output, grown};
 
 /// Three bytes give at most 264.
 pub(crate) const MOST_EXPANSION: usize = 88;
@@ -31,7 +31,7 @@ pub(crate) fn encode(
 ) -> Result<bool, EncodeError> {
     const LIMITS: Limits = Limits { distance: 1 << 13, len: 264, far: (usize::MAX, 0), tail: 0 };
     const MOST_COPIED: usize = 32;
-    resize(out, raw.len()).map_err(|_| EncodeError::Memory { nbytes: raw.len() })?;
+    grown(out, raw.len())?;
     let len = repeats.compress(raw, LIMITS, &mut out[..raw.len()], put_repeat);
     if let Some(len) = len.filter(|len| *len < raw.len()) {
         out.truncate(len);

@@ -3,6 +3,8 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::TryReserveError;
 
+use crate::EncodeError;
+
 /// Make `buffer` `nbytes` long, new bytes zero; or say that there is no memory for it,
 /// where `Vec::resize` would end the process.
 ///
@@ -29,6 +31,11 @@ fn zeroed(nbytes: usize) -> Option<Vec<u8>> {
     let start = unsafe { alloc_zeroed(layout) };
     // SAFETY: the global allocator gave `nbytes` initialised bytes at an alignment of 1.
     (!start.is_null()).then(|| unsafe { Vec::from_raw_parts(start, nbytes, nbytes) })
+}
+
+/// As [`resize`], for what is encoded.
+pub(crate) fn grown(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), EncodeError> {
+    resize(buffer, nbytes).map_err(|_| EncodeError::Memory { nbytes })
 }
 
 #[cfg(test)]

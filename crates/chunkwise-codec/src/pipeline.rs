@@ -1,6 +1,6 @@
 //! How do a chunk's stored bytes become the bytes it holds?
 
-use crate::filter::State;
+use crate::state::State;
 use crate::{DecodeError, Filter, FilterKind, Output, fletcher32, resize};
 
 /// Buffers and state that decoding reuses; one for each thread.

@@ -13,7 +13,7 @@
 mod encode;
 
 use crate::bits::Bits;
-use crate::filter::State;
+use crate::state::State;
 use crate::{DecodeError, Output, resize, shuffle};
 
 /// The filter's options.

@@ -9,17 +9,7 @@
 use std::fmt;
 
 use crate::trial::{Sizes, Trial, most_nbytes};
-use crate::{DeflateEngine, Encoder, Encoding};
-
-/// What is asked of encoders that have a choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Effort {
-    /// Files no larger than those of zlib at the level stated, or hardly so.
-    #[default]
-    AsStated,
-    /// As fast as can be, whatever the size; what it costs is said.
-    Fast,
-}
+use crate::{DeflateEngine, Effort, Encoder, Encoding};
 
 /// What was chosen for a dataset, and what it costs.
 #[derive(Debug, Clone, PartialEq)]

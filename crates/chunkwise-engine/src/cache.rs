@@ -1,8 +1,8 @@
 //! Which decoded chunks are kept?
 //!
 //! One budget of bytes for the whole process.  A chunk that a second read has used is
-//! worth more than one that was met once: such chunks are apart (a segmented LRU), and may
-//! take up to four fifths of the budget, so that one pass over a large dataset does not
+//! worth more than one that was met once: it moves from the probation to the protected segment
+//! of a segmented LRU, which may take up to four fifths of the budget, so that one pass over a large dataset does not
 //! drive out what a program keeps coming back to.  Among equals the least recently used
 //! goes first, with two exceptions that keep sequential patterns from decoding twice: the
 //! newest chunk stays even when it is larger than the budget, and a read never drops
@@ -24,8 +24,8 @@ struct Entry {
     chunk: Decoded,
     /// The read that last used it.
     read: u64,
-    /// Decoded ahead, and not yet wanted.
-    ahead: bool,
+    /// Prefetched, and not yet wanted.
+    prefetched: bool,
 }
 
 /// What the cache holds and has done since the process started.
@@ -55,16 +55,16 @@ impl Entry {
 /// Decoded chunks, least recently used last.
 pub struct ChunkCache {
     /// Those that one read has used, or none yet.
-    met: LruCache<ChunkKey, Entry>,
+    probation: LruCache<ChunkKey, Entry>,
     /// Those that were used again, and their bytes.
-    proven: LruCache<ChunkKey, Entry>,
-    proven_nbytes: usize,
+    protected: LruCache<ChunkKey, Entry>,
+    protected_nbytes: usize,
     /// Entries of each dataset that has any, so that most are forgotten for nothing.
     counts: HashMap<u64, usize>,
-    /// Of the chunks that were decoded ahead, those that were wanted, and those that had to
+    /// Of the chunks that were prefetched, those that were wanted, and those that had to
     /// go before they were.
-    ahead_used: usize,
-    ahead_wasted: usize,
+    prefetched_used: usize,
+    prefetched_wasted: usize,
     /// Memory of chunks that had to go, for new ones: fresh memory is zeroed by the system,
     /// which takes a tenth of what decoding takes.
     spares: Vec<Vec<u8>>,
@@ -80,12 +80,12 @@ impl ChunkCache {
     pub fn new(budget_nbytes: usize) -> Self {
         let stats = CacheStats { budget_nbytes, ..CacheStats::default() };
         Self {
-            met: LruCache::unbounded(),
-            proven: LruCache::unbounded(),
-            proven_nbytes: 0,
+            probation: LruCache::unbounded(),
+            protected: LruCache::unbounded(),
+            protected_nbytes: 0,
             counts: HashMap::new(),
-            ahead_used: 0,
-            ahead_wasted: 0,
+            prefetched_used: 0,
+            prefetched_wasted: 0,
             spares: Vec::new(),
             stats,
         }
@@ -93,19 +93,19 @@ impl ChunkCache {
 
     /// The chunk, if it is held; marks it as used by read number `read`.
     pub fn get(&mut self, key: ChunkKey, read: u64) -> Option<Decoded> {
-        if let Some(entry) = self.proven.get_mut(&key) {
+        if let Some(entry) = self.protected.get_mut(&key) {
             self.stats.hits += 1;
             entry.read = read;
             return Some(Arc::clone(&entry.chunk));
         }
-        let Some(entry) = self.met.get_mut(&key) else {
+        let Some(entry) = self.probation.get_mut(&key) else {
             self.stats.misses += 1;
             return None;
         };
         self.stats.hits += 1;
-        let again = !entry.ahead && entry.read != read;
+        let again = !entry.prefetched && entry.read != read;
         entry.read = read;
-        self.ahead_used += usize::from(std::mem::take(&mut entry.ahead));
+        self.prefetched_used += usize::from(std::mem::take(&mut entry.prefetched));
         let chunk = Arc::clone(&entry.chunk);
         if again {
             self.promote(key);
@@ -115,7 +115,7 @@ impl ChunkCache {
 
     /// Whether the chunk is held, without using it.
     pub fn holds(&self, key: ChunkKey) -> bool {
-        self.met.contains(&key) || self.proven.contains(&key)
+        self.probation.contains(&key) || self.protected.contains(&key)
     }
 
     /// Whether a chunk of `nbytes` that read number `read` decodes would be kept, as far as one
@@ -123,9 +123,33 @@ impl ChunkCache {
     pub fn would_keep(&self, nbytes: u64, read: u64) -> bool {
         let nbytes = usize::try_from(nbytes).unwrap_or(usize::MAX).saturating_add(ENTRY_NBYTES);
         let fits = self.stats.held_nbytes.saturating_add(nbytes) <= self.stats.budget_nbytes;
-        let oldest = || self.met.peek_lru().or_else(|| self.proven.peek_lru());
-        fits || nbytes > self.stats.budget_nbytes
-            || oldest().is_none_or(|(_, oldest)| oldest.read != read)
+        let oldest = || self.probation.peek_lru().or_else(|| self.protected.peek_lru());
+        let keeps = fits
+            || nbytes > self.stats.budget_nbytes
+            || oldest().is_none_or(|(_, oldest)| oldest.read != read);
+        keeps && self.stats.budget_nbytes > 0
+    }
+
+    /// Hold no more than `budget_nbytes` from now on.
+    pub fn set_budget(&mut self, budget_nbytes: usize) {
+        self.stats.budget_nbytes = budget_nbytes;
+        self.spares.clear();
+        self.limit_protected();
+        while self.stats.held_nbytes > budget_nbytes
+            && let Some((&key, _)) = self.probation.peek_lru().or_else(|| self.protected.peek_lru())
+        {
+            self.remove(key);
+        }
+    }
+
+    /// Drop every chunk, and the memory for new ones.
+    pub fn clear(&mut self) {
+        self.probation.clear();
+        self.protected.clear();
+        self.protected_nbytes = 0;
+        self.counts.clear();
+        self.spares = Vec::new();
+        self.stats.held_nbytes = 0;
     }
 
     /// Memory for a chunk of `nbytes`, with anything in it; empty where there is none to spare.
@@ -138,20 +162,20 @@ impl ChunkCache {
 
     /// Offer a chunk that read number `read` has decoded.
     pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, ahead: false });
+        self.keep(key, Entry { chunk, read, prefetched: false });
     }
 
     /// Offer a chunk that was decoded because read number `read` may be followed by one
     /// that wants it.
-    pub fn put_ahead(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, ahead: true });
+    pub fn put_prefetched(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
+        self.keep(key, Entry { chunk, read, prefetched: true });
     }
 
-    /// How many chunks to decode ahead: one until that has paid, then one for each of
+    /// How many chunks to prefetch: one until that has paid, then one for each of
     /// `threads`, and none while too many had to go before they were wanted (a walk
     /// through so many datasets at once that their chunks drive each other out).
-    pub fn worth_ahead(&self, threads: usize) -> usize {
-        match (self.ahead_used, self.ahead_wasted) {
+    pub fn prefetch_depth(&self, threads: usize) -> usize {
+        match (self.prefetched_used, self.prefetched_wasted) {
             (used, wasted) if wasted > 2 + used / 8 => 0,
             (0, _) => 1,
             _ => threads,
@@ -161,14 +185,18 @@ impl ChunkCache {
     /// A chunk was used again: it moves to those that were, and the oldest of them make
     /// room.
     fn promote(&mut self, key: ChunkKey) {
-        let Some(entry) = self.met.pop(&key) else { return };
-        self.proven_nbytes += entry.nbytes();
-        self.proven.push(key, entry);
+        let Some(entry) = self.probation.pop(&key) else { return };
+        self.protected_nbytes += entry.nbytes();
+        self.protected.push(key, entry);
+        self.limit_protected();
+    }
+
+    fn limit_protected(&mut self) {
         let most = self.stats.budget_nbytes / 5 * 4;
-        while self.proven_nbytes > most && self.proven.len() > 1 {
-            let Some((key, entry)) = self.proven.pop_lru() else { break };
-            self.proven_nbytes -= entry.nbytes();
-            self.met.push(key, entry);
+        while self.protected_nbytes > most && self.protected.len() > 1 {
+            let Some((key, entry)) = self.protected.pop_lru() else { break };
+            self.protected_nbytes -= entry.nbytes();
+            self.probation.push(key, entry);
         }
     }
 
@@ -176,8 +204,11 @@ impl ChunkCache {
         let read = entry.read;
         let nbytes = entry.nbytes();
         self.remove(key);
+        if self.stats.budget_nbytes == 0 {
+            return;
+        }
         while self.stats.held_nbytes + nbytes > self.stats.budget_nbytes {
-            let oldest = self.met.peek_lru().or_else(|| self.proven.peek_lru());
+            let oldest = self.probation.peek_lru().or_else(|| self.protected.peek_lru());
             match oldest {
                 None => break,
                 // Larger than the budget: keep it alone, as the last decoded chunk.
@@ -188,21 +219,21 @@ impl ChunkCache {
         }
         self.stats.held_nbytes += nbytes;
         *self.counts.entry(key.0).or_default() += 1;
-        self.met.push(key, entry);
+        self.probation.push(key, entry);
     }
 
     fn drop_oldest(&mut self) {
-        let oldest = self.met.peek_lru().or_else(|| self.proven.peek_lru());
+        let oldest = self.probation.peek_lru().or_else(|| self.protected.peek_lru());
         if let Some(key) = oldest.map(|(key, _)| *key) {
-            self.ahead_wasted += usize::from(self.remove(key));
+            self.prefetched_wasted += usize::from(self.remove(key));
         }
     }
 
-    /// Drop a chunk, if it is held; tells whether it was decoded ahead in vain.
+    /// Drop a chunk, if it is held; tells whether it was prefetched in vain.
     fn remove(&mut self, key: ChunkKey) -> bool {
-        let proven = self.proven.pop(&key);
-        self.proven_nbytes -= proven.as_ref().map_or(0, Entry::nbytes);
-        let Some(entry) = proven.or_else(|| self.met.pop(&key)) else { return false };
+        let protected = self.protected.pop(&key);
+        self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
+        let Some(entry) = protected.or_else(|| self.probation.pop(&key)) else { return false };
         self.stats.held_nbytes -= entry.nbytes();
         if let Some(count) = self.counts.get_mut(&key.0) {
             *count -= 1;
@@ -218,7 +249,7 @@ impl ChunkCache {
                 self.spares.push(chunk);
             }
         }
-        entry.ahead
+        entry.prefetched
     }
 
     /// Drop every chunk of dataset number `dataset`.
@@ -226,7 +257,7 @@ impl ChunkCache {
         if !self.counts.contains_key(&dataset) {
             return;
         }
-        let all = self.met.iter().chain(self.proven.iter());
+        let all = self.probation.iter().chain(self.protected.iter());
         let keys: Vec<ChunkKey> = all.map(|(key, _)| *key).filter(|key| key.0 == dataset).collect();
         for key in keys {
             self.remove(key);
@@ -291,16 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn decoding_ahead_grows_when_it_pays_and_stops_when_it_does_not() {
+    fn prefetching_grows_when_it_pays_and_stops_when_it_does_not() {
         let mut cache = ChunkCache::new(100_000);
-        assert_eq!(cache.worth_ahead(8), 1);
-        cache.put_ahead((1, 0), chunk(10), 0);
+        assert_eq!(cache.prefetch_depth(8), 1);
+        cache.put_prefetched((1, 0), chunk(10), 0);
         assert!(cache.get((1, 0), 1).is_some());
-        assert_eq!(cache.worth_ahead(8), 8);
+        assert_eq!(cache.prefetch_depth(8), 8);
         for position in 1..14 {
-            cache.put_ahead((1, position), chunk(10), position);
+            cache.put_prefetched((1, position), chunk(10), position);
         }
-        assert_eq!(cache.worth_ahead(8), 0);
+        assert_eq!(cache.prefetch_depth(8), 0);
     }
 
     /// What a program keeps coming back to survives one pass over something larger.
@@ -384,7 +415,54 @@ mod tests {
             assert_eq!(cache.stats().held_nbytes, 10_000);
         }
         cache.forget(1);
-        assert_eq!((cache.stats().held_nbytes, cache.proven_nbytes), (0, 0));
+        assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
+    }
+
+    #[test]
+    fn a_smaller_budget_counts_at_once() {
+        let mut cache = ChunkCache::new(100_000);
+        for position in 0..10 {
+            cache.put((1, position), chunk(10), position);
+            // Every other one is used again.
+            let _ = (position % 2 == 0).then(|| cache.get((1, position), 100));
+        }
+        cache.set_budget(45_000);
+        assert_eq!(cache.stats(), CacheStats { held_nbytes: 40_000, ..cache.stats() });
+        // What was used again is worth more.
+        assert!([2, 4, 6, 8].iter().all(|&position| cache.holds((1, position))));
+        assert!(cache.protected_nbytes <= 36_000);
+        assert!(cache.spares.is_empty());
+        cache.set_budget(1_000_000);
+        assert_eq!((cache.stats().held_nbytes, cache.stats().budget_nbytes), (40_000, 1_000_000));
+        cache.set_budget(0);
+        assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
+        assert!(cache.spares.is_empty() && cache.counts.is_empty());
+    }
+
+    #[test]
+    fn without_a_budget_nothing_is_kept() {
+        let mut cache = ChunkCache::new(0);
+        assert!(!cache.would_keep(10, 0) && !cache.would_keep(1 << 40, 0));
+        cache.put((1, 0), chunk(10), 0);
+        cache.put_prefetched((1, 1), chunk(10), 0);
+        assert_eq!((cache.stats().held_nbytes, cache.spares.len()), (0, 0));
+        assert!(cache.get((1, 0), 1).is_none());
+    }
+
+    #[test]
+    fn a_cleared_cache_is_empty_and_goes_on() {
+        let mut cache = ChunkCache::new(100_000);
+        for read in 0..3 {
+            cache.put((1, read), chunk(10), read);
+            assert!(cache.get((1, read), 10).is_some());
+        }
+        let before = cache.stats();
+        cache.clear();
+        assert_eq!(cache.stats(), CacheStats { held_nbytes: 0, ..before });
+        assert_eq!((cache.protected_nbytes, cache.spares.len(), cache.counts.len()), (0, 0, 0));
+        cache.put((1, 0), chunk(10), 0);
+        cache.forget(1);
+        assert_eq!(cache.stats().held_nbytes, 0);
     }
 
     #[test]

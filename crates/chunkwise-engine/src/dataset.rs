@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use chunkwise_codec::Pipeline;
 use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 
-use crate::ahead::Pattern;
+use crate::access_pattern::AccessPattern;
 use crate::process::ProcessState;
 use crate::{ChunkIndex, ChunkRecord, ReadError, Storage};
 
@@ -55,7 +55,7 @@ pub struct Dataset {
     /// are read by one path.
     pub(crate) grid: ChunkGrid,
     pub(crate) chunk_nbytes: u64,
-    pub(crate) pattern: Pattern,
+    pub(crate) pattern: AccessPattern,
     /// For work that outlives a call.
     pub(crate) itself: Weak<Dataset>,
 }
@@ -113,7 +113,7 @@ impl Dataset {
             return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let pattern = Pattern::new();
+        let pattern = AccessPattern::new();
         Ok(Arc::new_cyclic(|itself| {
             let itself = Weak::clone(itself);
             Self { number, storage, info, grid, chunk_nbytes, pattern, itself }

@@ -3,7 +3,7 @@
 //! Bytes that are in memory already (the page cache) are best read by the thread that
 //! decodes them.  The first time that a read would have to wait for its storage, a few
 //! threads begin to read ahead of the decoding ones, in the same order, as much as
-//! [`AHEAD_NBYTES`] holds.
+//! [`Setting::PrefetchNbytes`] says.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,11 @@ use std::thread::{Builder, Scope};
 use chunkwise_codec::resize;
 
 use crate::schedule::{Batch, Batches};
+use crate::settings::Setting;
 use crate::{ReadError, Storage};
 
 /// Threads that read ahead: as many requests a storage is given at a time.
 const FETCHERS: u64 = 4;
-/// Stored bytes that are there before they are wanted, at which no more are read.
-const AHEAD_NBYTES: u64 = 64 << 20;
 
 /// Stored bytes, from an address on.
 pub struct Fetched {
@@ -69,18 +68,19 @@ pub struct FetchAhead<'a> {
 
 impl<'a> FetchAhead<'a> {
     /// `len` segments of about `nbytes` each, of which `most_nbytes` are there before they are
-    /// wanted, or [`AHEAD_NBYTES`] if that is less.
+    /// wanted, or [`Setting::PrefetchNbytes`] if that is less; none of 0.
     pub fn new(
         storage: &'a dyn Storage,
         (len, nbytes): (u64, u64),
         most_nbytes: u64,
         batches: &'a (dyn Fn(u64) -> Batches + Sync),
     ) -> Self {
-        let most_nbytes = most_nbytes.min(AHEAD_NBYTES);
+        let most_nbytes = most_nbytes.min(Setting::PrefetchNbytes.value() as u64);
         let state =
             State { next: 0, segments: HashMap::new(), nbytes: 0, begun: false, over: false };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let fetchers = (most_nbytes / nbytes.max(1)).clamp(1, FETCHERS) as usize;
+        let most_fetchers = if most_nbytes == 0 { 0 } else { FETCHERS };
+        let fetchers = (most_nbytes / nbytes.max(1)).max(1).min(most_fetchers) as usize;
         Self { storage, len, batches, most_nbytes, fetchers, state, changed }
     }
 
@@ -279,19 +279,35 @@ mod tests {
 
     #[test]
     fn no_more_is_fetched_ahead_than_the_budget_allows() {
-        let nbytes = 10 << 20;
+        let (nbytes, most) = (1 << 20, 8 << 20);
         let slow = ThrottledStorage::new(Arc::new(Endless), Duration::ZERO, None);
         let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * nbytes, nbytes };
         let batches = |segment: u64| [batch(segment)].into_iter().collect();
-        let ahead = FetchAhead::new(&slow, (1000, nbytes), u64::MAX, &batches);
+        let ahead = FetchAhead::new(&slow, (1000, nbytes), most, &batches);
         std::thread::scope(|scope| {
             let _end = ahead.ends();
             ahead.read(scope, 0, &batch(0), &mut Vec::new()).unwrap();
             // Nobody takes anything: whatever has come by now, and more, stays in bounds.
             std::thread::sleep(Duration::from_millis(100));
-            assert!(ahead.state().nbytes <= AHEAD_NBYTES + FETCHERS * nbytes);
-            assert!(slow.nbytes() <= nbytes + AHEAD_NBYTES + FETCHERS * nbytes);
+            assert!(ahead.state().nbytes <= most + FETCHERS * nbytes);
+            assert!(slow.nbytes() <= nbytes + most + FETCHERS * nbytes);
         });
+    }
+
+    #[test]
+    fn of_no_budget_nothing_is_fetched_ahead() {
+        let slow = ThrottledStorage::new(Arc::new(Endless), Duration::ZERO, None);
+        let batch = |segment: u64| Batch { first: 0, count: 1, address: segment * 10, nbytes: 10 };
+        let batches = |segment: u64| [batch(segment)].into_iter().collect();
+        let ahead = FetchAhead::new(&slow, (20, 10), 0, &batches);
+        std::thread::scope(|scope| {
+            let _end = ahead.ends();
+            for segment in 0..20 {
+                assert!(ahead.take(segment).is_empty());
+                ahead.read(scope, segment, &batch(segment), &mut Vec::new()).unwrap();
+            }
+        });
+        assert_eq!((slow.requests(), slow.nbytes()), (20, 200));
     }
 
     #[test]

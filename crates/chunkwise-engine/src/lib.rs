@@ -5,7 +5,7 @@
 //! else has found out ([`DatasetInfo`]: shape, layout, filters, addresses) and a
 //! [`Storage`] that gives bytes; from there on everything happens here.
 
-mod ahead;
+mod access_pattern;
 mod cache;
 mod crew;
 mod dataset;
@@ -13,38 +13,39 @@ mod decode;
 mod error;
 mod fetch;
 mod huge;
+mod in_flight;
+mod in_memory;
 mod index;
-mod jobs;
-mod landing;
 mod limits;
+mod one_pass;
+mod prefetch;
 mod process;
 mod profile;
 mod read;
 mod reading;
 mod runs;
 mod scatter;
+mod scatter_task;
 mod schedule;
+mod settings;
 mod storage;
-mod touched;
-mod walk;
 mod write;
 
 pub use cache::CacheStats;
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
 pub use error::{ChunkPlace, ReadError};
 pub use huge::zeroed;
+pub use in_memory::gather;
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
-pub use limits::{default_cache_nbytes, thread_limit};
-pub use process::{cache_stats, set_threads, thread_count};
-pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
-pub use read::{LostChunk, OnePass};
-pub use scatter::fill_run;
-pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
-pub use touched::{BareReads, Touches, count_touches, time_bare_reads};
-pub use walk::{
-    Inspect, Lap, Stopwatch, WalkBounds, WalkRecord, WriteRecord, gather, time_parts, time_walk,
-    time_writes,
+pub use limits::thread_limit;
+pub use one_pass::{LostChunk, OnePass};
+pub use process::{
+    cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,
 };
+pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
+pub use scatter::fill_run;
+pub use settings::Setting;
+pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use write::{
     ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder, WriteError,
     WriteInfo, WriteStats,

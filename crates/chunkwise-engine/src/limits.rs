@@ -3,11 +3,6 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-/// Budget of the decoded-chunk cache where nothing says otherwise.
-const CACHE_NBYTES: usize = 256 << 20;
-/// The cache takes at most this fraction of the control group's memory.
-const CGROUP_FRACTION: u64 = 4;
-
 /// Threads that reading may use: the least of the process's affinity and control-group
 /// quota, `SLURM_CPUS_PER_TASK` and `CHUNKWISE_THREADS`; at least 1.
 pub fn thread_limit() -> usize {
@@ -23,17 +18,16 @@ fn least_threads(machine: usize, variables: &[Option<String>]) -> usize {
     named.filter(|&n| n > 0).fold(machine.max(1), usize::min)
 }
 
-/// Bytes that decoded chunks may take in this process: 256 MiB, or a quarter of the
-/// control group's memory limit where that is less.
-pub fn default_cache_nbytes() -> usize {
+/// `most` bytes, or the control group's memory limit divided by `fraction` where that is less.
+pub fn memory_share(most: usize, fraction: u64) -> usize {
     let limit = cgroup_memory_limit(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"));
-    within(limit)
+    within(limit, most, fraction)
 }
 
-fn within(limit: Option<u64>) -> usize {
+fn within(limit: Option<u64>, most: usize, fraction: u64) -> usize {
     limit
-        .and_then(|nbytes| usize::try_from(nbytes / CGROUP_FRACTION).ok())
-        .map_or(CACHE_NBYTES, |share| share.min(CACHE_NBYTES))
+        .and_then(|nbytes| usize::try_from(nbytes / fraction).ok())
+        .map_or(most, |share| share.min(most))
 }
 
 /// The smallest memory limit among this process's control group and those above it,
@@ -83,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_stays_within_the_control_group() {
+    fn memory_stays_within_the_control_group() {
         let dir = std::env::temp_dir().join(format!("chunkwise-cgroup-{}", std::process::id()));
         let inner = dir.join("job/step");
         std::fs::create_dir_all(&inner).unwrap();
@@ -93,8 +87,26 @@ mod tests {
         let limit = cgroup_memory_limit(&dir.join("membership"), &dir);
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(limit, Some(400_000_000));
-        assert_eq!(within(limit), 100_000_000);
-        assert_eq!(within(None), CACHE_NBYTES);
-        assert_eq!(within(Some(1 << 40)), CACHE_NBYTES);
+        assert_eq!(within(limit, 256 << 20, 4), 100_000_000);
+        assert_eq!(within(None, 1000, 4), 1000);
+        assert_eq!(within(Some(1 << 40), 1000, 4), 1000);
+    }
+
+    /// As a container sees it: its own group is the mount's root, whatever the path says.
+    #[test]
+    fn a_limit_of_version_1_counts() {
+        let dir = std::env::temp_dir().join(format!("chunkwise-cgroup1-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("memory")).unwrap();
+        let members = "3:cpu,cpuacct:/docker/abc\n2:memory:/docker/abc\n";
+        std::fs::write(dir.join("membership"), members).unwrap();
+        let file = dir.join("memory/memory.limit_in_bytes");
+        // No limit is the largest whole number of pages.
+        std::fs::write(&file, "9223372036854771712\n").unwrap();
+        let none = cgroup_memory_limit(&dir.join("membership"), &dir);
+        std::fs::write(&file, "536870912\n").unwrap();
+        let some = cgroup_memory_limit(&dir.join("membership"), &dir);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(within(none, 256 << 20, 4), 256 << 20);
+        assert_eq!(within(some, 256 << 20, 4), 128 << 20);
     }
 }

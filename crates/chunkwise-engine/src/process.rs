@@ -6,15 +6,15 @@
 //! memory is shared until written, and never freed).
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 // Not parking_lot's, whose queues of waiting threads a forked child would inherit.
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::cache::{CacheStats, ChunkCache};
-use crate::jobs::Jobs;
-use crate::limits::{default_cache_nbytes, thread_limit};
+use crate::in_flight::InFlight;
+use crate::settings::Setting;
 
 /// What the reads of one process share.
 pub struct ProcessState {
@@ -22,7 +22,7 @@ pub struct ProcessState {
     cache: Mutex<ChunkCache>,
     pool: Mutex<Pool>,
     /// Chunks that are being decoded.
-    pub jobs: Jobs,
+    pub in_flight: InFlight,
     /// Chunks decoded.
     decoded: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
@@ -39,9 +39,6 @@ enum Pool {
     Made(Arc<ThreadPool>),
 }
 
-/// What [`set_threads`] was told, here and in children; 0 for nothing.
-static WANTED_THREADS: AtomicUsize = AtomicUsize::new(0);
-
 static STATE: AtomicPtr<ProcessState> = AtomicPtr::new(std::ptr::null_mut());
 static AT_FORK: Once = Once::new();
 
@@ -53,9 +50,9 @@ extern "C" fn forget_parent() {
 impl ProcessState {
     fn new() -> Self {
         Self {
-            cache: Mutex::new(ChunkCache::new(default_cache_nbytes())),
+            cache: Mutex::new(ChunkCache::new(Setting::CacheNbytes.value())),
             pool: Mutex::new(Pool::Unmade),
-            jobs: Jobs::default(),
+            in_flight: InFlight::default(),
             decoded: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
@@ -133,10 +130,7 @@ pub fn cache_stats() -> CacheStats {
 }
 
 fn make_pool() -> Pool {
-    let threads = match WANTED_THREADS.load(Ordering::Relaxed) {
-        0 => thread_limit(),
-        wanted => wanted,
-    };
+    let threads = Setting::Threads.value();
     if threads < 2 {
         return Pool::None;
     }
@@ -154,10 +148,82 @@ pub fn thread_count() -> usize {
     ProcessState::of_this_process().pool().map_or(1, |pool| pool.current_num_threads())
 }
 
-/// From now on let each read use so many threads; None: as many as [`thread_limit`] says.
-///
-/// Reads that have begun keep those they have.
+/// The value of a setting in force, without starting any thread for that.
+pub fn in_force(setting: Setting) -> usize {
+    if setting == Setting::Threads {
+        match &*ProcessState::of_this_process().locked_pool() {
+            Pool::Made(pool) => return pool.current_num_threads(),
+            Pool::None => return 1,
+            Pool::Unmade => {}
+        }
+    }
+    setting.value()
+}
+
+/// From now on let each read use so many threads; None: as many as may be.
 pub fn set_threads(threads: Option<NonZero<usize>>) {
-    WANTED_THREADS.store(threads.map_or(0, NonZero::get), Ordering::Relaxed);
-    *ProcessState::of_this_process().locked_pool() = Pool::Unmade;
+    change(Setting::Threads, threads.map(NonZero::get));
+}
+
+/// Change a setting for this process, None for its default; gives what was chosen before.
+///
+/// A smaller cache lets go of chunks at once.  Reads and writes that have begun keep what they
+/// began with.
+pub fn change(setting: Setting, value: Option<usize>) -> Option<usize> {
+    let former = setting.choose(value);
+    apply(setting);
+    former
+}
+
+/// Change what is in force while nothing is chosen, None for what the machine tells; of threads,
+/// the most.
+pub fn set_default(setting: Setting, value: Option<usize>) {
+    setting.choose_default(value);
+    apply(setting);
+}
+
+fn apply(setting: Setting) {
+    let state = ProcessState::of_this_process();
+    match setting {
+        Setting::Threads => {
+            let mut pool = state.locked_pool();
+            let made = match &*pool {
+                Pool::Made(pool) => pool.current_num_threads(),
+                Pool::Unmade | Pool::None => 0,
+            };
+            // Those who change back and forth need no new threads.
+            if made != setting.value() {
+                *pool = Pool::Unmade;
+            }
+        }
+        Setting::CacheNbytes => {
+            let freed = {
+                let mut cache = state.cache();
+                let held = cache.stats().held_nbytes;
+                // Looked at under the lock, so that the last of several who change it counts.
+                cache.set_budget(setting.value());
+                held - cache.stats().held_nbytes
+            };
+            if freed > 0 {
+                give_back();
+            }
+        }
+        // Looked at by who begins to read or write.
+        Setting::WriteBufferNbytes | Setting::PrefetchNbytes => {}
+    }
+}
+
+/// Let go of all chunks that are kept for later reads.
+pub fn cache_clear() {
+    ProcessState::of_this_process().cache().clear();
+    give_back();
+}
+
+/// Let the system have memory that was freed, which the allocator would keep for the next time.
+fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: may be called at any time, from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }

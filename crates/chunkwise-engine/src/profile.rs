@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use chunkwise_codec::FilterKind;
 
+/// Copying fewer bytes than this is never timed, as two looks at the clock take as long.
+pub(crate) const TIMED_NBYTES: u64 = 4 << 10;
+
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {

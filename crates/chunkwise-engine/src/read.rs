@@ -4,17 +4,16 @@
 //! or cached is done by the calling thread; the rest is shared with the pool's threads, each
 //! with buffers of its own, so that memory stays at a few chunks a thread.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_select::{Dims, Plan, Selected};
+use chunkwise_select::{Plan, Selected};
 
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
 use crate::reading::{Numbers, Reading};
 use crate::scatter::{SharedResult, fill_run};
-use crate::{Dataset, ReadError};
+use crate::{Dataset, OnePass, ReadError};
 
 /// Fewer bytes than this are not worth waking other threads for.
 const PARALLEL_NBYTES: u64 = 128 << 10;
@@ -22,7 +21,7 @@ const PARALLEL_NBYTES: u64 = 128 << 10;
 /// waking other threads.
 const SMALL_NBYTES: u64 = 128 << 10;
 const SMALL_CHUNKS: u64 = 4096;
-/// Reads of more chunks than this leave no thread idle: nothing is decoded ahead of them.
+/// Reads of more chunks than this leave no thread idle: nothing is prefetched.
 const MOST_FOLLOWED: u64 = 64;
 
 impl Dataset {
@@ -83,7 +82,7 @@ impl Dataset {
         let read = ProcessState::of_this_process().next_read();
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         if chunked && (1..=MOST_FOLLOWED).contains(&plan.len()) {
-            self.read_ahead(plan, read);
+            self.prefetch(plan, read);
         }
         let result = SharedResult::new(out);
         let reading = Reading { dataset: self, plan, read, result, cancelled, once: None };
@@ -108,7 +107,7 @@ impl Dataset {
     }
 
     /// As [`read_plan`](Self::read_plan), as a part of one pass over the dataset: nothing that
-    /// is decoded is kept, and nothing is decoded ahead.
+    /// is decoded is kept, and nothing is prefetched.
     ///
     /// # Errors
     /// Also [`ReadError::Cancelled`].
@@ -160,25 +159,4 @@ impl Dataset {
         }
         Err(ReadError::Destination { selected, destination: out.len() as u64 })
     }
-}
-
-/// A chunk that could not be read, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostChunk {
-    /// Element where it begins, slowest dimension first.
-    pub chunk_origin: Dims,
-    /// What is wrong with it.
-    pub error: ReadError,
-}
-
-/// What a read may take that is a part of one pass over a dataset.
-#[derive(Debug, Clone, Copy)]
-pub struct OnePass<'a> {
-    /// Threads that work on it at most.
-    pub threads: usize,
-    /// Stored bytes that may be fetched before they are wanted.
-    pub ahead_nbytes: u64,
-    /// Where chunks are listed that cannot be read or decoded; their elements get the fill
-    /// value, or zeros where there is none.  None: such a chunk is an error.
-    pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
 }

@@ -15,11 +15,11 @@ use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::read::OnePass;
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
-use crate::{ChunkRecord, Dataset, ReadError, Storage};
+use crate::settings::work_nbytes;
+use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 
 /// Tasks of a plan, by number.
 pub(crate) enum Numbers<'a> {
@@ -121,7 +121,8 @@ impl<'a> Reading<'a> {
         let dataset = self.dataset;
         let (threads, most_ahead) =
             self.once.map_or((usize::MAX, u64::MAX), |once| (once.threads, once.ahead_nbytes));
-        let threads = most_threads(dataset.chunk_nbytes, thread_count().min(threads.max(1)));
+        let threads = thread_count().min(threads.max(1));
+        let threads = most_threads(dataset.chunk_nbytes, threads, work_nbytes());
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
@@ -335,7 +336,7 @@ impl<'a> Reading<'a> {
                 && !task.takes_all()
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
-        if !state.jobs.has(key) && !kept() {
+        if !state.in_flight.has(key) && !kept() {
             let whole = task.lands_whole_at().and_then(|begin| {
                 let begin = begin * dataset.info.element_size as u64;
                 // SAFETY: the caller's contract; the task is this one run.
@@ -349,7 +350,7 @@ impl<'a> Reading<'a> {
                 }),
             };
         }
-        let decoded = state.jobs.decoded(key, || {
+        let decoded = state.in_flight.decoded(key, || {
             // It may have been decoded since it was looked for.
             let mut cache = state.cache();
             if cache.holds(key)

@@ -19,10 +19,6 @@ const GAP_NBYTES: u64 = 16 << 10;
 /// The most that chunks which lie next to each other are read together.
 const BATCH_NBYTES: u64 = 1 << 20;
 
-/// Memory that decoding may take beside the result and the cache, as long as a chunk, stored
-/// and decoded, fits into it.
-const WORK_NBYTES: u64 = 512 << 20;
-
 /// How many neighbouring tasks of `tasks` a thread takes at a time.
 pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
     let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;
@@ -30,10 +26,10 @@ pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
     large.min((tasks / pieces).max(1))
 }
 
-/// How many of `threads` may decode chunks of that size at the same time: a stored chunk, a
-/// decoded one, and one between two filters each.
-pub fn most_threads(chunk_nbytes: u64, threads: usize) -> usize {
-    let chunks = WORK_NBYTES / chunk_nbytes.saturating_mul(3).max(1);
+/// How many of `threads` may decode chunks of that size at the same time in `work_nbytes`: a
+/// stored chunk, a decoded one, and one between two filters each; at least one.
+pub fn most_threads(chunk_nbytes: u64, threads: usize, work_nbytes: usize) -> usize {
+    let chunks = work_nbytes as u64 / chunk_nbytes.saturating_mul(3).max(1);
     usize::try_from(chunks).map_or(threads, |most| threads.min(most)).max(1)
 }
 
@@ -126,9 +122,8 @@ mod tests {
         assert_eq!(segment_len(12_000, 10_000, 2), 52);
         assert_eq!(segment_len(20, 10_000, 2), 1);
         assert_eq!(segment_len(1 << 40, 1, 64), SEGMENT_CHUNKS);
-        assert_eq!(most_threads(1 << 20, 64), 64);
-        assert_eq!(most_threads(40 << 20, 64), 4);
-        assert_eq!(most_threads(1 << 33, 64), 1);
-        assert_eq!(most_threads(u64::MAX, 64), 1);
+        let most = |chunk_nbytes| most_threads(chunk_nbytes, 64, 512 << 20);
+        assert_eq!([1 << 20, 40 << 20, 1 << 33, u64::MAX].map(most), [64, 4, 1, 1]);
+        assert_eq!(most_threads(40 << 20, 64, 0), 1);
     }
 }

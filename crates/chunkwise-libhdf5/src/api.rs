@@ -7,8 +7,6 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::BindError;
-
 /// An object's handle.
 pub type hid_t = i64;
 /// Negative on failure.
@@ -56,16 +54,16 @@ pub struct ErrorEntry {
 /// `H5G_stat_t`
 #[repr(C)]
 #[derive(Default)]
-pub(crate) struct ObjectInfo {
+pub struct ObjectInfo {
     /// The file's number, in two halves.
-    pub(crate) file: [std::ffi::c_ulong; 2],
+    pub file: [std::ffi::c_ulong; 2],
     /// The address, in two halves (the second is 0 where a `long` holds it).
-    pub(crate) address: [std::ffi::c_ulong; 2],
+    pub address: [std::ffi::c_ulong; 2],
     links: c_uint,
     /// `H5G_obj_t`
-    pub(crate) class: c_int,
+    pub class: c_int,
     /// Seconds since 1970; 0 where no time is kept.
-    pub(crate) modified: libc::time_t,
+    pub modified: libc::time_t,
     link_size: usize,
     header_size: hsize_t,
     header_free: hsize_t,
@@ -75,15 +73,19 @@ pub(crate) struct ObjectInfo {
 
 impl ObjectInfo {
     /// Where the object's header lies.
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         // Two halves where a long has 32 bits only.
         let [low, high] = self.address;
         low | high.checked_shl(32).unwrap_or(0)
     }
 }
 
-/// Declare a table of functions that are looked up in a libhdf5.
-macro_rules! api {
+/// Declare a table of functions that are looked up in a libhdf5, such as [`Api`].
+///
+/// For rooms that call what nobody else needs.  The signatures are the caller's to get right:
+/// those of every libhdf5 from 1.10.5 on.
+#[macro_export]
+macro_rules! functions {
     (
         $(#[$doc:meta])* $table:ident;
         required { $($(#[$m:meta])* fn $name:ident($($arg:ty),* $(,)?) -> $ret:ty;)* }
@@ -94,23 +96,42 @@ macro_rules! api {
         ///
         /// Calling any of them is unsafe: handles must be live handles of this very
         /// library, pointers must be valid for what the function does with them, and the
-        /// library's lock must be held (see [`crate::Library::locked`]).
+        /// library's lock must be held (see `Library::locked`).
         #[derive(Debug)]
+        #[non_exhaustive]
         pub struct $table {
-            $($(#[$m])* pub(crate) $name: unsafe extern "C" fn($($arg),*) -> $ret,)*
-            $(pub(crate) $oname: Option<unsafe extern "C" fn($($oarg),*) -> $oret>,)*
-            $(pub(crate) $global: hid_t,)*
+            $(
+                #[doc = concat!("`", stringify!($name), "`")]
+                $(#[$m])*
+                pub $name: unsafe extern "C" fn($($arg),*) -> $ret,
+            )*
+            $(
+                #[doc = concat!("`", stringify!($oname), "`, where this version has it")]
+                pub $oname: Option<unsafe extern "C" fn($($oarg),*) -> $oret>,
+            )*
+            $(
+                #[doc = concat!("`", stringify!($global), "`")]
+                pub $global: $crate::binding::hid_t,
+            )*
         }
 
         impl $table {
             /// Look everything up with `symbol`, which gives a symbol's address or null.
             ///
+            /// # Errors
+            /// When the library lacks one of the functions that are required.
+            ///
             /// # Safety
             /// `symbol` must look names up in a libhdf5 that stays loaded.
-            pub(crate) unsafe fn resolve(
+            pub unsafe fn resolve(
                 path: &str,
-                symbol: impl Fn(&'static str) -> *mut c_void,
-            ) -> Result<Self, BindError> {
+                symbol: impl Fn(&'static str) -> *mut std::ffi::c_void,
+            ) -> Result<Self, $crate::BindError> {
+                use std::ffi::c_void;
+
+                use $crate::BindError;
+                use $crate::binding::{herr_t, hid_t};
+
                 let required = |name: &'static str| {
                     let found = symbol(name);
                     if found.is_null() {
@@ -156,9 +177,7 @@ macro_rules! api {
     };
 }
 
-pub(crate) use api;
-
-api! {
+functions! {
     /// The functions and constants of one libhdf5.
     Api;
     required {

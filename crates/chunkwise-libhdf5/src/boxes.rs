@@ -6,7 +6,7 @@ use chunkwise_engine::{CommitError, Committer, EncodedChunk};
 use chunkwise_select::Dims;
 
 use crate::api::{Api, DEFAULT, hid_t};
-use crate::dataset::Handle;
+use crate::handle::Handle;
 use crate::{BindError, Library};
 
 /// Boxes of a dataset through `H5Dread` and `H5Dwrite`, without any conversion.

@@ -7,7 +7,8 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
 use crate::chunks::check_array_len;
-use crate::dataset::{Chunking, Handle, chunk_options, shape_of};
+use crate::facts::{Chunking, chunk_options, shape_of};
+use crate::handle::Handle;
 use crate::written::written_in;
 use crate::{BindError, Library, Unsuited};
 
@@ -24,6 +25,8 @@ pub struct ChunkCensus {
     pub sizes: Option<(u64, u64, u64)>,
     /// Chunks that at least one filter was not applied to.
     pub unfiltered: u64,
+    /// Of those, how many by their filter mask: the others are partial, at the edge.
+    pub masked: u64,
     /// Where chunks lie, when the library tells it truly.
     pub placement: Option<Placement>,
 }
@@ -96,7 +99,7 @@ fn of_index(
 ) -> ChunkCensus {
     let filtered = chunking.filters > 0;
     let mut sizes = Vec::with_capacity(usize::try_from(index.written()).unwrap_or(0));
-    let mut unfiltered = 0;
+    let (mut unfiltered, mut masked) = (0, 0);
     let mut placement = Placement::default();
     let (mut first, mut end) = (u64::MAX, 0);
     let mut before: Option<(u64, u64)> = None;
@@ -108,6 +111,7 @@ fn of_index(
         let partial = grid.is_partial(&chunk_index);
         let plain = record.filter_mask != 0 || (partial && chunking.unfiltered_partial_chunks);
         unfiltered += u64::from(filtered && plain);
+        masked += u64::from(filtered && record.filter_mask != 0);
         placement.covered_elements += if partial {
             let inside = |d: usize| {
                 let origin = chunk_index[d] * grid.chunk()[d];
@@ -133,6 +137,7 @@ fn of_index(
         stored_nbytes: Some(index.stored_nbytes()),
         sizes: spread(&mut sizes),
         unfiltered,
+        masked,
         placement: Some(placement),
     }
 }
@@ -189,6 +194,7 @@ unsafe fn of_sizes(
         stored_nbytes: Some(listing.sizes.iter().sum()),
         sizes: spread(&mut listing.sizes),
         unfiltered: listing.masked,
+        masked: listing.masked,
         placement: None,
     })
 }

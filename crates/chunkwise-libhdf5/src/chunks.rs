@@ -6,7 +6,7 @@ use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
-use crate::dataset::Handle;
+use crate::handle::Handle;
 use crate::{BindError, ChunkConventions, Unsuited};
 
 /// Where `H5Dchunk_iter` is missing, each chunk is asked for, and each such question
@@ -293,8 +293,8 @@ unsafe fn ask_for_each(
     listing.scaled = false;
     let mut origin: Dims = listing.grid.chunk().iter().map(|_| 0).collect();
     // SAFETY: the caller's contract.
-    let space = unsafe { (api.H5Dget_space)(dataset) };
-    let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+    let space =
+        unsafe { Handle::new(api, "H5Dget_space", (api.H5Dget_space)(dataset), api.H5Sclose)? };
     for number in 0..count {
         let (mut mask, mut address, mut size): (c_uint, haddr_t, hsize_t) = (0, HADDR_UNDEF, 0);
         // SAFETY: room for a number for each dimension, and three valid pointers.

@@ -13,8 +13,9 @@ use chunkwise_engine::{ChunkStore, CommitError, Committer, EncodedChunk};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
-use crate::dataset::{Handle, chunk_options, shape_of};
-use crate::room::no_room;
+use crate::disk_space::no_space;
+use crate::facts::{chunk_options, shape_of};
+use crate::handle::Handle;
 use crate::{BindError, Library, Unsuited};
 
 /// Hands chunks to `H5Dwrite_chunk`.
@@ -65,7 +66,7 @@ impl Committer for ChunkCommitter {
             let extent = held.extent().map_err(|error| failed(first, error))?;
             let nbytes = chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum();
             // SAFETY: a live dataset, with the lock held.
-            if let Some(reason) = unsafe { no_room(api, self.dataset, nbytes) } {
+            if let Some(reason) = unsafe { no_space(api, self.dataset, nbytes) } {
                 return Err(failed(first, Unsuited::Reason(reason)));
             }
             let mut stale = false;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::LibraryVersion;
+use crate::version::LibraryVersion;
 
 /// Why libhdf5 could not be bound, or a call of it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -85,4 +85,9 @@ impl std::fmt::Display for Unsuited {
             Self::Failed(error) => write!(f, "{error}"),
         }
     }
+}
+
+/// A reason why the engine does not read or write a dataset.
+pub(crate) fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
+    Err(Unsuited::Reason(reason.into()))
 }

@@ -1,21 +1,13 @@
-//! What is known of a dataset as it is stored, for those who copy one into another?
+//! What does a dataset say of itself: type, shape, fill value, chunks, filters?
 
-use std::ffi::{c_int, c_void};
-use std::fs::File;
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::ffi::{c_int, c_uint};
 
-use chunkwise_engine::Storage;
-use chunkwise_select::Dims;
+use chunkwise_select::{Dims, MAX_RANK};
 
-use crate::api::{Api, hid_t};
-use crate::dataset::{
-    Handle, StatedFilter, because, chunk_options, fill_of, filters_of, holds_pointers,
-    open_storage, shape_of,
-};
-use crate::{Described, Library, Unsuited, describe};
+use crate::api::{Api, hid_t, hsize_t};
+use crate::error::because;
+use crate::handle::Handle;
+use crate::{BindError, Library, Unsuited};
 
 /// A filter's number, flags and client data.
 pub type StoredFilter = (c_int, u32, Vec<u32>);
@@ -38,14 +30,6 @@ pub struct DatasetFacts {
     pub fill: Option<Vec<u8>>,
     /// Stored bytes point elsewhere in the file: variable length, references.
     pub holds_pointers: bool,
-}
-
-/// Which file it is, and when it was last written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileStamp {
-    identity: (u64, u64),
-    len: u64,
-    modified: (i64, i64),
 }
 
 /// The facts of the dataset `dataset`.
@@ -124,82 +108,227 @@ pub unsafe fn same_stored_type(library: &Library, a: hid_t, b: hid_t) -> Result<
     })
 }
 
-/// As [`describe`], with elements in memory as they are stored.
-///
-/// # Errors
-/// The reason why libhdf5 has to read this dataset.
-///
-/// # Safety
-/// A live handle of this library.
-pub unsafe fn describe_as_stored(library: &Library, dataset: hid_t) -> Described {
-    library.locked(|api| {
-        // SAFETY: the lock is held, the rest is the caller's contract.
-        unsafe {
-            let datatype =
-                Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
-            describe(library, dataset, datatype.id)
-        }
-    })
-}
-
-/// The file's bytes, as the engine reads them.
-///
-/// # Errors
-/// The reason why they cannot be read without libhdf5.
-///
-/// # Safety
-/// A live handle of this library.
-pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
-    // SAFETY: the lock is held, the rest is the caller's contract.
-    library.locked(|api| unsafe { open_storage(library, api, dataset) }).map(|(storage, _)| storage)
-}
-
-/// The stamp of the file that holds `dataset`; None where libhdf5 gives no descriptor.
-///
-/// # Safety
-/// A live handle of this library.
-pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp> {
-    library.locked(|api| {
-        // SAFETY: the lock is held, the rest is the caller's contract; the dataset keeps the
-        // file open, and with it the descriptor, which is not closed here.
-        let metadata = unsafe {
-            let file = (api.H5Iget_file_id)(dataset);
-            let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
-            let descriptor = descriptor_of(api, file.id).ok()?;
-            let file = ManuallyDrop::new(File::from_raw_fd(descriptor.as_raw_fd()));
-            file.metadata().ok()?
-        };
-        Some(FileStamp {
-            identity: (metadata.dev(), metadata.ino()),
-            len: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
-    })
-}
-
-/// The descriptor of an open file, which is open as long as the file is.
-///
-/// # Safety
-/// A live file of this library that outlives the descriptor; the lock must be held.
-pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
-    // SAFETY: the caller's contract; every handle is checked.
+/// The size of an element, if elements can be copied as they are stored.
+pub(crate) unsafe fn check_type(
+    api: &Api,
+    file_type: hid_t,
+    memory_type: hid_t,
+) -> Result<usize, Unsuited> {
+    // SAFETY: two live types, by the caller's contract.
     unsafe {
-        let fapl = (api.H5Fget_access_plist)(file);
-        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
-        // Only this driver's handle is known to be a descriptor of the file itself.
-        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
-        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
-        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
-        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
-            return because("the file is not opened with the sec2 driver (plain local files)");
+        if holds_pointers(api, file_type)? {
+            return because(
+                "its elements are of variable length or references, stored elsewhere in the file",
+            );
         }
-        let mut handle: *mut c_void = std::ptr::null_mut();
-        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
-        api.checked("H5Fget_vfd_handle", status)?;
-        if handle.is_null() {
-            return because("its driver gives no file descriptor");
+        if api.checked("H5Tequal", (api.H5Tequal)(file_type, memory_type))? == 0 {
+            return because("its stored type has to be converted for NumPy");
         }
-        // The sec2 driver's handle points at its descriptor, open as long as the file.
-        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
+        match (api.H5Tget_size)(file_type) {
+            0 => Err(api.failed("H5Tget_size").into()),
+            size => Ok(size),
+        }
     }
+}
+
+/// Whether a type is, or contains, one whose stored bytes point elsewhere.
+///
+/// # Errors
+/// When a call fails.
+///
+/// # Safety
+/// A live type of this library, with its lock held.
+pub unsafe fn holds_pointers(api: &Api, datatype: hid_t) -> Result<bool, BindError> {
+    const STRING: c_int = 3;
+    const COMPOUND: c_int = 6;
+    const REFERENCE: c_int = 7;
+    const VLEN: c_int = 9;
+    const ARRAY: c_int = 10;
+    // SAFETY: a live type, by the caller's contract; handles are checked.
+    unsafe {
+        match api.checked("H5Tget_class", (api.H5Tget_class)(datatype))? {
+            REFERENCE | VLEN => Ok(true),
+            STRING => {
+                Ok(api.checked("H5Tis_variable_str", (api.H5Tis_variable_str)(datatype))? > 0)
+            }
+            ARRAY => {
+                let base = (api.H5Tget_super)(datatype);
+                let base = Handle::new(api, "H5Tget_super", base, api.H5Tclose)?;
+                holds_pointers(api, base.id)
+            }
+            COMPOUND => {
+                let members = api.checked("H5Tget_nmembers", (api.H5Tget_nmembers)(datatype))?;
+                for member in 0..members.unsigned_abs() {
+                    let member = (api.H5Tget_member_type)(datatype, member);
+                    let member = Handle::new(api, "H5Tget_member_type", member, api.H5Tclose)?;
+                    if holds_pointers(api, member.id)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// Elements in each dimension, and the most there may be (all bits set: unlimited).
+///
+/// # Errors
+/// The reason why the engine does not read it: no dimensions, or too many; or a call that failed.
+///
+/// # Safety
+/// A live dataset of this library, with its lock held.
+pub unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuited> {
+    const SIMPLE: c_int = 1;
+    // SAFETY: a live dataset, by the caller's contract; room for the rank's dimensions.
+    unsafe {
+        let space = (api.H5Dget_space)(dataset);
+        let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
+        if (api.H5Sget_simple_extent_type)(space.id) != SIMPLE {
+            return because("its dataspace is scalar or null");
+        }
+        let rank = (api.H5Sget_simple_extent_ndims)(space.id);
+        let rank = api.checked("H5Sget_simple_extent_ndims", rank)?.unsigned_abs() as usize;
+        if rank == 0 || rank > MAX_RANK {
+            return because(format!("it has {rank} dimensions"));
+        }
+        let mut shape: Dims = smallvec::smallvec![0; rank];
+        let mut max_shape = shape.clone();
+        let found =
+            (api.H5Sget_simple_extent_dims)(space.id, shape.as_mut_ptr(), max_shape.as_mut_ptr());
+        api.checked("H5Sget_simple_extent_dims", found)?;
+        Ok((shape, max_shape))
+    }
+}
+
+/// What an element that was never written reads as; None when it is left untouched
+/// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
+/// Then whether it is undefined though it should be filled: reading a dataset of which
+/// nothing was written is then an error (`H5D__read`).
+pub(crate) unsafe fn fill_of(
+    api: &Api,
+    dcpl: hid_t,
+    memory_type: hid_t,
+    size: usize,
+) -> Result<(Option<Vec<u8>>, bool), Unsuited> {
+    const UNDEFINED: c_int = 0;
+    const TIME_NEVER: c_int = 1;
+    const TIME_IFSET: c_int = 2;
+    let (mut defined, mut time): (c_int, c_int) = (0, 0);
+    let mut fill = vec![0u8; size];
+    // SAFETY: valid pointers, and room for one element of the memory type, whose size is
+    // the stored type's (they are equal).
+    unsafe {
+        let status = (api.H5Pfill_value_defined)(dcpl, &raw mut defined);
+        api.checked("H5Pfill_value_defined", status)?;
+        api.checked("H5Pget_fill_time", (api.H5Pget_fill_time)(dcpl, &raw mut time))?;
+        if time == TIME_NEVER || (time == TIME_IFSET && defined == UNDEFINED) {
+            return Ok((None, time != TIME_NEVER));
+        }
+        if defined != UNDEFINED {
+            let status = (api.H5Pget_fill_value)(dcpl, memory_type, fill.as_mut_ptr().cast());
+            api.checked("H5Pget_fill_value", status)?;
+        }
+    }
+    Ok((Some(fill), defined == UNDEFINED))
+}
+
+/// How a dataset is chunked.
+pub struct Chunking {
+    /// Shape of a chunk.
+    pub chunk: Dims,
+    /// Number of filters.
+    pub filters: u32,
+    /// Whether chunks that reach beyond the shape are stored without filters.
+    pub unfiltered_partial_chunks: bool,
+}
+
+/// How a dataset is chunked, as its creation properties say.
+///
+/// # Errors
+/// When a call fails, or its chunks do not have `rank` dimensions.
+///
+/// # Safety
+/// A live property list of a chunked dataset of `rank` dimensions; the lock must be held.
+pub unsafe fn chunk_options(api: &Api, dcpl: hid_t, rank: usize) -> Result<Chunking, Unsuited> {
+    const DONT_FILTER_PARTIAL_CHUNKS: c_uint = 2;
+    let mut chunk: Dims = smallvec::smallvec![0; rank];
+    let mut options: c_uint = 0;
+    // SAFETY: live handles and room for the rank's dimensions.
+    unsafe {
+        let found = (api.H5Pget_chunk)(dcpl, rank as c_int, chunk.as_mut_ptr().cast::<hsize_t>());
+        if api.checked("H5Pget_chunk", found)?.unsigned_abs() as usize != rank {
+            return because("its chunks have another number of dimensions than the dataset");
+        }
+        api.checked("H5Pget_chunk_opts", (api.H5Pget_chunk_opts)(dcpl, &raw mut options))?;
+        let filters = api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?.unsigned_abs();
+        let unfiltered_partial_chunks = options & DONT_FILTER_PARTIAL_CHUNKS != 0;
+        Ok(Chunking { chunk, filters, unfiltered_partial_chunks })
+    }
+}
+
+/// A filter as a dataset states it.
+pub struct StatedFilter {
+    /// HDF5's number for it.
+    pub id: c_int,
+    /// `H5Z_FLAG_OPTIONAL` and the like.
+    pub flags: c_uint,
+    /// Its client data.
+    pub cd_values: Vec<u32>,
+    /// What it calls itself; may be empty.
+    name: String,
+}
+
+impl StatedFilter {
+    /// For messages.
+    pub fn label(&self) -> String {
+        let named = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
+        format!("filter {}{named}", self.id)
+    }
+}
+
+/// The first `count` filters of a property list, in pipeline order.
+///
+/// # Errors
+/// When a call fails.
+///
+/// # Safety
+/// A live property list of a chunked dataset; the lock must be held.
+pub unsafe fn filters_of(
+    api: &Api,
+    dcpl: hid_t,
+    count: u32,
+) -> Result<Vec<StatedFilter>, BindError> {
+    (0..count)
+        .map(|number| {
+            let (mut flags, mut config): (c_uint, c_uint) = (0, 0);
+            // libhdf5 gives no more to anyone; nbit has five for each member of a compound.
+            let mut cd_values = [0 as c_uint; 256];
+            let mut cd_count = cd_values.len();
+            let mut name = [0 as std::ffi::c_char; 64];
+            // SAFETY: pointers to what the function fills, with the sizes that it is told.
+            let id = unsafe {
+                (api.H5Pget_filter2)(
+                    dcpl,
+                    number,
+                    &raw mut flags,
+                    &raw mut cd_count,
+                    cd_values.as_mut_ptr(),
+                    name.len(),
+                    name.as_mut_ptr(),
+                    &raw mut config,
+                )
+            };
+            let id = api.checked("H5Pget_filter2", id)?;
+            // SAFETY: libhdf5 ends the name with zero within the given length; the last byte
+            // is set here in case it did not.
+            let name = unsafe {
+                name[name.len() - 1] = 0;
+                std::ffi::CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+            };
+            let cd_values = cd_values[..cd_count.min(cd_values.len())].to_vec();
+            Ok(StatedFilter { id, flags, cd_values, name })
+        })
+        .collect()
 }

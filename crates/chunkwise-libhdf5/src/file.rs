@@ -1,195 +1,135 @@
-//! How is a dataset opened without Python?
+//! Which file holds a dataset, and how are its bytes had without libhdf5?
 
-use std::ffi::{CString, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use chunkwise_select::Dims;
+use chunkwise_engine::Storage;
 
-use crate::api::{Api, DEFAULT, hid_t, hsize_t};
-use crate::dataset::{Described, Handle, describe, shape_of};
-use crate::properties::{ChunkCacheInForce, Properties, chunk_cache_of, list};
-use crate::{BindError, ChunkTable, Library, Unsuited, chunk_table};
+use crate::api::{Api, hid_t, hsize_t};
+use crate::error::because;
+use crate::handle::Handle;
+use crate::{Library, Unsuited};
 
-/// A dataset opened read-only by path and name; closed on drop.
-#[derive(Debug)]
-pub struct OpenDataset {
-    library: Arc<Library>,
-    properties: Properties,
-    file: hid_t,
+/// Which file it is, and when it was last written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStamp {
+    identity: (u64, u64),
+    len: u64,
+    modified: (i64, i64),
+}
+
+/// The file's bytes, as the engine reads them.
+///
+/// # Errors
+/// The reason why they cannot be read without libhdf5.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
+    // SAFETY: the lock is held, the rest is the caller's contract.
+    library.locked(|api| unsafe { open_storage(library, api, dataset) }).map(|(storage, _)| storage)
+}
+
+/// The stamp of the file that holds `dataset`; None where libhdf5 gives no descriptor.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract; the dataset keeps the
+        // file open, and with it the descriptor, which is not closed here.
+        let metadata = unsafe {
+            let file = (api.H5Iget_file_id)(dataset);
+            let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
+            let descriptor = descriptor_of(api, file.id).ok()?;
+            let file = ManuallyDrop::new(File::from_raw_fd(descriptor.as_raw_fd()));
+            file.metadata().ok()?
+        };
+        Some(FileStamp {
+            identity: (metadata.dev(), metadata.ino()),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    })
+}
+
+/// The descriptor of an open file, which is open as long as the file is.
+///
+/// # Safety
+/// A live file of this library that outlives the descriptor; the lock must be held.
+pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let fapl = (api.H5Fget_access_plist)(file);
+        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
+        // Only this driver's handle is known to be a descriptor of the file itself.
+        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
+        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
+        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
+            return because("the file is not opened with the sec2 driver (plain local files)");
+        }
+        let mut handle: *mut c_void = std::ptr::null_mut();
+        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
+        api.checked("H5Fget_vfd_handle", status)?;
+        if handle.is_null() {
+            return because("its driver gives no file descriptor");
+        }
+        // The sec2 driver's handle points at its descriptor, open as long as the file.
+        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
+    }
+}
+
+/// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
+/// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
+pub(crate) unsafe fn open_storage(
+    library: &Library,
+    api: &Api,
     dataset: hid_t,
-    /// The type of its elements in memory.
-    datatype: hid_t,
-}
-
-impl OpenDataset {
-    /// Open the dataset `name` of the file at `path`; HDF5's names are bytes.
-    ///
-    /// HDF5 gives all handles of a file, and of a dataset, the properties of the first: to
-    /// be in force, neither may be open in this library already.
-    ///
-    /// # Errors
-    /// When libhdf5 cannot open one of them, or refuses a property.
-    pub fn open(
-        library: Arc<Library>,
-        path: impl AsRef<[u8]>,
-        name: impl AsRef<[u8]>,
-        properties: Properties,
-    ) -> Result<Self, BindError> {
-        let (path, name) = (text("H5Fopen", path.as_ref())?, text("H5Dopen2", name.as_ref())?);
-        let mut open = Self { library, properties, file: -1, dataset: -1, datatype: -1 };
-        let library = Arc::clone(&open.library);
-        library.locked(|api| {
-            const SWMR_READ: c_uint = 0x40; // H5F_ACC_SWMR_READ
-            let flags = if open.properties.swmr { SWMR_READ } else { 0 };
-            // SAFETY: valid strings; handles are used only after being checked.  What was
-            // opened before a failure is closed when `open` is dropped.
-            unsafe {
-                let fapl = list(api, api.H5P_CLS_FILE_ACCESS_ID_g)?;
-                open.properties.set_file_access(api, library.version(), fapl.id)?;
-                let file = (api.H5Fopen)(path.as_ptr(), flags, fapl.id);
-                open.file = api.checked_id("H5Fopen", file)?;
-                let dapl = list(api, api.H5P_CLS_DATASET_ACCESS_ID_g)?;
-                open.properties.set_dataset_access(api, dapl.id)?;
-                let dataset = (api.H5Dopen2)(open.file, name.as_ptr(), dapl.id);
-                open.dataset = api.checked_id("H5Dopen2", dataset)?;
-                let datatype = (api.H5Dget_type)(open.dataset);
-                open.datatype = api.checked_id("H5Dget_type", datatype)?;
-                if open.properties.native_type {
-                    let ascending = 0;
-                    let native = (api.H5Tget_native_type)(open.datatype, ascending);
-                    let native = api.checked_id("H5Tget_native_type", native)?;
-                    (api.H5Tclose)(open.datatype);
-                    open.datatype = native;
-                }
-                Ok::<(), BindError>(())
-            }
-        })?;
-        Ok(open)
-    }
-
-    /// The dataset as the engine sees it, its elements as they are stored, or the reason
-    /// why libhdf5 has to read it.
-    ///
-    /// # Errors
-    /// As [`describe`].
-    pub fn describe(&self) -> Described {
-        // SAFETY: live handles of this library.
-        unsafe { describe(&self.library, self.dataset, self.datatype) }
-    }
-
-    /// The library it is open in.
-    pub fn library(&self) -> &Arc<Library> {
-        &self.library
-    }
-
-    /// Its handle, for those who ask libhdf5 about it; it stays this object's.
-    pub fn id(&self) -> hid_t {
-        self.dataset
-    }
-
-    /// The type of its elements in memory; it stays this object's.
-    pub fn datatype(&self) -> hid_t {
-        self.datatype
-    }
-
-    pub(crate) fn properties(&self) -> &Properties {
-        &self.properties
-    }
-
-    /// Bytes of an element in memory.
-    pub fn element_size(&self) -> usize {
-        // SAFETY: a live type.
-        self.library.locked(|api| unsafe { (api.H5Tget_size)(self.datatype) })
-    }
-
-    /// Elements in each dimension.
-    ///
-    /// # Errors
-    /// When it is scalar or null, or has too many dimensions.
-    pub fn shape(&self) -> Result<Dims, Unsuited> {
-        // SAFETY: a live dataset.
-        self.library.locked(|api| unsafe { shape_of(api, self.dataset) }).map(|(shape, _)| shape)
-    }
-
-    /// Bytes that its elements take in the file (`H5Dget_storage_size`).
-    pub fn storage_nbytes(&self) -> hsize_t {
-        // SAFETY: a live dataset.
-        self.library.locked(|api| unsafe { (api.H5Dget_storage_size)(self.dataset) })
-    }
-
-    /// The chunk cache that is in force.
-    ///
-    /// # Errors
-    /// What libhdf5 says.
-    pub fn chunk_cache(&self) -> Result<ChunkCacheInForce, BindError> {
-        // SAFETY: a live dataset.
-        self.library.locked(|api| unsafe { chunk_cache_of(api, self.dataset) })
-    }
-
-    /// The dataset's chunks.
-    ///
-    /// # Errors
-    /// As [`chunk_table`].
-    pub fn chunk_table(&self) -> Result<ChunkTable, Unsuited> {
-        // SAFETY: a live handle of this library.
-        unsafe { chunk_table(&self.library, self.dataset) }
-    }
-
-    /// Everything in the dataset, read by libhdf5: the oracle for tests.
-    ///
-    /// # Errors
-    /// What libhdf5 says.
-    pub fn read_all(&self, nbytes: usize) -> Result<Vec<u8>, BindError> {
-        let mut out = vec![0u8; nbytes];
-        self.library.locked(|api| {
-            // SAFETY: live handles; the caller's size is checked against the dataset's.
-            unsafe {
-                let space = (api.H5Dget_space)(self.dataset);
-                let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
-                let elements = (api.H5Sget_simple_extent_npoints)(space.id);
-                let size = (api.H5Tget_size)(self.datatype);
-                if usize::try_from(elements).ok().and_then(|n| n.checked_mul(size)) != Some(nbytes)
-                {
-                    let message =
-                        format!("{elements} elements of {size} bytes do not fit {nbytes}");
-                    return Err(BindError::Call { call: "H5Dread", message });
-                }
-                let status = (api.H5Dread)(
-                    self.dataset,
-                    self.datatype,
-                    DEFAULT,
-                    DEFAULT,
-                    DEFAULT,
-                    out.as_mut_ptr().cast(),
-                );
-                api.checked("H5Dread", status)?;
-                Ok(())
-            }
-        })?;
-        Ok(out)
+) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let (file, is_writable) = file_of(api, dataset)?;
+        if is_writable {
+            return because(
+                "the file is open for writing: what is in libhdf5's buffers is not on disk",
+            );
+        }
+        let descriptor = descriptor_of(api, file.id)?;
+        let fcpl = (api.H5Fget_create_plist)(file.id);
+        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+        let mut user_block: hsize_t = 0;
+        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+        match library.storage_of(descriptor) {
+            Ok(storage) => Ok((storage, user_block)),
+            Err(error) => because(format!("no descriptor of its file can be had: {error}")),
+        }
     }
 }
 
-impl Drop for OpenDataset {
-    fn drop(&mut self) {
-        self.library.locked(|api: &Api| {
-            // SAFETY: live handles that nothing else closes, the file last.
-            unsafe {
-                if self.datatype >= 0 {
-                    (api.H5Tclose)(self.datatype);
-                }
-                if self.dataset >= 0 {
-                    (api.H5Dclose)(self.dataset);
-                }
-                if self.file >= 0 {
-                    (api.H5Fclose)(self.file);
-                }
-            }
-        });
+/// The file that holds a dataset, and whether it is open for writing; a reason where that is
+/// for SWMR.
+///
+/// # Safety
+/// A live dataset of this library, with the lock held.
+pub(crate) unsafe fn file_of(api: &Api, dataset: hid_t) -> Result<(Handle, bool), Unsuited> {
+    const RDWR: c_uint = 1;
+    const SWMR: c_uint = 0x20 | 0x40;
+    let mut intent: c_uint = 0;
+    // SAFETY: the caller's contract; every handle is checked.
+    let file = unsafe {
+        // Not the file through which it was reached: an external link leads elsewhere.
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
+        file
+    };
+    if intent & SWMR != 0 {
+        return because("the file is open for SWMR");
     }
-}
-
-/// A string as C wants it.
-pub(crate) fn text(call: &'static str, text: &[u8]) -> Result<CString, BindError> {
-    CString::new(text).map_err(|error| BindError::Call { call, message: error.to_string() })
+    Ok((file, intent & RDWR != 0))
 }

@@ -8,31 +8,30 @@
 //! libhdf5 is not thread-safe: every call happens inside [`Library::locked`], under the
 //! [`LibraryLock`] of whoever else uses the same library.
 
+// For tests that other crates take as well.
+#[cfg(test)]
+extern crate self as chunkwise_libhdf5;
+
 mod api;
+pub mod binding;
 mod boxes;
 mod census;
 mod chunks;
 mod committer;
 mod dataset;
+mod disk_space;
 mod error;
 mod facts;
 mod file;
+mod handle;
 mod library;
 mod lock;
 mod maker;
 mod probe;
-mod properties;
-mod reopened;
-mod room;
-mod selecting;
 pub mod stored;
-mod table;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod timed;
-mod timed_writes;
-mod tree;
+mod version;
 mod writing;
 mod written;
 
@@ -40,22 +39,14 @@ pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
-pub use dataset::{Described, describe};
+pub use dataset::{Described, describe, describe_as_stored};
 pub use error::{BindError, Unsuited};
-pub use facts::{
-    DatasetFacts, FileStamp, StoredFilter, describe_as_stored, facts_of, file_stamp,
-    same_stored_type, storage_of,
-};
-pub use file::OpenDataset;
-pub use library::{Library, LibraryVersion};
+pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};
+pub use file::{FileStamp, file_stamp, storage_of};
+pub use library::Library;
 pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;
 pub use probe::ChunkConventions;
-pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
-pub use reopened::{Reopened, read_by_engine};
-pub use table::{ChunkTable, chunk_table};
-pub use tally::{Calls, FilterTally};
-pub use timed_writes::{EngineWrites, WriteRequest, WrittenBy};
-pub use tree::{Progress, TreeCopy, TreeError};
+pub use version::LibraryVersion;
 pub use writing::{describe_for_writing, encoding_of};
 pub use written::written_chunks;

@@ -17,17 +17,7 @@ use parking_lot::Mutex;
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
 use crate::maker::{self, Witness};
 use crate::probe::{ChunkConventions, probe};
-use crate::{BindError, LibraryLock};
-
-/// Major, minor and release number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LibraryVersion(pub u32, pub u32, pub u32);
-
-impl fmt::Display for LibraryVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.0, self.1, self.2)
-    }
-}
+use crate::{BindError, LibraryLock, LibraryVersion};
 
 /// The first version that lists chunks (`H5Dget_chunk_info_by_coord`).
 const OLDEST: LibraryVersion = LibraryVersion(1, 10, 5);
@@ -168,8 +158,8 @@ impl Library {
         self.loaded.path()
     }
 
-    /// Where its symbols are looked up.
-    pub(crate) fn loaded(&self) -> &Loaded {
+    /// Where its symbols are looked up, for those who need more than [`Api`] has.
+    pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
@@ -250,7 +240,9 @@ impl Drop for Quiet<'_> {
 
 impl Api {
     /// The innermost message of the error stack, which is then cleared.
-    pub(crate) fn failed(&self, call: &'static str) -> BindError {
+    ///
+    /// As every use of this table, with the library's lock held.
+    pub fn failed(&self, call: &'static str) -> BindError {
         unsafe extern "C" fn keep(
             _n: c_uint,
             error: *const ErrorEntry,
@@ -279,12 +271,20 @@ impl Api {
     }
 
     /// A handle, or the reason why there is none.
-    pub(crate) fn checked_id(&self, call: &'static str, id: hid_t) -> Result<hid_t, BindError> {
+    ///
+    /// # Errors
+    /// As [`failed`](Self::failed).
+    #[inline]
+    pub fn checked_id(&self, call: &'static str, id: hid_t) -> Result<hid_t, BindError> {
         if id < 0 { Err(self.failed(call)) } else { Ok(id) }
     }
 
-    /// Nothing, or the reason why the call failed.
-    pub(crate) fn checked(&self, call: &'static str, status: c_int) -> Result<c_int, BindError> {
+    /// What a call gave, or the reason why it failed.
+    ///
+    /// # Errors
+    /// As [`failed`](Self::failed).
+    #[inline]
+    pub fn checked(&self, call: &'static str, status: c_int) -> Result<c_int, BindError> {
         if status < 0 { Err(self.failed(call)) } else { Ok(status) }
     }
 }

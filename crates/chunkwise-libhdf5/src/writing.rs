@@ -9,17 +9,14 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::committer::first_mask;
-use crate::dataset::{
-    Handle, StatedFilter, check_type, chunk_options, file_of, fill_of, filters_of, shape_of,
-};
+use crate::error::because;
+use crate::facts::{StatedFilter, check_type, chunk_options, fill_of, filters_of, shape_of};
+use crate::file::file_of;
+use crate::handle::Handle;
 use crate::{ChunkCommitter, Library, Unsuited};
 
 /// `H5Z_FLAG_OPTIONAL`
 const OPTIONAL: u32 = 1;
-
-fn because<T>(reason: impl Into<String>) -> Result<T, Unsuited> {
-    Err(Unsuited::Reason(reason.into()))
-}
 
 /// The filters of the chunked dataset `dataset` as they are applied here, or the reason why
 /// libhdf5 has to apply them.

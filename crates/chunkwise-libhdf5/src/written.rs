@@ -11,10 +11,11 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::chunks::{check_array_len, list_chunks};
-use crate::dataset::{
-    Handle, because, chunk_options, file_of, holds_pointers, index_of, open_storage, shape_of,
-};
-use crate::facts::descriptor_of;
+use crate::dataset::index_of;
+use crate::error::because;
+use crate::facts::{chunk_options, holds_pointers, shape_of};
+use crate::file::{descriptor_of, file_of, open_storage};
+use crate::handle::Handle;
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 
@@ -42,9 +43,12 @@ pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkI
 
 /// As [`written_chunks`], of a dataset of this grid and largest extent, with filters or none.
 ///
+/// # Errors
+/// When libhdf5 does not list them.
+///
 /// # Safety
 /// A live chunked dataset of this library, whose lock must be held.
-pub(crate) unsafe fn written_in(
+pub unsafe fn written_in(
     library: &Library,
     api: &Api,
     dataset: hid_t,

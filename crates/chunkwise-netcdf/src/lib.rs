@@ -6,7 +6,7 @@
 //! are files of all its formats.
 //!
 //! `nc_get_vara` and `nc_put_vara` give and take values in the byte order of this machine,
-//! whichever the file has: bytes and checksums can be compared with those of a driver
+//! whichever the file has: bytes and checksums can be compared with those of a reader
 //! whose elements are as they are stored only where the two orders are the same.
 
 mod api;
@@ -15,6 +15,7 @@ mod error;
 mod format;
 mod library;
 mod new_variable;
+mod number;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ mod writing;
 pub use error::NetCdfError;
 pub use format::Format;
 pub use library::NetCdf;
-pub use new_variable::{Filter, NewVariable, Number};
+pub use new_variable::{Filter, NewVariable};
+pub use number::Number;
 pub use variable::{ChunkCache, OpenVariable};
 pub use writing::Written;

@@ -1,59 +1,14 @@
 //! What should be written, and can netCDF-C make it?
 
-use std::ffi::c_int;
 use std::fmt;
 
-use crate::api::LAST_NETCDF3_TYPE;
-use crate::{ChunkCache, Format, NetCdfError};
+use crate::{ChunkCache, Format, NetCdfError, Number};
 
 pub(crate) const DEFLATE: u32 = 1;
 pub(crate) const SHUFFLE: u32 = 2;
 pub(crate) const FLETCHER32: u32 = 3;
 pub(crate) const SZIP: u32 = 4;
 const SCALEOFFSET: u32 = 6;
-
-/// Numbers of one type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Number {
-    nc_type: c_int,
-    size: usize,
-}
-
-impl Number {
-    /// The type that NumPy writes so, without the byte order: `i1` to `i8`, `u1` to `u8`,
-    /// `f4`, `f8`; None for all others.
-    pub fn named(name: &str) -> Option<Self> {
-        let (nc_type, size) = match name {
-            "i1" => (1, 1),
-            "i2" => (3, 2),
-            "i4" => (4, 4),
-            "f4" => (5, 4),
-            "f8" => (6, 8),
-            "u1" => (7, 1),
-            "u2" => (8, 2),
-            "u4" => (9, 4),
-            "i8" => (10, 8),
-            "u8" => (11, 8),
-            _ => return None,
-        };
-        Some(Self { nc_type, size })
-    }
-
-    /// Bytes of one.
-    pub fn size(self) -> usize {
-        self.size
-    }
-
-    /// Whether the formats before CDF-5 have it.
-    pub(crate) fn is_of_netcdf3(self) -> bool {
-        self.nc_type <= LAST_NETCDF3_TYPE
-    }
-
-    /// `NC_BYTE` to `NC_UINT64`.
-    pub(crate) fn nc_type(self) -> c_int {
-        self.nc_type
-    }
-}
 
 /// A filter, as `H5Pset_filter` takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,9 +80,9 @@ impl NewVariable {
         if shape.contains(&0) {
             return Some(format!("its shape {shape:?} has no elements"));
         }
-        let nbytes = shape.iter().try_fold(number.size as u64, |n, len| n.checked_mul(*len));
+        let nbytes = shape.iter().try_fold(number.size() as u64, |n, len| n.checked_mul(*len));
         if nbytes != Some(data_nbytes as u64) {
-            let size = number.size;
+            let size = number.size();
             return Some(format!(
                 "the data are {data_nbytes} bytes, not {shape:?} elements of {size} bytes"
             ));

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chunkwise_codec::crc32;
-use chunkwise_engine::{ReadError, WalkBounds, WalkRecord};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Selection, Walk};
+use chunkwise_engine::ReadError;
+use chunkwise_measure::{BlockWalk, Order, Walk, WalkBounds, WalkRecord};
+use chunkwise_select::{Hyperslab, SelectError, Selection};
 use proptest::prelude::*;
 
 use crate::{ChunkCache, NetCdf, NetCdfError, OpenVariable};

@@ -1,10 +1,8 @@
 //! How long do `nc_get_vara` and `nc_get_vars` take, selection by selection?
 
-use chunkwise_engine::{WalkBounds, WalkRecord, time_walk};
-use chunkwise_select::Walk;
-
 use crate::request::Request;
 use crate::{NetCdfError, OpenVariable};
+use chunkwise_measure::{Walk, WalkBounds, WalkRecord, time_walk};
 
 impl OpenVariable {
     /// Read the selections of `walk` with `nc_get_vara`, or with `nc_get_vars` where

@@ -10,13 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use chunkwise_engine::{WalkBounds, WriteRecord, time_writes};
-use chunkwise_select::Walk;
-
 use crate::api::{ALREADY_EXISTS, Api, Writing};
 use crate::request::Request;
 use crate::variable::cache_of;
 use crate::{ChunkCache, Format, NetCdf, NetCdfError, NewVariable};
+use chunkwise_measure::{Walk, WalkBounds, WriteRecord, time_writes};
 
 /// `NC_FORMAT_CLASSIC`
 const CLASSIC: c_int = 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, ReadError, time_walk};
+use chunkwise_engine::{Dataset, ReadError};
 use chunkwise_libhdf5::Unsuited;
 use chunkwise_select::{Dims, Plan, SelectError, Selected, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -16,7 +16,6 @@ use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index::{Chosen, Wanted, items_of};
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
-use crate::walk::{PyWalk, bounds, record_to_dict};
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -128,26 +127,6 @@ impl PyDataset {
         dict.set_item("decoded_nbytes", figures.decoded_nbytes)?;
         dict.set_item("selected_nbytes", figures.selected_nbytes)?;
         Ok(dict)
-    }
-
-    /// Read selection by selection through the engine, timed, without Python in the loop.
-    fn walk<'py>(
-        &self,
-        py: Python<'py>,
-        walk: &PyWalk,
-        max_operations: u64,
-        max_seconds: f64,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let engine = self.native()?;
-        let bounds = bounds(max_operations, max_seconds);
-        let record = py.detach(|| {
-            time_walk(&walk.walk, engine.element_size(), bounds, |selection, out| {
-                // As for libhdf5, putting a union together is a part of reading it.
-                engine.read(&selection.anew()?, out)
-            })
-        });
-        let record = record.map_err(|error| read_error(py, &self.label, &error))?;
-        record_to_dict(py, &record)
     }
 }
 

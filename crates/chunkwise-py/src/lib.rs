@@ -18,6 +18,7 @@ mod netcdf;
 mod opened;
 mod product;
 mod repack;
+mod settings;
 mod table;
 mod tree;
 mod walk;
@@ -41,17 +42,15 @@ fn thread_count() -> usize {
     chunkwise_engine::thread_count()
 }
 
-/// Threads that a process may ask for; more would not be given by most systems.
-const MOST_THREADS: i64 = 4096;
-
 /// Let each read use so many threads from now on.
 #[pyfunction]
 #[pyo3(signature = (threads))]
 fn set_threads(py: Python<'_>, threads: Option<i64>) -> PyResult<()> {
     let wanted = threads.map(|n| usize::try_from(n).ok().and_then(std::num::NonZero::new));
     match (threads, wanted.flatten()) {
-        (Some(n), wanted) if wanted.is_none() || n > MOST_THREADS => {
-            let message = format!("set_threads: from 1 to {MOST_THREADS} threads, not {n}");
+        (Some(n), wanted) if wanted.is_none() || n > settings::MOST_THREADS as i64 => {
+            let most = settings::MOST_THREADS;
+            let message = format!("set_threads: from 1 to {most} threads, not {n}");
             Err(errors::raise(py, "UsageError", message))
         }
         (_, wanted) => {
@@ -72,6 +71,26 @@ fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("misses", stats.misses)?;
     dict.set_item("decoded", stats.decoded)?;
     Ok(dict)
+}
+
+/// Let go of all chunks that are kept for later reads.
+#[pyfunction]
+fn cache_clear(py: Python<'_>) {
+    py.detach(chunkwise_engine::cache_clear);
+}
+
+/// Name, and whether it is decoded and encoded here, of each filter by HDF5's number.
+#[pyfunction]
+fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for kind in FilterKind::ALL {
+        let one = PyDict::new(py);
+        one.set_item("name", kind.name())?;
+        one.set_item("decoded", kind.is_decoded())?;
+        one.set_item("encoded", kind.is_encoded())?;
+        all.set_item(kind.id(), one)?;
+    }
+    Ok(all)
 }
 
 /// Begin or end measuring where the engine's time goes.
@@ -117,6 +136,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tree::PyTreeCopy>()?;
     m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
+    m.add_function(wrap_pyfunction!(filters, m)?)?;
     m.add_function(wrap_pyfunction!(encoding::encode_chunk, m)?)?;
     m.add_function(wrap_pyfunction!(index::hyperslab_of, m)?)?;
     m.add_function(wrap_pyfunction!(index::count_chunks, m)?)?;
@@ -125,6 +145,11 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
     m.add_function(wrap_pyfunction!(set_threads, m)?)?;
     m.add_function(wrap_pyfunction!(cache_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(cache_clear, m)?)?;
+    m.add("MOST_THREADS", settings::MOST_THREADS)?;
+    m.add_function(wrap_pyfunction!(settings::setting, m)?)?;
+    m.add_function(wrap_pyfunction!(settings::change_settings, m)?)?;
+    m.add_function(wrap_pyfunction!(settings::set_default_settings, m)?)?;
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
     m.add_function(wrap_pyfunction!(opened::walk_reopened, m)?)?;

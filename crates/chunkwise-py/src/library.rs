@@ -4,9 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{
-    Calls, Library, LibraryLock, MutexLock, OpenDataset, Placement, Properties, Witness,
-};
+use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement, Witness};
+use chunkwise_measure::{Calls, OpenDataset, Properties};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -107,6 +106,7 @@ impl PyLibrary {
         dict.set_item("stored_nbytes", census.stored_nbytes)?;
         dict.set_item("sizes", census.sizes)?;
         dict.set_item("unfiltered", census.unfiltered)?;
+        dict.set_item("masked", census.masked)?;
         let placement = census.placement.map(|found| {
             let Placement { covered_elements, pairs, adjacent, backward, span_nbytes } = found;
             (covered_elements, pairs, adjacent, backward, span_nbytes)
@@ -131,7 +131,7 @@ impl PyLibrary {
             (calls.count, calls.time.as_secs_f64(), calls.nbytes_in, calls.nbytes_out)
         };
         let found = PyDict::new(py);
-        for tally in self.library.tally(&filters) {
+        for tally in chunkwise_measure::tally(&self.library, &filters) {
             let one = PyDict::new(py);
             one.set_item("name", tally.name)?;
             one.set_item("decode", figures(tally.decode))?;
@@ -144,7 +144,7 @@ impl PyLibrary {
     /// The chunks of an open dataset.  The handle must be of this library, as above.
     fn chunk_table(&self, py: Python<'_>, dataset_id: i64) -> PyResult<PyChunkTable> {
         // SAFETY: a live handle of this library, by the contract above.
-        let table = unsafe { chunkwise_libhdf5::chunk_table(&self.library, dataset_id) };
+        let table = unsafe { chunkwise_measure::chunk_table(&self.library, dataset_id) };
         PyChunkTable::of(py, table)
     }
 

@@ -4,9 +4,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chunkwise_engine::{Inspect, time_parts};
-use chunkwise_libhdf5::{
-    FormatBound, OpenDataset, Properties, Reopened, WriteRequest, WrittenBy, read_by_engine,
+use chunkwise_libhdf5::Unsuited;
+use chunkwise_measure::{
+    FormatBound, Inspect, OpenDataset, Properties, Reopened, WalkError, WalkRecord, WriteRequest,
+    WrittenBy,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -119,7 +120,7 @@ impl PyOpenDataset {
     #[getter]
     fn chunk_cache(&self, py: Python<'_>) -> PyResult<(usize, usize, f64)> {
         let cache =
-            self.open.chunk_cache().map_err(|error| failed(py, &self.label, &error.to_string()))?;
+            self.open.chunk_cache().map_err(|error| failed(py, &self.label, &error.into()))?;
         Ok((cache.nslots, cache.nbytes, cache.w0))
     }
 
@@ -138,7 +139,7 @@ impl PyOpenDataset {
             .walk(&walk.walk, bounds(max_operations, max_seconds), &mut |number, read| {
                 inspector.look(number, read)
             })
-            .map_err(|message| failed(py, &self.label, &message))?;
+            .map_err(|error| failed(py, &self.label, &error))?;
         inspector.finish()?;
         record_to_dict(py, &record)
     }
@@ -154,33 +155,18 @@ impl PyOpenDataset {
         max_seconds: f64,
         look: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let begun = std::time::Instant::now();
-        let engine = match self.open.describe() {
-            Ok(engine) => engine,
-            Err(reason) => {
-                let dict = self.walk(py, walk, max_operations, max_seconds, look)?;
-                dict.set_item("fallback", reason.to_string())?;
-                return Ok(dict);
-            }
-        };
-        let index_s = begun.elapsed().as_secs_f64();
         let bounds = bounds(max_operations, max_seconds);
         let mut inspector = Inspector::new(look);
-        let mut record = py
-            .detach(|| {
-                let inspect: Inspect<'_> = &mut |number, read| inspector.look(number, read);
-                let size = engine.element_size();
-                time_parts(&walk.walk, size, bounds, inspect, |selection, out| {
-                    read_by_engine(&engine, selection, out)
-                })
-            })
-            .map_err(|error| read_error(py, &self.label, &error))?;
+        let walked = py.detach(|| {
+            let inspect: Inspect<'_> = &mut |number, read| inspector.look(number, read);
+            self.open.engine_walk(&walk.walk, bounds, inspect)
+        });
+        let walked = walked.map_err(|error| match error {
+            WalkError::Engine(error) => read_error(py, &self.label, &error),
+            other => failed(py, &self.label, &other),
+        })?;
         inspector.finish()?;
-        record.elapsed_s += index_s;
-        if let Some(first) = record.latencies_s.first_mut() {
-            *first += index_s;
-        }
-        record_to_dict(py, &record)
+        walked_to_dict(py, &walked)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -205,7 +191,7 @@ impl PyOpenDataset {
                 bounds,
             })
         })?;
-        let (record, cache) = outcome.map_err(|message| cannot_write(py, &path, &message))?;
+        let (record, cache) = outcome.map_err(|error| cannot_write(py, &path, &error))?;
         let dict = write_record_to_dict(py, &record)?;
         dict.set_item("chunk_cache", (cache.nslots, cache.nbytes, cache.w0))?;
         Ok(dict)
@@ -235,7 +221,7 @@ impl PyOpenDataset {
                 effort,
             )
         });
-        let written = outcome.map_err(|message| cannot_write(py, &path, &message))?;
+        let written = outcome.map_err(|error| cannot_write(py, &path, &error))?;
         let dict = write_record_to_dict(py, &written.record)?;
         match written.by {
             WrittenBy::Library(cache) => {
@@ -254,12 +240,12 @@ impl PyOpenDataset {
     }
 }
 
-fn cannot_write(py: Python<'_>, path: &Path, message: &str) -> PyErr {
-    raise(py, "ChunkwiseError", format!("{}: {message}", path.display()))
+fn cannot_write(py: Python<'_>, path: &Path, error: &WalkError) -> PyErr {
+    raise(py, "ChunkwiseError", format!("{}: {error}", path.display()))
 }
 
-fn failed(py: Python<'_>, label: &str, message: &str) -> PyErr {
-    raise(py, "CorruptDataError", format!("{label}: libhdf5: {message}"))
+fn failed(py: Python<'_>, label: &str, error: &WalkError) -> PyErr {
+    raise(py, "CorruptDataError", format!("{label}: libhdf5: {error}"))
 }
 
 /// Walk over a dataset that is opened for each selection (see `_native.pyi`).
@@ -281,20 +267,26 @@ pub fn walk_reopened<'py>(
     let label = label(&path, &name);
     let (path, name) = (path.as_os_str().as_bytes(), name.as_ref());
     let dataset = Reopened { library: &library.library, path, name, properties };
-    let failed = |message: String| failed(py, &label, &message);
-    let unsuited = if by_engine { dataset.unsuited().map_err(failed)? } else { None };
     let bounds = bounds(u64::MAX, max_seconds);
     let mut inspector = Inspector::new(look);
     let inspect: Inspect<'_> = &mut |number, read| inspector.look(number, read);
-    let record = if by_engine && unsuited.is_none() {
+    let walked = if by_engine {
         dataset.engine_walk(&walk.walk, bounds, inspect)
     } else {
-        dataset.walk(&walk.walk, bounds, inspect)
+        dataset.walk(&walk.walk, bounds, inspect).map(|record| (record, None))
     };
-    let record = record.map_err(failed)?;
+    let walked = walked.map_err(|error| failed(py, &label, &error))?;
     inspector.finish()?;
-    let dict = record_to_dict(py, &record)?;
-    if let Some(reason) = unsuited {
+    walked_to_dict(py, &walked)
+}
+
+/// What was measured, and why the engine did not read where it should have.
+fn walked_to_dict<'py>(
+    py: Python<'py>,
+    (record, fallback): &(WalkRecord, Option<Unsuited>),
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = record_to_dict(py, record)?;
+    if let Some(reason) = fallback {
         dict.set_item("fallback", reason.to_string())?;
     }
     Ok(dict)

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chunkwise_libhdf5::{ChunkTable, Unsuited};
+use chunkwise_libhdf5::Unsuited;
+use chunkwise_measure::ChunkTable;
 use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error, select_error};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use chunkwise_libhdf5::{TreeCopy, TreeError};
+use chunkwise_repack::{TreeCopy, TreeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

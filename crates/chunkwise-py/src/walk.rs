@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use chunkwise_engine::{WalkBounds, WalkRecord, WriteRecord};
-use chunkwise_select::{BlockWalk, CellWalk, Order, Walk};
+use chunkwise_measure::{BlockWalk, CellWalk, Order, Walk, WalkBounds, WalkRecord, WriteRecord};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::errors::select_error;
+use crate::errors::{raise, select_error};
 use crate::index::Request;
 
 /// Bounds as Python gives them; a negative or infinite time means the longest there is.
@@ -132,7 +131,7 @@ impl PyWalk {
         seed: u64,
     ) -> PyResult<Self> {
         let walk = CellWalk::new(&shape, planes, count, seed)
-            .map_err(|error| select_error(py, "access pattern", &error))?;
+            .map_err(|error| raise(py, "SelectionError", format!("access pattern: {error}")))?;
         Ok(Self { walk: Walk::Cells(walk) })
     }
 

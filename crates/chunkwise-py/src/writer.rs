@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::Effort;
-use chunkwise_engine::{DatasetWriter, WriteError, WriteStats, default_cache_nbytes};
+use chunkwise_engine::{DatasetWriter, WriteError, WriteStats};
 use chunkwise_libhdf5::{Unsuited, describe_for_writing};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -46,8 +46,7 @@ impl PyWriter {
             // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_for_writing(&library.library, dataset_id, memory_type_id) } {
                 Ok((info, store)) if info.element_size == dtype.itemsize() => {
-                    let budget = budget_nbytes.unwrap_or_else(default_cache_nbytes);
-                    DatasetWriter::new(info, Box::new(store), budget, effort)
+                    DatasetWriter::new(info, Box::new(store), budget_nbytes, effort)
                         .map_err(|error| error.to_string())
                 }
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),

@@ -1,7 +1,8 @@
-//! Copies a dataset's data into one of another layout: other chunks, other filters.
+//! Copies a dataset's data into one of another layout: other chunks, other filters; and, in
+//! [`TreeCopy`], all of a file that is no plain data.
 //!
 //! Knows the engine, which reads, the codecs, which encode, and libhdf5's adapter, to which
-//! encoded chunks are handed; not Python, and nothing of a file but its datasets' elements.
+//! encoded chunks are handed and through whose binding trees are copied; not Python.
 
 mod boxes;
 mod cells;
@@ -13,11 +14,17 @@ mod error;
 mod frontier;
 mod handing;
 mod journal;
+// As `chunkwise-libhdf5` has it for its own tests.
+#[cfg(test)]
+#[path = "../../chunkwise-libhdf5/src/tests/libraries.rs"]
+mod libraries;
 mod maker;
 mod plan;
 mod progress;
 mod raw;
+mod side_by_side;
 mod source;
+mod tree;
 mod turns;
 mod verify;
 
@@ -28,5 +35,6 @@ pub use error::CopyError;
 pub use journal::Journal;
 pub use plan::{PlanError, RechunkPlan, Rechunking};
 pub use progress::Progress;
-pub use turns::{Task, copy_side_by_side};
+pub use side_by_side::{Task, copy_side_by_side};
+pub use tree::{TreeCopy, TreeError, TreeProgress};
 pub use verify::verify;

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
     /// A selection with another number of dimensions than the dataset.
-    #[error("the selection has {selection} dimensions, the dataset has {dataset}")]
+    #[error("the selection has {selection} dimension{}, the dataset has {dataset}", plural(*selection == 1))]
     Rank {
         /// Dimensions of the selection.
         selection: usize,
@@ -17,7 +17,7 @@ pub enum SelectError {
     #[error("{0} dimensions are more than HDF5's limit of 32")]
     TooManyDimensions(usize),
     /// More indices than the dataset has dimensions.
-    #[error("{indices} indices for a dataset of {dataset} dimensions")]
+    #[error("{indices} indices for a dataset of {dataset} dimension{}", plural(*dataset == 1))]
     TooManyIndices {
         /// Indices given, Ellipsis not counted.
         indices: usize,
@@ -67,7 +67,10 @@ pub enum SelectError {
     #[error("a slice's step must be at least 1, not {0}")]
     Step(i64),
     /// A hyperslab that reaches beyond the dataset.
-    #[error("the hyperslab ends at {end} in dimension {dimension}, which has only {size} elements")]
+    #[error(
+        "the hyperslab ends at {end} in dimension {dimension}, which has only {size} element{}",
+        plural(*size == 1)
+    )]
     BeyondShape {
         /// One past the last element selected.
         end: u64,
@@ -97,17 +100,11 @@ pub enum SelectError {
     /// A union of more spans than anybody can have meant.
     #[error("the union is too irregular: it has too many separate parts")]
     TooManySpans,
-    /// Too few planes to have a cell between them.
-    #[error("{0} cut planes have no cell between them: give at least 2")]
-    Planes(u64),
-    /// More cells between cut planes than anybody can have meant.
-    #[error("{planes} cut planes a dimension make more than {most} cells: give fewer")]
-    TooManyCells {
-        /// Cut planes of each dimension.
-        planes: u64,
-        /// The most cells.
-        most: u64,
-    },
+}
+
+/// What makes several of a thing.
+fn plural(is_one: bool) -> &'static str {
+    if is_one { "" } else { "s" }
 }
 
 /// A shape as Python writes it.

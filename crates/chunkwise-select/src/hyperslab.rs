@@ -151,7 +151,7 @@ impl Hyperslab {
     }
 
     /// From axes that are known to lie within the dataset.
-    pub(crate) fn from_axes(axes: SmallVec<[Axis; 4]>) -> Self {
+    pub fn from_axes(axes: SmallVec<[Axis; 4]>) -> Self {
         Self { axes }
     }
 

@@ -9,34 +9,32 @@
 
 mod axis_chunks;
 mod bits;
-mod cells;
 mod error;
 mod factor_plan;
 mod grid;
 mod hyperslab;
 mod index;
-mod permutation;
 mod plan;
 mod product;
 mod product_plan;
 mod selection;
 mod slab_plan;
 mod spans;
+mod strip;
+mod summary;
 mod union;
 mod union_plan;
-mod walk;
 
-pub use cells::CellWalk;
 pub use error::SelectError;
 pub use grid::ChunkGrid;
 pub use hyperslab::{Axis, Hyperslab};
 pub use index::{IndexItem, Indexed, resolve_index};
-pub use permutation::Permutation;
-pub use plan::{ChunkTask, Plan, Strip, Summary};
+pub use plan::{ChunkTask, Plan};
 pub use product::{Product, ProductBuilder};
 pub use selection::{Selected, Selection};
+pub use strip::Strip;
+pub use summary::Summary;
 pub use union::Union;
-pub use walk::{BlockWalk, Order, Walk};
 
 /// HDF5's limit on the rank of a dataspace (`H5S_MAX_RANK`).
 pub const MAX_RANK: usize = 32;

@@ -6,8 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::factor_plan::{FactorPlan, Part, Regular, Run};
-use crate::plan::{Strip, Summary};
-use crate::{ChunkGrid, Dims, Product, SelectError};
+use crate::{ChunkGrid, Dims, Product, SelectError, Strip, Summary};
 
 /// Strips of fewer elements than this on average are short.
 const SHORT_LEN: u64 = 16;

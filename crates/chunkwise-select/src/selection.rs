@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Dims, Hyperslab, Product, SelectError, Union};
+use crate::{Axis, Dims, Hyperslab, Product, SelectError, Union};
 
 /// What one read asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +94,24 @@ pub enum Selected<'a> {
     Union(&'a Union),
     /// Those of a product, in the order of its result.
     Product(&'a Product),
+}
+
+impl Selected<'_> {
+    /// One past the last index selected, in each dimension.  Of an empty union there are none,
+    /// of a product it is the array's shape.
+    pub fn ends(self) -> Dims {
+        match self {
+            Self::Hyperslab(slab) => {
+                let end = |axis: &Axis| match axis.len() {
+                    0 => 0,
+                    len => axis.index_of(len - 1) + 1,
+                };
+                slab.axes().iter().map(end).collect()
+            }
+            Self::Union(union) => union.bounds().map(|(_, ends)| ends).unwrap_or_default(),
+            Self::Product(product) => product.array_shape().into(),
+        }
+    }
 }
 
 impl<'a> From<&'a Hyperslab> for Selected<'a> {

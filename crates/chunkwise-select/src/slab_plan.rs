@@ -3,8 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::axis_chunks::AxisChunks;
-use crate::plan::{Strip, Summary};
-use crate::{ChunkGrid, Dims, Hyperslab, SelectError};
+use crate::{ChunkGrid, Dims, Hyperslab, SelectError, Strip, Summary};
 
 /// What a selection asks of a chunked dataset: an indexable sequence of
 /// [`SlabTask`]s in row-major order of chunks.

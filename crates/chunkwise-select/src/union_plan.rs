@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::plan::{Strip, Summary};
 use crate::spans::{Node, Span, chunks_of};
-use crate::{ChunkGrid, Dims, SelectError, Union};
+use crate::{ChunkGrid, Dims, SelectError, Strip, Summary, Union};
 
 /// A plan of a union: the chunks it touches are a union as well, of places in the grid.
 #[derive(Debug, Clone)]

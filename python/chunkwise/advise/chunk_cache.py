@@ -6,7 +6,7 @@ coordinates are packed into one number, each shifted by the bits that the number
 chunks along its dimension needs, and that number is taken modulo `nslots`
 (``H5D__chunk_hash_val``).  The order in which chunks are dropped is no plain LRU
 either: a hit moves a chunk back by one place only, and chunks read in full go before
-others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/test_advise_chunk_cache.py
+others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/advise/test_chunk_cache.py
 counts the chunks that 1.10.8, 1.14 and 2.0 load, and finds both to hold in each.
 """
 
@@ -27,6 +27,10 @@ from chunkwise.advise.readers import Reader
 MOST_FOLLOWED = 512
 # A read of still more chunks is taken to fill all slots there are.
 MOST_LISTED = 1 << 20
+FEWEST_SLOTS = 521
+MANY_SLOTS = 1_000_000
+# A prime; 16 GiB of pointers.
+MOST_SLOTS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,12 @@ def slots(
     return (packed % np.uint64(nslots)).astype(np.int64)
 
 
+def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
+    """Whether a reader's cache holds so many chunks of so many bytes, if none collide."""
+    has_slots = reader.nslots is None or chunks <= reader.nslots
+    return has_slots and chunks * nbytes <= reader.cache_nbytes
+
+
 def kept(reader: Reader, read: Read) -> Kept:
     """Tell what a reader's cache keeps of a read of filtered chunks.
 
@@ -138,7 +148,7 @@ def kept(reader: Reader, read: Read) -> Kept:
     if nbytes > reader.cache_nbytes or reader.nslots == 0:
         return Kept(chunks, 0, chunks)
     if reader.nslots is None or reader.w0 is None:
-        return Kept(chunks, 0, 0 if chunks * nbytes <= reader.cache_nbytes else chunks)
+        return Kept(chunks, 0, 0 if fits(reader, chunks, nbytes) else chunks)
     if chunks > MOST_LISTED:
         taken, lost = reader.nslots, chunks
     else:
@@ -147,7 +157,7 @@ def kept(reader: Reader, read: Read) -> Kept:
         taken = int(np.count_nonzero(held))
         lost = chunks - int(np.count_nonzero(held == 1))
     # Where the chunks of all slots taken fit, none is dropped but by collision.
-    if taken * nbytes <= reader.cache_nbytes:
+    if fits(reader, taken, nbytes):
         return Kept(chunks, lost, lost)
     if chunks > MOST_FOLLOWED:
         return Kept(chunks, lost, chunks)
@@ -156,6 +166,19 @@ def kept(reader: Reader, read: Read) -> Kept:
     for _ in range(2):
         loads = sum(cache.access(i, *access) for i, access in enumerate(accesses))
     return Kept(chunks, lost, loads)
+
+
+def hash_slots(chunks: int) -> int:
+    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
+
+    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as
+    no memory holds.
+    """
+    number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
+    number = min(number, MOST_SLOTS)
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
 
 
 @dataclass(slots=True)

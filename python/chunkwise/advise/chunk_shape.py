@@ -1,17 +1,17 @@
-"""Which chunk shape does a dataset get when nobody names one?
+"""Which chunk shape serves what is read?
 
-Chunks hold about `CHUNK_NBYTES`: fewer bytes cost more to find and to start than to decode,
-more of them leave libhdf5's default cache.  Three rules choose among such shapes.
+The one rule for `--chunk auto`, for datasets that are made, for what `inspect` offers and for what
+`bench` advises.  Of the shapes that are looked at, it takes the one with the least effort
+(`cost.effort`), summed over the patterns that are stated and over reading everything, as a dataset
+is also written and copied.  Where no pattern is stated, a line along each dimension and a step
+along the slowest are meant (`geometry.canonical`).
 
-*   Chunks divide the array nearly evenly: along a dimension of d elements they have
-    ceil(d / N) of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008,
-    section 5.1.2, guideline 3, with which 3162 becomes 791 and not 790, that leaves half as
-    much again unused).  What edge chunks have beyond the array is at most `MOST_WASTE` of each
-    dimension.
+*   Chunks hold at most `CHUNK_NBYTES`.
+*   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
+    of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
+    guideline 3, with which 3162 becomes 791 and not 790, that leaves half as much again unused).
+    What edge chunks have beyond the array is at most `MOST_WASTE` of each dimension.
 *   An array that fits one chunk is one (guideline 2).
-*   Otherwise the stated accesses decide: the shape for which they decode the fewest bytes
-    for each that they ask for, where no access can do with less than one chunk.  Without
-    any, a line along the slowest dimension and a plane across it are meant.
 
 Pure arithmetic on shapes: nothing is read.
 """
@@ -21,18 +21,31 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import permutations
 from typing import Final
 
-from chunkwise.advise.geometry import Axis, line, plane
-from chunkwise.advise.layout import CHUNK_NBYTES
+from chunkwise.advise.cost import Stored, effort
+from chunkwise.advise.geometry import canonical, line
+from chunkwise.advise.readers import LIBRARIES, Reader
 
+# Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
+CHUNK_NBYTES: Final = 1 << 20
+# Smaller ones take longer to find and to start than to decode, wherever the file lies.
+SMALL_CHUNK_NBYTES: Final = 1 << 15
 # A dataset that is made to grow is taken to become at least this large: its first chunk
 # must not fill a disk, nor its thousandth be of a few bytes.
 GROWN_NBYTES: Final = 1 << 17
+# What is in a file is there: room to grow is a page of memory or of a disk.
+PAGE_NBYTES: Final = 1 << 12
 # Of what the array has along a dimension.
 MOST_WASTE: Final = 1 / 16
-# Chunks are not made smaller to suit an access.
-_SMALLEST_NBYTES: Final = CHUNK_NBYTES // 2
+
+# What an element of a line counts that nobody stated: such lines decide between shapes that serve
+# all that is stated alike.
+_UNSTATED: Final = 0.05
+# One side becomes so many lengths longer, another one so many shorter.
+_TRADES: Final = ((1, 1), (1, 2), (2, 1))
 
 _Shape = tuple[int, ...]
 
@@ -44,6 +57,8 @@ def default_chunk(
     access: Sequence[Sequence[int]] = (),
     *,
     grown_nbytes: int = GROWN_NBYTES,
+    limit_nbytes: int = CHUNK_NBYTES,
+    readers: Sequence[Reader] = LIBRARIES,
 ) -> tuple[int, ...]:
     """Choose the shape of a dataset's chunks.
 
@@ -57,25 +72,40 @@ def default_chunk(
         As h5py has it: the most elements of each dimension, None for one that is unlimited;
         no sequence at all for a dataset that cannot grow.
     access : sequence of shapes, optional
-        Blocks that will be read or written, each as often in bytes as the others; see
+        Blocks that will be read or written, each as often as the others; see
         `chunkwise.access.stated`, which reads them from text.
     grown_nbytes : int, optional
-        Bytes that a dataset which can grow is taken to become at least.
+        Bytes that a dataset which can grow is taken to become at least; `PAGE_NBYTES` for one
+        that is in a file.
+    limit_nbytes : int, optional
+        The most bytes of a chunk.
+    readers : sequence of Reader, optional
+        Whose default chunk caches shall hold the chunks of a read, where that costs little.
 
     Returns
     -------
     tuple of int
-        Each at least 1, and no larger than a dimension may become.  At most `CHUNK_NBYTES` in
-        all, unless one element is larger.
+        Each at least 1, and no larger than a dimension may become.  At most `limit_nbytes`
+        in all, unless one element is larger.
     """
     extents = expected_shape(shape, itemsize, maxshape, access, grown_nbytes=grown_nbytes)
-    if math.prod(extents) * itemsize <= CHUNK_NBYTES:
+    if math.prod(extents) * itemsize <= limit_nbytes:
         return extents
-    blocks = [tuple(map(min, block, extents)) for block in access] or _line_and_plane(extents)
-    sides = [
-        _sides(extent, {block[axis] for block in blocks}) for axis, extent in enumerate(extents)
-    ]
-    return _Search(extents, itemsize, blocks, sides).best()
+    stated = [tuple(map(min, block, extents)) for block in access]
+    blocks = tuple(stated or canonical(extents, itemsize))
+    return _best(extents, itemsize, blocks, limit_nbytes, tuple(readers))
+
+
+def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
+    """Return a chunk of at most so many bytes, its slowest dimensions halved first.
+
+    It is larger only where a single element is.
+    """
+    sides = list(chunk)
+    while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:
+        slowest = next(d for d, side in enumerate(sides) if side > 1)
+        sides[slowest] = -(-sides[slowest] // 2)
+    return tuple(sides)
 
 
 def expected_shape(
@@ -106,12 +136,19 @@ def expected_shape(
     return tuple(extents)
 
 
-def _line_and_plane(shape: _Shape) -> list[_Shape]:
-    """What is read when nothing is said; of an array with one dimension, parts of it."""
-    axis = next(i for i, n in enumerate(shape) if n > 1)
-    if math.prod(shape) == shape[axis]:
-        return [(1,) * len(shape)]
-    return [line(shape, axis), plane(shape, axis)]
+# Files have many datasets of one shape.
+@lru_cache(maxsize=256)
+def _best(
+    extents: _Shape,
+    itemsize: int,
+    blocks: tuple[_Shape, ...],
+    limit_nbytes: int,
+    readers: tuple[Reader, ...],
+) -> _Shape:
+    sides = [
+        _sides(extent, {block[axis] for block in blocks}) for axis, extent in enumerate(extents)
+    ]
+    return _Search(extents, itemsize, blocks, sides, limit_nbytes, readers).best()
 
 
 def _sides(extent: int, blocks: set[int]) -> list[int]:
@@ -139,55 +176,61 @@ def _waste(extent: int, side: int) -> float:
 
 
 class _Search:
-    """Chunk shapes made of given sides, by what the accesses cost with them."""
+    """Chunk shapes made of given sides, by the effort that the accesses are with them."""
 
     def __init__(
-        self, extents: _Shape, itemsize: int, blocks: list[_Shape], sides: list[list[int]]
+        self,
+        extents: _Shape,
+        itemsize: int,
+        blocks: tuple[_Shape, ...],
+        sides: list[list[int]],
+        limit_nbytes: int,
+        readers: tuple[Reader, ...],
     ) -> None:
         self.extents, self.itemsize, self.blocks, self.sides = extents, itemsize, blocks, sides
-        self.costs: dict[_Shape, float] = {}
+        self.limit_nbytes, self.readers = limit_nbytes, readers
+        self.weights = {block: float(blocks.count(block)) for block in (*blocks, extents)}
+        self.weights[extents] += 1
+        for axis, extent in enumerate(extents):
+            self.weights.setdefault(line(extents, axis), _UNSTATED / extent)
+        self.efforts: dict[_Shape, float] = {}
 
     def best(self) -> _Shape:
-        """Find a shape of little cost: from the whole array, and from each block, step by step."""
+        """Find a shape of little effort, step by step from the whole array and from two blocks."""
         starts = [tuple(len(sides) - 1 for sides in self.sides)]
-        for block in self.blocks:
+        for block in (self.blocks[0], self.blocks[-1]):
             pairs = zip(self.sides, block, strict=True)
             starts.append(tuple(bisect_right(sides, side) - 1 for sides, side in pairs))
-        return self.shape(min(map(self.improved, starts), key=self.cost))
+        return self.shape(min(map(self.improved, dict.fromkeys(starts)), key=self.effort))
 
     def improved(self, places: _Shape) -> _Shape:
-        """Cut or lengthen to the size of a chunk, the cheapest way first; then improve."""
-        while self.nbytes(places) > CHUNK_NBYTES:
+        """Cut to the size of a chunk, the cheapest way first; then improve step by step."""
+        while self.nbytes(places) > self.limit_nbytes:
             cuts = [_moved(places, i, -1) for i, place in enumerate(places) if place]
             if not cuts:
                 return places  # One element is larger.
-            places = min(cuts, key=self.cost)
-        while self.nbytes(places) < _SMALLEST_NBYTES:
-            longer = [
-                one for one in self.neighbours(places) if self.nbytes(one) > self.nbytes(places)
-            ]
-            if not longer:
-                break
-            places = min(longer, key=self.cost)
-        while (better := min(self.neighbours(places), key=self.cost, default=places)) != places:
-            if self.cost(better) >= self.cost(places):
+            places = min(cuts, key=self.effort)
+        while (better := min(self.neighbours(places), key=self.effort, default=places)) != places:
+            if self.effort(better) >= self.effort(places):
                 break
             places = better
         return places
 
     def neighbours(self, places: _Shape) -> Iterator[_Shape]:
         """Give shapes with one longer side, one shorter side, or one of each."""
-        smallest = min(self.nbytes(places), _SMALLEST_NBYTES)
-        moves = [(i, step) for i in range(len(places)) for step in (-1, 1)]
-        for i, step in moves:
-            once = _moved(places, i, step)
-            for candidate in (once, *(_moved(once, j, -step) for j in range(len(places)))):
-                inside = all(
-                    0 <= place < len(sides)
-                    for place, sides in zip(candidate, self.sides, strict=True)
-                )
-                if inside and smallest <= self.nbytes(candidate) <= CHUNK_NBYTES:
-                    yield candidate
+        ranks = range(len(places))
+        moved = [_moved(places, i, step) for i in ranks for step in (-1, 1)]
+        moved += [
+            _moved(_moved(places, i, longer), j, -shorter)
+            for i, j in permutations(ranks, 2)
+            for longer, shorter in _TRADES
+        ]
+        for candidate in moved:
+            pairs = zip(candidate, self.sides, strict=True)
+            if all(0 <= place < len(sides) for place, sides in pairs) and (
+                self.nbytes(candidate) <= self.limit_nbytes
+            ):
+                yield candidate
 
     def shape(self, places: _Shape) -> _Shape:
         return tuple(sides[place] for sides, place in zip(self.sides, places, strict=True))
@@ -195,22 +238,15 @@ class _Search:
     def nbytes(self, places: _Shape) -> int:
         return math.prod(self.shape(places)) * self.itemsize
 
-    def cost(self, places: _Shape) -> float:
-        """Sum over the accesses what they decode, for each byte that they have to."""
-        if places not in self.costs:
-            chunk = self.shape(places)
-            self.costs[places] = sum(self.amplification(block, chunk) for block in self.blocks)
-        return self.costs[places]
-
-    def amplification(self, block: _Shape, chunk: _Shape) -> float:
-        """Bytes that reading a block decodes, over those that it asks for or one chunk's.
-
-        A small block's share of a chunk is the same for chunks of every shape; it must not
-        outweigh what the shape decides.
-        """
-        axes = [Axis(*triple) for triple in zip(self.extents, block, chunk, strict=True)]
-        touched = math.prod(axis.touches / axis.positions for axis in axes)
-        return touched * math.prod(chunk) / max(math.prod(block), math.prod(chunk))
+    def effort(self, places: _Shape) -> float:
+        """Sum over the accesses what they are with a chunk shape."""
+        if places not in self.efforts:
+            stored = Stored(self.extents, self.shape(places), self.itemsize)
+            self.efforts[places] = sum(
+                weight * effort(stored, block, self.readers)
+                for block, weight in self.weights.items()
+            )
+        return self.efforts[places]
 
 
 def _moved(places: _Shape, axis: int, step: int) -> _Shape:

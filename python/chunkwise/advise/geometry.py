@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+# A page of memory, as much as a small read asks for.
+PIECE_NBYTES: Final = 4096
 
 
 def line(shape: Sequence[int], axis: int) -> tuple[int, ...]:
@@ -23,6 +27,50 @@ def line(shape: Sequence[int], axis: int) -> tuple[int, ...]:
 def plane(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     """Return the block of one index of a dimension, and all of the others."""
     return tuple(1 if i == axis else n for i, n in enumerate(shape))
+
+
+def piece(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the block of `PIECE_NBYTES` of a dataset whose elements lie along one dimension."""
+    length = max(1, PIECE_NBYTES // itemsize)
+    return tuple(min(n, length) for n in shape)
+
+
+def canonical(shape: Sequence[int], itemsize: int) -> list[tuple[int, ...]]:
+    """List the blocks that are read when nobody says what is read.
+
+    A line along each dimension, and a step: one index of the slowest dimension, and all of the
+    others.  Of a dataset with one dimension, a piece of `PIECE_NBYTES`.
+
+    Parameters
+    ----------
+    shape
+        The dataset's, in elements.  Dimensions of one element count for nothing.
+    itemsize
+        Bytes of an element.
+
+    Returns
+    -------
+    list of tuple of int
+        Blocks in elements, equal ones once: in two dimensions a step is a line.
+    """
+    axes = [axis for axis, extent in enumerate(shape) if extent > 1]
+    if len(axes) < 2:
+        return [piece(shape, itemsize)]
+    blocks = [*(line(shape, axis) for axis in axes), plane(shape, axes[0])]
+    return list(dict.fromkeys(blocks))
+
+
+def line_axis(shape: Sequence[int], block: Sequence[int]) -> int:
+    """Return the dimension along which a block reaches furthest through the array."""
+    reach = [b / n if n > 1 else 0.0 for b, n in zip(block, shape, strict=True)]
+    return reach.index(max(reach))
+
+
+@lru_cache(maxsize=1 << 14)
+def touched_along(extent: int, block: int, chunk: int) -> tuple[float, int]:
+    """Return how many chunks a block touches along one dimension: on average, and at most."""
+    axis = Axis(extent, block, chunk)
+    return axis.touches / axis.positions, axis.widest
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Reader:
 LIBHDF5_1: Final = Reader("libhdf5-1.10", "libhdf5 before 2.0", 1 << 20, 521, 0.75)
 LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
 NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
+# Who keeps no chunk.
+UNCACHED: Final = Reader("uncached", "a reader without a chunk cache", 0, 0, None)
 # What a file must serve well when nobody knows who will read it.
 LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
 CHUNKWISE: Final = "chunkwise"

@@ -22,19 +22,20 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from chunkwise import _native
+from chunkwise.advise.chunk_cache import hash_slots
 from chunkwise.advise.fix import Fix, Tool
-from chunkwise.advise.layout import (
-    H5REPACK_FILTERS,
-    NCCOPY_FILTERS,
-    can_repack,
-    copy_name,
-    hash_slots,
-)
 from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import octal, shell_word
 
+# What h5repack and nccopy have in every build.  With any other filter, h5repack may
+# write an empty dataset or file and still end with exit code 0.
+H5REPACK_FILTERS: Final = frozenset(
+    {"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"}
+)
+NCCOPY_FILTERS: Final = frozenset({"deflate", "shuffle", "fletcher32"})
 # libhdf5's default preemption policy (H5Pset_cache), in every version.
 DEFAULT_W0: Final = 0.75
 # netCDF-C's rule for names, as far as HDF5 allows others (netCDF User's Guide, "Name").
@@ -43,13 +44,9 @@ _LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
 _NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
 # Of other names, nccopy reads -F differently unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-# What crates/chunkwise-codec decodes.
-NATIVE_FILTERS: Final = frozenset(
-    {
-        *("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"),
-        *("bzip2", "lzf", "blosc", "lz4", "bitshuffle", "zstd", "blosc2"),
-    }
-)
+_NATIVE: Final = tuple(_native.filters().values())
+_DECODED: Final = frozenset(one["name"] for one in _NATIVE if one["decoded"])
+ENCODED_FILTERS: Final = frozenset(one["name"] for one in _NATIVE if one["encoded"])
 # What `chunkwise repack` reads in the pattern of a rule, or ends it at.
 _PATTERN_SPECIAL: Final = "*?[]:"
 # What writers have by default, at least and at most; netCDF-C since 4.9 at least.
@@ -77,7 +74,7 @@ def larger_cache(
     nbytes
         Bytes of unfiltered chunks that the cache is to hold.
     nslots
-        Slots of its hash table (`chunkwise.advise.layout.hash_slots`).
+        Slots of its hash table (`chunkwise.advise.chunk_cache.hash_slots`).
     filters
         The pipeline that it has: LZF comes with h5py alone.
 
@@ -150,7 +147,7 @@ def rechunk(
     tuple of Fix
         chunkwise repack, where it has the filters here; nccopy (a variable in the root group
         of an ``.nc`` or ``.nc4`` file; it keeps netCDF's conventions) and h5repack, only
-        where both can be trusted with the filters (`chunkwise.advise.layout.can_repack`);
+        where both can be trusted with the filters (`can_repack`);
         what a writer with h5py, netCDF4
         (only a path and filters that netCDF has) or C does.
     """
@@ -244,6 +241,17 @@ def refilter(
     return (*fixes, *_writer(path, pipeline, kept, shape, itemsize))
 
 
+def encode_anew(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
+    """Give the command that applies the filters of a dataset to the chunks that lack them.
+
+    None where chunkwise repack would leave it to libhdf5, which may leave filters out again.
+    """
+    names = _names(Pipeline.parse(filters))
+    if not names <= ENCODED_FILTERS:
+        return ()
+    return tuple(_rules(_path(dataset), {"--filter": filters}, names, file, repacked_name(file)))
+
+
 def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
     """Give the line that reads a dataset as a whole, which decodes each chunk once."""
     opened = f"h5py.File({file!r})[{python_path(_path(dataset))}]"
@@ -253,7 +261,7 @@ def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
 def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     """Give the line that reads through chunkwise, where it decodes the filters itself."""
     pipeline = Pipeline.parse(filters)
-    if not _names(pipeline) <= NATIVE_FILTERS or any(
+    if not _names(pipeline) <= _DECODED or any(
         "snappy" in one.options for one in pipeline.filters
     ):
         return ()
@@ -314,6 +322,11 @@ def save_unclosed(file: str) -> tuple[Fix, ...]:
     )
 
 
+def can_repack(filters: str) -> bool:
+    """Whether `h5repack` can be trusted with a pipeline such as ``shuffle+deflate:4``."""
+    return {one.split(":")[0] for one in filters.split("+")} <= {*H5REPACK_FILTERS, "none"}
+
+
 def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
     """Whether a command can be trusted with all datasets of its file, not only its own.
 
@@ -358,12 +371,18 @@ def _can_encode(name: str) -> bool:
     """Whether chunkwise repack can write a filter here."""
     if name in H5REPACK_FILTERS or name == "lzf":
         return True
-    return name in NATIVE_FILTERS and importlib.util.find_spec("hdf5plugin") is not None
+    return name in ENCODED_FILTERS and importlib.util.find_spec("hdf5plugin") is not None
 
 
 def shell_file(file: str) -> str:
     """Quote a file's name for a shell; one that begins with a dash is no option."""
     return shell_word(f"./{file}" if file.startswith("-") else file)
+
+
+def copy_name(file: str) -> str:
+    """Return the name of a copy in other chunks."""
+    source = Path(file)
+    return source.with_name(f"{source.stem}_rechunked{source.suffix}").name
 
 
 def repacked_name(file: str) -> str:

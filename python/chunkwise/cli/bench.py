@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import click
 
-from chunkwise import bench
-from chunkwise.bench import render, spec
-from chunkwise.bench.axes import AXES, PROPERTY_AXES
-from chunkwise.bench.records import as_csv, as_json
-from chunkwise.bench.run import DEFAULT_REPEAT, DEFAULT_SECONDS
-from chunkwise.bench.schedule import Step
-from chunkwise.bench.space import DESIGNS, Space
-from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise import benching
+from chunkwise.benching import render, spec
+from chunkwise.benching.axes import AXES, PROPERTY_AXES
+from chunkwise.benching.older import new_word
+from chunkwise.benching.records import as_csv
+from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.space import DESIGNS, Space
+from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
@@ -32,12 +33,12 @@ Examples:
   chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
   chunkwise bench data.h5 name --operation write --filter none,deflate:1
   chunkwise bench data.h5 name --page-cache warm,cold
-  chunkwise bench data.h5 name --driver libhdf5 \\
+  chunkwise bench data.h5 name --reader libhdf5 \\
       --libhdf5 default,/usr/lib/libhdf5.so
-  chunkwise bench data.h5 name --driver libhdf5 --design each \\
+  chunkwise bench data.h5 name --reader libhdf5 --design each \\
       --cache 1MiB,16MiB --set sieve=64KiB,1MiB
   chunkwise bench data.h5 name --budget 600 --repeat 10 --save trials.jsonl
-  chunkwise bench data.h5 name --driver libhdf5,chunkwise --json > run.json
+  chunkwise bench data.h5 name --reader libhdf5,chunkwise --json > run.json
   chunkwise bench --plan study.toml
 """
 
@@ -48,7 +49,7 @@ _AXIS_OPTIONS = (
     "chunk",
     "filter",
     "page_cache",
-    "driver",
+    "reader",
     "libhdf5",
     "threads",
     "cache",
@@ -61,7 +62,7 @@ def _properties() -> str:
     return "; ".join(f"{name}: {AXES[name].about}" for name in PROPERTY_AXES)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("file", type=click.Path(), required=False)
 @click.argument("dataset", required=False)
 @click.option(
@@ -87,7 +88,7 @@ def _properties() -> str:
 @click.option("--nslots", metavar="N,...", help="Slots of the chunk cache's hash table.")
 @click.option("--w0", metavar="W,...", help="The chunk cache's preemption policy, 0 to 1.")
 @click.option(
-    "--driver",
+    "--reader",
     metavar="NAME,...",
     help="libhdf5, netcdf4 and chunkwise are called from Rust, h5py and chunkwise-py from Python."
     "  [default: h5py,chunkwise-py]",
@@ -95,7 +96,7 @@ def _properties() -> str:
 @click.option(
     "--libhdf5",
     metavar="PATH|PYTHON,...",
-    help="Which libhdf5 is measured: 'default' (h5py's), a libhdf5.so for the drivers libhdf5 "
+    help="Which libhdf5 is measured: 'default' (h5py's), a libhdf5.so for the readers libhdf5 "
     "and chunkwise, or another Python that has h5py.",
 )
 @click.option("--threads", metavar="N,...", help="Threads that chunkwise may use.")
@@ -114,7 +115,7 @@ def _properties() -> str:
 @click.option(
     "--format",
     metavar="FORMAT,...",
-    help=f"File formats of the driver netcdf4: {', '.join(FORMATS)}; those of netCDF-3 are "
+    help=f"File formats of the reader netcdf4: {', '.join(FORMATS)}; those of netCDF-3 are "
     "written to scratch files.  [default: netcdf4]",
 )
 @click.option(
@@ -213,7 +214,7 @@ def command(
             elif show is not None:
                 show(step)
 
-        results = bench.run(
+        results = benching.run(
             path,
             dataset or asked.dataset,
             space,
@@ -225,7 +226,7 @@ def command(
             scratch=scratch,
         )
     if as_text == "json":
-        echo_json(as_json(results), indent=1)
+        echo_json(results.as_dict(), indent=1)
     elif as_text == "csv":
         echo(as_csv(results), nl=False)
     else:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from chunkwise.bench import compare_render
-from chunkwise.bench.compare import judge
-from chunkwise.bench.saved import load
-from chunkwise.bench.verdict import THRESHOLD, check_threshold
+from chunkwise.benching import compare_render
+from chunkwise.benching.compare import judge
+from chunkwise.benching.saved import load
+from chunkwise.benching.verdict import THRESHOLD, check_threshold
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.terminal import for_results
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from chunkwise.bench.compare import FailOn
+    from chunkwise.benching.compare import FailOn
 
 EXAMPLES = """\b
 Examples:

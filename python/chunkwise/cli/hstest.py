@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from chunkwise.bench import hstest
-from chunkwise.bench.records import as_json
-from chunkwise.bench.schedule import Step
+from chunkwise.benching import hstest
+from chunkwise.benching.older import new_word
+from chunkwise.benching.schedule import Step
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
@@ -18,13 +18,13 @@ Examples:
   chunkwise hstest data.h5
   chunkwise hstest data.h5 /group/name -k 20 --count 100 --seed 7
   chunkwise hstest data.h5 name -k 2
-  chunkwise hstest data.h5 name --driver libhdf5 \\
+  chunkwise hstest data.h5 name --reader libhdf5 \\
       --libhdf5 default,/usr/lib/libhdf5.so
-  chunkwise hstest data.h5 name --driver chunkwise --json > run.json
+  chunkwise hstest data.h5 name --reader chunkwise --json > run.json
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("file", type=click.Path())
 @click.argument("dataset", required=False)
 @click.option(
@@ -50,9 +50,9 @@ Examples:
     help="Which of the random ones; a seed means the same on every machine.",
 )
 @click.option(
-    "--driver",
+    "--reader",
     metavar="NAME,...",
-    default=",".join(hstest.DRIVERS),
+    default=",".join(hstest.READERS),
     show_default=True,
     help="Who reads.",
 )
@@ -60,7 +60,7 @@ Examples:
     "--libhdf5",
     metavar="PATH|PYTHON,...",
     default="default",
-    help="Through which libhdf5: 'default' (h5py's), a libhdf5.so for the drivers libhdf5 and "
+    help="Through which libhdf5: 'default' (h5py's), a libhdf5.so for the readers libhdf5 and "
     "chunkwise, or another Python that has h5py.",
 )
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
@@ -78,7 +78,7 @@ def command(
     planes: int,
     count: int,
     seed: int,
-    driver: str,
+    reader: str,
     libhdf5: str,
     reopen: bool,
     repeat: int,
@@ -105,7 +105,7 @@ def command(
                 planes=planes,
                 count=count,
                 seed=seed,
-                drivers=_listed(driver),
+                readers=_listed(reader),
                 libhdf5=_listed(libhdf5),
                 reopen=reopen,
                 repeat=repeat,
@@ -118,7 +118,7 @@ def command(
             echo(f"chunkwise: {wrong}", err=True)
             return 1
     if as_object:
-        echo_json(as_json(results), indent=1)
+        echo_json(results.as_dict(), indent=1)
     else:
         hstest.show(results, for_results())
     return 1 if hstest.failed(results) else 0

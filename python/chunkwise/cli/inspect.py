@@ -13,9 +13,9 @@ from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
     from chunkwise.advise.readers import Reader
-    from chunkwise.inspect.facts import FileFacts
-    from chunkwise.inspect.finding import Severity
-    from chunkwise.inspect.render import Order
+    from chunkwise.inspecting.facts import FileFacts
+    from chunkwise.inspecting.finding import Severity
+    from chunkwise.inspecting.render import Order
 
 _INTERRUPTED = 130
 # One damaged file among many must not hold up the others for ever.
@@ -144,9 +144,9 @@ def command(
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.advise.readers import reader
     from chunkwise.cli.many import Shown, each_contained, show_many
-    from chunkwise.inspect.baseline import Counted, read_baseline
-    from chunkwise.inspect.codes import check_codes
-    from chunkwise.inspect.folder import find_files, one_file
+    from chunkwise.inspecting.baseline import Counted, read_baseline
+    from chunkwise.inspecting.codes import check_codes
+    from chunkwise.inspecting.folder import find_files, one_file
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
     if as_json and (quiet or sarif == "-"):
@@ -185,7 +185,7 @@ def _one(
     one: tuple[str, str | None], readers: tuple[Reader, ...] | None, sample: bool
 ) -> FileFacts:
     """Collect the facts about one file, saying so on a terminal: it may take a while."""
-    from chunkwise.contained import contained
+    from chunkwise.files.contained import contained
     from chunkwise.names import printable
 
     with for_messages().status(f"reading {'and sampling ' if sample else ''}the file"):
@@ -197,13 +197,13 @@ def _one(
 def _inspect(
     file: str, dataset: str | None = None, *, readers: tuple[Reader, ...] | None, sample: bool
 ) -> FileFacts:
-    from chunkwise.inspect import inspect
+    from chunkwise.inspecting import inspect
 
     return inspect(file, dataset, readers=readers, sample=sample)
 
 
 def _print_json(facts: FileFacts) -> None:
-    from chunkwise.inspect.records import json_lines
+    from chunkwise.inspecting.records import json_lines
 
     for line in json_lines(facts.as_dict()):
         echo(line)
@@ -212,7 +212,7 @@ def _print_json(facts: FileFacts) -> None:
 def _print_file(
     facts: FileFacts, single: bool, order: Order | None, tool: str | None, everything: bool
 ) -> None:
-    from chunkwise.inspect.render import print_file, print_one_dataset
+    from chunkwise.inspecting.render import print_file, print_one_dataset
 
     if single:
         print_one_dataset(facts, for_results(), tool=tool)

@@ -16,6 +16,7 @@ from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
 from chunkwise.errors import ChunkwiseError
 from chunkwise.names import printable_lines
+from chunkwise.settings import HELP, check_environment
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
@@ -28,6 +29,8 @@ COMMANDS = {
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
 }
+# What reads or writes data with the engine, and so by its settings.
+BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
 
 
 class ReaderGoneError(Exception):
@@ -47,6 +50,8 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"chunkwise.cli.{cmd_name}")
         command: click.Command = module.command
+        if cmd_name in BY_SETTINGS and HELP not in (command.epilog or ""):
+            command.epilog = f"{command.epilog or ''}\n{HELP}"
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -69,7 +74,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="chunkwise")
 def cli() -> None:
     """Measure, explain and fix slow HDF5 and netCDF-4 input and output."""
@@ -89,6 +94,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
     try:
+        check_environment()
         code = cli.main(standalone_mode=False, prog_name="chunkwise")
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as leave:

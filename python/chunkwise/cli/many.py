@@ -18,12 +18,12 @@ from chunkwise.names import printable
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from chunkwise.contained import Outcome
-    from chunkwise.inspect.baseline import Counted
-    from chunkwise.inspect.facts import FileFacts
-    from chunkwise.inspect.finding import Finding, Severity
-    from chunkwise.inspect.folder import FileSummary, Found
-    from chunkwise.inspect.render import Order
+    from chunkwise.files.contained import Outcome
+    from chunkwise.inspecting.baseline import Counted
+    from chunkwise.inspecting.facts import FileFacts
+    from chunkwise.inspecting.finding import Finding, Severity
+    from chunkwise.inspecting.folder import FileSummary, Found
+    from chunkwise.inspecting.render import Order
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
@@ -68,13 +68,13 @@ class Shown:
 
     def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
         """Leave out what is less severe than asked for."""
-        from chunkwise.inspect.folder import reaches
+        from chunkwise.inspecting.folder import reaches
 
         return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
         """Print a file's findings, where that is done one by one, and log them."""
-        from chunkwise.inspect.render import lint_line
+        from chunkwise.inspecting.render import lint_line
 
         wanted = self.wanted(findings)
         if self.sarif is not None:
@@ -90,13 +90,13 @@ class Shown:
     def save(self, *, complete: bool = True) -> None:
         """Write the SARIF log, if one was asked for."""
         if self.sarif is not None:
-            from chunkwise.inspect.sarif import sarif, save
+            from chunkwise.inspecting.sarif import sarif, save
 
             save(sarif(self.log, complete=complete), self.sarif)
 
     def code(self, severities: Sequence[Severity | None]) -> int:
         """Return the exit code: 1 if anything is as severe as asked for."""
-        from chunkwise.inspect.folder import reaches
+        from chunkwise.inspecting.folder import reaches
 
         level = self.level
         return int(level is not None and any(reaches(one, level) for one in severities))
@@ -106,7 +106,7 @@ def each_contained(
     paths: Sequence[str], inspect: Callable[[str], FileFacts]
 ) -> Iterator[Outcome[FileFacts]]:
     """Inspect files on all processors, each in a process of its own."""
-    from chunkwise.contained import contained_each
+    from chunkwise.files.contained import contained_each
 
     return contained_each(
         ((partial(inspect, path), printable(path)) for path in paths), processors(), LIMIT_S
@@ -129,8 +129,8 @@ def show_many(
     int
         The exit code.
     """
-    from chunkwise.inspect.folder import in_order, refusal_record, survey, totals
-    from chunkwise.inspect.render import print_folder
+    from chunkwise.inspecting.folder import in_order, refusal_record, survey, totals
+    from chunkwise.inspecting.render import print_folder
 
     total = len(found.files) + len(found.unreadable)
     summaries: list[FileSummary] = []

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
-    from chunkwise.bench.schedule import Step
+    from chunkwise.benching.schedule import Step
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.leaving import leaving
 from chunkwise.cli.signals import Ending, ending
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.moment import Moment, Watch
+    from chunkwise.repacking.progress import Moment, Watch
     from chunkwise.repacking.run import Job
 
 _BOUNDS = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
@@ -177,7 +177,7 @@ def command(
         resume=resume,
         anew=unchanged == "copy",
     )
-    with using_threads(threads), ending() as ends, _leaving():
+    with using_threads(threads), ending() as ends, leaving():
         if out is not None:
             if in_place:
                 raise UsageError("--in-place and --out: give one of them")
@@ -190,24 +190,6 @@ def command(
         if dry_run:
             return _dry_run(source, target, job, in_place, force, as_json)
         return _repack(source, target, job, in_place, force, as_json, ends)
-
-
-@contextmanager
-def _leaving() -> Iterator[None]:
-    """End the process at once where a file could not be written.
-
-    By then what was half-written is removed.  What libhdf5 could not write on a full disk it
-    did not close either, and would look at once more as the process ends, and crash (2.0).
-    """
-    from chunkwise.errors import CannotWriteError
-
-    try:
-        yield
-    except CannotWriteError as wrong:
-        echo(f"chunkwise: {wrong}", err=True)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(2)
 
 
 def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:

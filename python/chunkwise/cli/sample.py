@@ -10,6 +10,7 @@ import click
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
+from chunkwise.cli.leaving import leaving
 from chunkwise.cli.terminal import for_messages
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
@@ -103,7 +104,7 @@ def command(
         disable=not sys.stderr.isatty(),
     )
     # Some versions of rich end a disabled bar with an empty line.
-    with nullcontext() if bar.disable else bar:
+    with leaving(), nullcontext() if bar.disable else bar:
         task = bar.add_task(f"writing {out.name}", total=None)
         written = write(
             name,

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from chunkwise.bench.schedule import Step
+from chunkwise.benching.older import new_word
+from chunkwise.benching.schedule import Step
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing
 from chunkwise.cli.signals import ending
@@ -20,7 +21,7 @@ from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.folder import Folder
 from chunkwise.studies.load import NAMES, load
-from chunkwise.studies.own import study_of
+from chunkwise.studies.own_data import study_of
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import SCALES, Scale, Study
@@ -31,7 +32,7 @@ Examples:
   chunkwise study --list
   chunkwise study cris --list
   chunkwise study cris
-  chunkwise study cris --driver libhdf5,chunkwise --repeat 5
+  chunkwise study cris --reader libhdf5,chunkwise --repeat 5
   chunkwise study cris --file mine.nc --dataset /t2m
   chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
@@ -41,7 +42,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("name", required=False)
 @click.option(
     "--list",
@@ -57,7 +58,7 @@ Examples:
     help="Everything at reduced size, in about two minutes; or the paper's sizes and repeats.",
 )
 @click.option("--only", metavar="EXPERIMENT,...", help="These experiments alone.")
-@click.option("--driver", metavar="NAME,...", help="These drivers alone.")
+@click.option("--reader", metavar="NAME,...", help="These readers alone.")
 @click.option(
     "--libhdf5",
     metavar="PATH,...",
@@ -94,7 +95,7 @@ def command(
     listing: bool,
     scale: Scale,
     only: str | None,
-    driver: str | None,
+    reader: str | None,
     libhdf5: str | None,
     repeat: int | None,
     seconds: float | None,
@@ -110,7 +111,7 @@ def command(
 
     NAME is one of occam, netcdf4, hyperslabs and cris, or a folder with a study.toml in it.
     Prints today's figures beside the published ones, and which of the paper's claims still
-    hold.  Ends with code 1 where a driver gave wrong values or nothing could be measured.
+    hold.  Ends with code 1 where a reader gave wrong values or nothing could be measured.
     """
     console = for_results()
     if name is None:
@@ -137,7 +138,7 @@ def command(
         scale,
         folder.path,
         _listed(only),
-        _listed(driver),
+        _listed(reader),
         _listed(libhdf5),
         repeat,
         resume,

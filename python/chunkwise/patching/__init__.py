@@ -1,8 +1,7 @@
 """How do programs that use h5py read through the engine, as they are?
 
-`patch_h5py` replaces those methods of `h5py.Dataset` that read.  `methods.py` has them,
-`bindings.py` knows what the engine needs to read an open dataset, `chunkwise.conversions` which
-types NumPy converts exactly as libhdf5 does, `program.py` runs a program patched.
+`patch_h5py` replaces those methods of `h5py.Dataset` that read.  `methods.py` has them, and asks
+`chunkwise.routing`, as chunkwise's own datasets do; `program.py` runs a program patched.
 """
 
 from chunkwise.patching.installed import Patch, patch_h5py, patch_stats, unpatch_h5py

@@ -8,7 +8,9 @@ from typing import Any
 
 from h5py._objects import phil
 
-from chunkwise.patching import bindings, methods
+from chunkwise.patching import methods
+from chunkwise.routing import bindings, reading
+from chunkwise.settings import check_environment
 
 # Who wants h5py patched: calls of patch_h5py, until unpatch_h5py; and `with` blocks.
 _calls: set[Patch] = set()
@@ -48,7 +50,13 @@ def patch_h5py() -> Patch:
     -------
     Patch
         For ``with chunkwise.patch_h5py(): ...``.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When a variable ``CHUNKWISE_...`` has a wrong value.
     """
+    check_environment()
     patch = Patch()
     with phil:
         _calls.add(patch)
@@ -79,8 +87,8 @@ def patch_stats() -> dict[str, Any]:
     """
     return {
         "patched": bindings.active(),
-        "engine": methods.counts.engine,
-        "h5py": dict(methods.counts.h5py),
+        "engine": reading.counts.engine,
+        "h5py": dict(reading.counts.h5py),
     }
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from chunkwise import set_threads
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.repacking.moment import Moment, Watch
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
+from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
 from chunkwise.repacking.target import choose
+from chunkwise.settings import settings
 
 Size = int | str
 
@@ -160,11 +160,8 @@ def using_threads(threads: int | None) -> Iterator[None]:
         return
     if threads < 1:
         raise UsageError(f"threads {threads}: at least one is needed")
-    set_threads(threads)
-    try:
+    with settings(threads=threads):
         yield
-    finally:
-        set_threads(None)
 
 
 def _nbytes(size: Size | None) -> int | None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import h5py
 
+from chunkwise.files.opening import missing_filter
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.opening import missing_filter
 
 # Of thousands of files the first ones mostly tell.
 _LOOKED_AT: Final = 64

@@ -6,8 +6,9 @@ random token, from which follows the name of the partial file, ``.out.nc.TOKEN.p
 
 Others may plant something at these names.  So a folder is used only if it is a folder and no
 link, is this user's, is closed to others, and holds a lock that a run has written.  All else is
-reached from there by descriptor, and no link is followed.  Only names that a run makes are
-ever removed.
+reached from there by descriptor, and no link is followed.  What such a folder holds when a run
+begins is taken for an earlier run's: nothing else tells.  From then on the run knows its files by
+their inodes, and removes no others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +65,7 @@ class Claim:
     owner: int
     resumed: bool = False
     _made: os.stat_result | None = None
+    _own: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def partial_name(self) -> str:
@@ -119,7 +121,9 @@ class Claim:
     def make(self, name: str) -> int:
         """Make a file in the work folder; gives a descriptor for writing."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
-        return os.open(name, flags, 0o600, dir_fd=self.folder)
+        descriptor = os.open(name, flags, 0o600, dir_fd=self.folder)
+        self._own.add(_identity(os.fstat(descriptor)))
+        return descriptor
 
     def open(self, name: str) -> int:
         """Open a file of the work folder for reading."""
@@ -131,10 +135,13 @@ class Claim:
 
     def size(self, name: str) -> int:
         """Bytes of a file in the work folder; -1 where it is not there."""
-        try:
-            return os.stat(name, dir_fd=self.folder, follow_symlinks=False).st_size
-        except FileNotFoundError:
-            return -1
+        found = _look(name, self.folder)
+        return -1 if found is None else found.st_size
+
+    def adopt(self) -> None:
+        """Take what is in the locked work folder for this run's, or an earlier one's."""
+        there = (_look(name, self.folder) for name in (LOCK, *_NAMES))
+        self._own |= {_identity(found) for found in there if found is not None}
 
     def has_partial(self) -> bool:
         """Tell whether the partial file is there.
@@ -144,9 +151,8 @@ class Claim:
         UsageError
             Something is there that a run did not make.
         """
-        try:
-            found = os.stat(self.partial_name, dir_fd=self.parent, follow_symlinks=False)
-        except FileNotFoundError:
+        found = _look(self.partial_name, self.parent)
+        if found is None:
             return False
         if not stat.S_ISREG(found.st_mode) or found.st_uid != self.owner:
             raise _foreign(self.place, self.partial, "is not the file that an earlier run left")
@@ -162,17 +168,33 @@ class Claim:
             old = self.partial_name
             os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
             os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
+            self.adopt()
         self.clean(keep=BEFORE)
         return all(self.size(name) >= 0 for name in BEFORE)
 
     def clean(self, keep: tuple[str, ...] = ()) -> None:
         """Remove a run's files, but not its lock."""
         if self.has_partial():
-            os.unlink(self.partial_name, dir_fd=self.parent)
+            found = _look(self.partial_name, self.parent)
+            if self._made is None or (found is not None and os.path.samestat(found, self._made)):
+                os.unlink(self.partial_name, dir_fd=self.parent)
         for name in _NAMES:
             if name not in keep:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=self.folder)
+                self._remove(name)
+
+    def give_back(self) -> None:
+        """Remove all that this run has made or taken over, as far as the system lets it."""
+        with contextlib.suppress(OSError, UsageError):
+            self.clean()
+            self._remove(LOCK)
+            # A folder that holds something stays.
+            os.rmdir(self.place.folder.name, dir_fd=self.parent)
+
+    def _remove(self, name: str) -> None:
+        """Remove a file from the work folder, if it is an own one."""
+        found = _look(name, self.folder)
+        if found is not None and _identity(found) in self._own:
+            os.unlink(name, dir_fd=self.folder)
 
 
 @contextlib.contextmanager
@@ -214,10 +236,7 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
         finally:
             # What is left is for a run that goes on.
             if done or not resume:
-                with contextlib.suppress(OSError):
-                    claim.clean()
-                    os.unlink(LOCK, dir_fd=claim.folder)
-                    os.rmdir(place.folder.name, dir_fd=parent)
+                claim.give_back()
 
 
 def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
@@ -235,8 +254,10 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                 _hold(place, lock)
                 if _is_there(lock, folder):
                     token = _token(place, folder, lock)
+                    claim = Claim(place, parent, folder, token, owner)
+                    claim.adopt()
                     stack.push(attempt.pop_all())
-                    return Claim(place, parent, folder, token, owner)
+                    return claim
             except OSError:
                 # Of a full disk nothing stays; a folder that holds something does.
                 with contextlib.suppress(OSError):
@@ -247,11 +268,8 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
 
 def _is_there(lock: int, folder: int) -> bool:
     """Tell whether an open lock still has its name."""
-    try:
-        there = os.stat(LOCK, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(lock), there)
+    there = _look(LOCK, folder)
+    return there is not None and os.path.samestat(os.fstat(lock), there)
 
 
 def _hold(place: Place, lock: int) -> None:
@@ -344,6 +362,18 @@ def _token(place: Place, folder: int, lock: int) -> str:
         os.unlink(LOCK, dir_fd=folder)
         raise
     return token
+
+
+def _look(name: str, folder: int) -> os.stat_result | None:
+    """Look at what has a name in a folder, without following it; None where nothing has."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _names(folder: int) -> list[str]:

@@ -11,9 +11,9 @@ import h5py
 from h5py import h5f, h5g, h5p
 
 from chunkwise.errors import UsageError
+from chunkwise.files.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.options import BOUNDS, Bound, Options
-from chunkwise.superblock import read_superblock
 
 # The superblock's version tells the format that the writer was allowed.
 _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}

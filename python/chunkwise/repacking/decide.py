@@ -8,20 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from chunkwise.access import stated
-from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.advise.layout import SMALLEST_CHUNK_NBYTES
+from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.facts import Source
 from chunkwise.repacking.rules import ChunkWish, Rule, Rules, holding
+from chunkwise.words import counted
 
 Wish = TypeVar("Wish")
-# Of memory and disks: less is read as fast.
-_PAGE_NBYTES: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,8 @@ class Wanted:
         Whether a rule asked for a chunk shape or filters that it can have.
     named
         Whether a rule that applies names it.
+    filtered
+        Whether a rule asked for the very filters that it has.
     left
         Why rules that mean it by a pattern do not apply to it.
     """
@@ -49,6 +49,7 @@ class Wanted:
     merged: bool = False
     ruled: bool = False
     named: bool = False
+    filtered: bool = False
     left: tuple[str, ...] = ()
 
     def changes(self, source: Source) -> bool:
@@ -107,7 +108,9 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     chunk = wanted.chunk
     if pipeline.filters and chunk is None:
         chunk = _auto(source, access)
-    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline), source, filter_rule)
+    filtered = filter_rule.wish != "stored" and pipeline == source.pipeline
+    wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered)
+    return _ruled(wanted, source, filter_rule)
 
 
 def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:
@@ -155,8 +158,7 @@ def _with_chunk(
 def _auto(source: Source, access: Sequence[str]) -> Shape:
     shape, limits = source.shape or (), source.maxshape
     blocks = stated(access, shape, source.itemsize, limits, f"'{printable(source.path)}'")
-    # What is in a file is there: room to grow is a page, not a writer's first chunk.
-    return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=_PAGE_NBYTES)
+    return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=PAGE_NBYTES)
 
 
 def _auto_in_vain(
@@ -169,7 +171,7 @@ def _auto_in_vain(
     if source.chunk is not None:
         pairs = zip(source.shape or (), source.chunk, strict=True)
         pieces = math.prod(-(-length // side) for length, side in pairs)
-    if source.nbytes <= SMALLEST_CHUNK_NBYTES and pieces <= 1 and not wanted.merged:
+    if source.nbytes <= SMALL_CHUNK_NBYTES and pieces <= 1 and not wanted.merged:
         return f"is {format_size(source.nbytes)} in one piece, which no other chunks serve better"
     try:
         _auto(source, access)
@@ -206,7 +208,7 @@ def _no_chunk(source: Source, wanted: Wanted, wish: ChunkWish, named: bool) -> s
         return None
     if len(wish) != source.rank:
         return (
-            f"has {source.rank} dimension{'s' * (source.rank != 1)} "
+            f"has {counted(source.rank, 'dimension')} "
             f"({format_shape(source.shape or ())}), the chunk {format_shape(wish)} has {len(wish)}"
         )
     for axis, (length, limit) in enumerate(zip(wish, source.maxshape, strict=True)):

@@ -11,10 +11,11 @@ import h5py
 from h5py import h5d, h5s, h5t
 
 from chunkwise.errors import CorruptDataError, UsageError
+from chunkwise.files.objects import Address, decode_attributes, walk
+from chunkwise.files.opening import has_variable_length
+from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.objects import Address, walk
-from chunkwise.opening import has_variable_length
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
@@ -93,7 +94,7 @@ def look(file: h5py.File) -> Contents:
     UsageError
         A user-defined link, which nobody but its program can copy.
     CorruptDataError
-        An object that HDF5 cannot open: it could not be kept.
+        An object that HDF5 cannot open, or an attribute: it could not be kept.
     """
     where = printable(str(file.filename))
     found: list[tuple[str, Address, Any]] = []
@@ -110,6 +111,14 @@ def look(file: h5py.File) -> Contents:
                 f"{where}: '{printable(entry.path)}' is a link of a kind that its program "
                 "defined, and cannot be kept; remove it from a copy of the file"
             )
+        if entry.identifier is not None:
+            try:
+                decode_attributes(entry.identifier)
+            except HDF5_ERRORS as error:
+                raise CorruptDataError(
+                    f"{where}: {printable(entry.path)}: it cannot be read: an attribute of it is "
+                    f"damaged ({hdf5_reason(error)}); fetch the file again or restore it"
+                ) from None
         if entry.kind == "group":
             groups.append(entry.path)
         elif entry.kind == "dataset" and entry.address is not None:
@@ -151,7 +160,7 @@ def source_of(path: str, names: tuple[str, ...], address: Address, identifier: A
         pipeline=Pipeline.from_dcpl(dcpl),
         itemsize=itemsize,
         nbytes=0 if shape is None else math.prod(shape) * itemsize,
-        stored_nbytes=identifier.get_storage_size(),
+        stored_nbytes=stored_nbytes(identifier),
         plain=not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE),
     )
 

@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise.errors import CannotWriteError, ChunkwiseError, FileFormatError, UsageError
-from chunkwise.inspect.folder import find_files
+from chunkwise.files.objects import walk
+from chunkwise.files.unclosed import open_readable
+from chunkwise.inspecting.folder import find_files
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.objects import walk
 from chunkwise.repacking.claim import claimed
 from chunkwise.repacking.manifest import Manifest
-from chunkwise.repacking.moment import Watch
+from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.publish import bring, publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose
-from chunkwise.unclosed import open_readable
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
 # A folder that others are made in.

@@ -1,8 +1,8 @@
 """Which of many files are done, so that a run that goes on passes over them?
 
 A file in the folder of results notes each, a line each, as it is written.  It is read, added to
-and removed only if it is a regular file of this user's that holds such lines: others may have
-planted something at its name.
+and removed only if it is a regular file of this user's that begins with such a line: others may
+have planted something at its name.
 """
 
 from __future__ import annotations
@@ -93,20 +93,20 @@ class Manifest:
         with self._told():
             flags = _FLAGS | os.O_APPEND | os.O_CREAT
             with os.fdopen(os.open(self._path, flags, 0o666), "ab", buffering=0) as stream:
-                self._require_own(os.fstat(stream.fileno()))
+                self._require_own(stream.fileno())
                 stream.write(json.dumps(record).encode() + b"\n")
 
     def _content(self) -> bytes:
         with os.fdopen(os.open(self._path, _FLAGS), "rb") as stream:
-            self._require_own(os.fstat(stream.fileno()))
-            content = stream.read()
-        if content and not content.startswith(_BEGINS[: len(content)]):
-            raise self._foreign()
-        return content
+            self._require_own(stream.fileno())
+            return stream.read()
 
-    def _require_own(self, found: os.stat_result) -> None:
+    def _require_own(self, descriptor: int) -> None:
+        found = os.fstat(descriptor)
         is_own = found.st_uid == os.geteuid() and found.st_nlink == 1
         if not stat.S_ISREG(found.st_mode) or not is_own:
+            raise self._foreign()
+        if not _BEGINS.startswith(os.pread(descriptor, len(_BEGINS), 0)):
             raise self._foreign()
 
     def _foreign(self) -> UsageError:

@@ -12,11 +12,13 @@ from typing import Any, Final, Literal
 import h5py
 
 from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.advise.remedies import ENCODED_FILTERS
 from chunkwise.errors import UsageError
+from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import printable
-from chunkwise.opening import missing_filter
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.decide import Wanted, decide
@@ -178,7 +180,8 @@ def _step(
     memory_nbytes: int,
     samples: estimate.Samples,
 ) -> Step:
-    if not wanted.changes(source):
+    anew = _encodes_anew(source, wanted)
+    if not wanted.changes(source) and not anew:
         return _unchanged(scratch_file, source, wanted, memory_nbytes)
     try:
         dcpl = creation_list(source, wanted.chunk, wanted.pipeline)
@@ -189,7 +192,8 @@ def _step(
         left = wanted.refused(source, reason)
         return _unchanged(scratch_file, source, left, memory_nbytes)
     stored = source.identifier.get_create_plist()
-    if source.chunk == wanted.chunk and filters == stored_filters(stored) and not wanted.merged:
+    same = source.chunk == wanted.chunk and filters == stored_filters(stored)
+    if same and not wanted.merged and not anew:
         # Written otherwise, the same in the end.
         return _unchanged(scratch_file, source, wanted, memory_nbytes)
     _require_decoder(source, stored)
@@ -203,6 +207,20 @@ def _step(
             source, wanted, "by libhdf5", dcpl, out, expected_s=estimate.library_s(source.nbytes)
         )
     return _rechunked(source, wanted, dcpl, out, memory_nbytes, sample)
+
+
+def _encodes_anew(source: Source, wanted: Wanted) -> bool:
+    """Whether filters are asked for that a dataset has, and some of its chunks lack.
+
+    Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
+    leave no filter out.
+    """
+    names = {one.name for one in source.pipeline.filters}
+    if not wanted.filtered or not source.plain or not names or not names <= ENCODED_FILTERS:
+        return False
+    if source.chunk is None or is_lossy(source.pipeline):
+        return False
+    return library().chunk_census(source.identifier.id)["masked"] > 0
 
 
 def _rechunked(

@@ -103,7 +103,7 @@ def _kept_lines(plan: Plan) -> Iterator[str]:
     for action, words in _KEPT.items():
         count = sum(number for name, number in kept.items() if name == action)
         if count:
-            yield f"{count:,} dataset{'s' * (count > 1)} {words}"
+            yield f"{counted(count, 'dataset')} {words}"
 
 
 def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") -> Iterator[str]:
@@ -124,12 +124,12 @@ def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
         yield "no dataset changes; the file would be written anew as it is"
     count = len(plan.steps)
     yield (
-        f"{changed:,} of {count:,} dataset{'s' * (count != 1)} change; "
+        f"{changed:,} of {counted(count, 'dataset')} change; "
         f"{format_size(plan.in_nbytes)} stored now, about {format_size(plan.out_nbytes)} expected"
     )
     yield (
         f"{format_size(plan.needed_nbytes)} of {format_size(plan.memory_nbytes)} of memory, "
-        f"{plan.threads} thread{'s' * (plan.threads > 1)}, about {format_seconds(plan.expected_s)}"
+        f"{counted(plan.threads, 'thread')}, about {format_seconds(plan.expected_s)}"
     )
 
 
@@ -146,7 +146,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     count = len(summary.datasets)
     rate = sum(one.nbytes for one in summary.datasets) / max(summary.elapsed_s, 1e-9)
     if changed:
-        what = f"{len(changed):,} of {count:,} dataset{'s' * (count != 1)} changed"
+        what = f"{len(changed):,} of {counted(count, 'dataset')} changed"
     else:
         what = "no dataset changed; written anew as it was"
     yield f"{printable(summary.target)}: {what}"
@@ -167,14 +167,16 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         reason = f"{printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
         yield from _wrapped(reason, "  ")
     if len(slow) > _LEFT_SHOWN:
-        yield f"  {len(slow) - _LEFT_SHOWN:,} more datasets through libhdf5, in one thread"
+        more = counted(len(slow) - _LEFT_SHOWN, "more dataset")
+        yield f"  {more} through libhdf5, in one thread"
     yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
     for one in summary.datasets:
         for origin, reason in one.lost_chunks[:_LEFT_SHOWN]:
             at = ", ".join(map(str, origin))
             yield from _wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
         if len(one.lost_chunks) > _LEFT_SHOWN:
-            yield f"  LOST: {len(one.lost_chunks) - _LEFT_SHOWN:,} more chunks of the same dataset"
+            more = counted(len(one.lost_chunks) - _LEFT_SHOWN, "more chunk")
+            yield f"  LOST: {more} of the same dataset"
     for warning in summary.warnings:
         yield from _wrapped(f"warning: {warning}", "  ")
 
@@ -220,7 +222,6 @@ def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str
     done = [result for result in results if result.outcome == "repacked"]
     before = sum(result.source_nbytes or 0 for result in done)
     after = sum(result.target_nbytes or 0 for result in done)
-    files = f"{len(results):,} file{'s' * (len(results) != 1)}"
-    yield f"{files}: {said or 'nothing done'}"
+    yield f"{counted(len(results), 'file')}: {said or 'nothing done'}"
     if done:
         yield f"{format_size(before)} -> {format_size(after)} in {format_seconds(elapsed_s)}"

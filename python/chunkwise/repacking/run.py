@@ -20,21 +20,21 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
+from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.names import printable
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
-from chunkwise.repacking.moment import Moment, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, make_plan
+from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.space import check_room
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import carry_out, result_of
-from chunkwise.unclosed import copy_closed, is_unclosed, open_readable
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import CannotWriteError, FileChangedError, UsageError
+from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable
-from chunkwise.unclosed import is_unclosed, open_readable
 
 _LONGEST_NAME: Final = 100
 # Systems keep times by their clock's tick, 10 ms at most; some file systems by whole seconds.

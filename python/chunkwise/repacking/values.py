@@ -8,8 +8,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from chunkwise.files.objects import Address, Entry, address_of
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.objects import Address, Entry, address_of
 
 
 class Paths:

@@ -16,11 +16,11 @@ import numpy as np
 from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise.errors import CorruptDataError
+from chunkwise.files.objects import Entry, walk
+from chunkwise.files.opening import has_variable_length
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
-from chunkwise.objects import Entry, walk
-from chunkwise.opening import has_variable_length
 from chunkwise.repacking.boxes import Box, Bytes, boxes, read_box
-from chunkwise.repacking.moment import Teller
+from chunkwise.repacking.progress import Teller
 from chunkwise.repacking.values import Paths, equal_values
 
 _BOX_NBYTES = 32 << 20

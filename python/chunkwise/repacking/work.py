@@ -19,14 +19,15 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
+from chunkwise.files.objects import Address
+from chunkwise.files.opening import open_h5
+from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
-from chunkwise.objects import Address
-from chunkwise.opening import open_h5
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import close, copy_user_block, create, give_up
-from chunkwise.repacking.moment import Teller, Watch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
+from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.records import DatasetResult, storage_of
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
@@ -279,13 +280,13 @@ class _Copying:
         """Keep what copying came to."""
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
-        stored_nbytes = copied.stored_nbytes_written
+        taken = copied.stored_nbytes_written
         if copied.through_libhdf5 is not None:
             # Its filters are libhdf5's affair, and so is what they make of the data.
             made.flush()
-            stored_nbytes = made.get_storage_size()
+            taken = stored_nbytes(made)
         self.results[step.source.path] = replace(
-            result_of(step, stored_nbytes),
+            result_of(step, taken),
             chunks=copied.chunks_written,
             decodes=copied.decodes,
             replayed=copied.chunks_replayed,
@@ -301,7 +302,7 @@ def header_address(address: Address) -> int:
     return address[-2] | address[-1] << 32
 
 
-def result_of(step: Step, stored_nbytes: int) -> DatasetResult:
+def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
     """Tell of a dataset that now has so many bytes, and else what the plan says."""
     source, wanted = step.source, step.wanted
     return DatasetResult(
@@ -313,7 +314,7 @@ def result_of(step: Step, stored_nbytes: int) -> DatasetResult:
         filters_before=str(source.pipeline),
         nbytes=source.nbytes,
         stored_nbytes_before=source.stored_nbytes,
-        stored_nbytes=stored_nbytes,
+        stored_nbytes=taken_nbytes,
         left=wanted.left,
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from chunkwise.bench.axes import AXES
-from chunkwise.bench.saved import AS_STORED, Sample, Saved
+from chunkwise.benching.axes import AXES
+from chunkwise.benching.saved import AS_STORED, Sample, Saved
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.report.charts import draw
@@ -150,10 +150,10 @@ def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:
     """Choose what is drawn along: the axis with most numbers, else who does it."""
     names = differing([row.point for row in rows])
     sizes = {name: len(_numbers(name, rows)) for name in names}
-    x = max(sizes, key=lambda name: sizes[name], default="driver")
+    x = max(sizes, key=lambda name: sizes[name], default="reader")
     along_numbers = sizes.get(x, 0) >= _LEAST_NUMBERS
     if not along_numbers:
-        x = "driver" if "driver" in names or not names else names[0]
+        x = "reader" if "reader" in names or not names else names[0]
     times = [v for row in rows for v in row.values("total_s") if v > 0]
     log = ("y",) if times and max(times) > _FAR_APART * min(times) else ()
     if along_numbers and all(n > 0 for n in _numbers(x, rows)):
@@ -171,7 +171,7 @@ def _numbers(name: str, rows: Sequence[Row]) -> set[float]:
 
 
 def _table(rows: Sequence[Row], title: str) -> Table:
-    names = differing([row.point for row in rows]) or ["driver"]
+    names = differing([row.point for row in rows]) or ["reader"]
     base = next((_median(row) for row in rows if row.values("total_s")), 0.0)
     lines = []
     for row in rows:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from chunkwise.bench.axes import AXES
+from chunkwise.benching.axes import AXES
 from chunkwise.grammar import format_size
 from chunkwise.report.scales import number
 from chunkwise.studies.figures import Figure

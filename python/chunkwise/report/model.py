@@ -284,5 +284,9 @@ def _printable(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         found = {field.name: getattr(value, field.name) for field in fields(value)}
         changed = {name: new for name, old in found.items() if (new := _printable(old)) is not old}
+        title = found.get("title")
+        if isinstance(title, str) and "\n" in title:
+            # One line, whatever a file or a dataset is called.
+            changed["title"] = printable(title)
         return replace(value, **changed) if changed else value
     return value

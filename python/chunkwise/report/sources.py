@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.bench import store
-from chunkwise.bench.saved import FORMAT as BENCH
-from chunkwise.bench.saved import Saved
-from chunkwise.bench.saved import load as load_bench
+from chunkwise.benching import store
+from chunkwise.benching.older import renewed
+from chunkwise.benching.saved import FORMAT as BENCH
+from chunkwise.benching.saved import Saved
+from chunkwise.benching.saved import load as load_bench
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies.results import FORMAT as STUDY
@@ -80,5 +81,5 @@ def _head(path: Path, name: str) -> dict[str, Any]:
             values = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        return values if isinstance(values, dict) else {}
+        return renewed(values) if isinstance(values, dict) else {}
     raise UsageError(f"{name}: no results: it is no JSON; {_HELP}")

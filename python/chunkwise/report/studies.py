@@ -14,7 +14,7 @@ from chunkwise.report.model import Block, Chart, Finding, Section, Table
 from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.own import adapted
+from chunkwise.studies.own_data import adapted
 from chunkwise.studies.published import measured
 from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Statistic, Study
@@ -218,8 +218,8 @@ def _printed(
     figure = FIGURES[one.figure]
     today = {} if one.elsewhere else measured(rows, one, statistic)
     said = [
-        f"{figure_text(figure, summary.middle)} {driver}".rstrip()
-        for driver, summary in today.items()
+        f"{figure_text(figure, summary.middle)} {reader}".rstrip()
+        for reader, summary in today.items()
     ]
     source = f"{one.source}; {one.note}" if one.note else one.source
     what = one.label or where_phrase(one.where, libraries)

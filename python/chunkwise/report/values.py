@@ -122,9 +122,9 @@ def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Name the library that did the work, and h5py where that was asked."""
     record = next((r for r in records if r.get("hdf5")), {})
     names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
-    if record.get("driver") == "h5py":
+    if record.get("reader") == "h5py":
         names["h5py"] = "h5py"
-    if str(record.get("driver", "")).startswith("chunkwise"):
+    if str(record.get("reader", "")).startswith("chunkwise"):
         names["chunkwise"] = "chunkwise"
     return tuple(f"{names[name]} {record[name]}" for name in names if record.get(name))
 

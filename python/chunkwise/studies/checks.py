@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, get_args
 
-from chunkwise.bench.axes import DEFAULT, check_axis
-from chunkwise.bench.space import Space
+from chunkwise.benching.axes import DEFAULT, check_axis
+from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import BUILD
-from chunkwise.studies.own import PLACEHOLDERS
+from chunkwise.studies.own_data import PLACEHOLDERS
 from chunkwise.studies.rules import RULES
 from chunkwise.studies.study import (
     LIBRARIES,

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.advise import chunk_cache
-from chunkwise.bench.target import look
+from chunkwise.benching.target import look
 
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context

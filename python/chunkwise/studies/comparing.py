@@ -1,6 +1,6 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, as `chunkwise.bench.verdict` gives it, in which the machine's noise
+A ratio has an interval, as `chunkwise.benching.verdict` gives it, in which the machine's noise
 may put it; of figures without noise (sizes, counts) the interval is the ratio itself.  Where
 several pairs of rows say the same thing, their geometric mean is taken.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, Literal
 
-from chunkwise.bench.verdict import FACTOR_OF_FEW, FEWEST, MOST_REPEATS, THRESHOLD, verdict
+from chunkwise.benching.verdict import FACTOR_OF_FEW, FEWEST, MOST_REPEATS, THRESHOLD, verdict
 from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row, middle, standard_error
 from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches

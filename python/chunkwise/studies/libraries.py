@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from chunkwise.bench.libraries import check_zlib
-from chunkwise.bench.libraries import find as find_one
-from chunkwise.bench.space import Space
+from chunkwise.benching.libraries import check_zlib
+from chunkwise.benching.libraries import find as find_one
+from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.studies.study import LIBRARIES
 

@@ -13,7 +13,7 @@ of its experiments.  ::
     sample = "cris"
     quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise.sample.write; `both = {...}`
     [axes]                                 # what every run has, unless it says otherwise
-    driver = ["libhdf5"]
+    reader = ["libhdf5"]
 
     [own]                                  # only where the user's data can be measured too
     data = "cris"                          # in the place of this
@@ -26,7 +26,7 @@ of its experiments.  ::
     [[experiment.run]]
     data = ["cris"]
     design = "product"                     # as in `chunkwise bench --plan`
-    axes = {driver = ["libhdf5"], cache = ["1MiB", "3MiB"]}
+    axes = {reader = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}
     repeat = 1                             # where it differs from the study
@@ -39,7 +39,7 @@ of its experiments.  ::
     [[experiment.claim]]
 
 Values of ``[own]`` are worked out from the user's dataset where they are placeholders
-(`chunkwise.studies.own`):
+(`chunkwise.studies.own_data`):
 
 ===================  ============================================================
 ``@row``             the pattern of lines along the last dimension
@@ -68,7 +68,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from chunkwise.bench.space import Space
+from chunkwise.benching.older import renewed
+from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.names import printable
@@ -149,11 +150,13 @@ def _folder(name: str) -> Traversable:
 
 def _toml(folder: Traversable, place: str, file: str) -> dict[str, Any]:
     try:
-        return tomllib.loads((folder / file).read_text(encoding="utf-8"))
+        found = tomllib.loads((folder / file).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{place}/{file}: cannot be read: {error.strerror}") from None
     except ValueError as wrong:
         raise UsageError(f"{place}/{file}: not TOML: {wrong}") from None
+    values: dict[str, Any] = renewed(found)
+    return values
 
 
 def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:

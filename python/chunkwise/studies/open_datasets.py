@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import numpy as np
 
-from chunkwise.bench.schedule import Step
+from chunkwise.benching.schedule import Step
 from chunkwise.grammar import parse_size
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context
@@ -58,7 +59,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     try:
         for number in numbers:
             for then, keep in (("kept open", True), ("closed", False)):
-                context.say(Step(f"{number} datasets, {then}"))
+                context.say(Step(f"{counted(int(number), 'dataset')}, {then}"))
                 names = [str(i) for i in range(int(number))]
                 records = [_one(path, names, cache, keep) for _ in range(context.repeat)]
                 yield {"datasets": number, "then": then}, records

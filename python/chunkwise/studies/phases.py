@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import numpy as np
 
-from chunkwise import access, bench, sample
-from chunkwise.bench.run import MOST_SECONDS
+from chunkwise import access, benching, sample
+from chunkwise.benching.run import MOST_SECONDS
 from chunkwise.errors import UsageError
 from chunkwise.sample.region import Region
 
@@ -38,7 +38,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     if context.space is None:
         raise UsageError("a profile by phases needs axes: what is written, and how")
     for path, dataset, labels in context.data.values():
-        results = bench.run(
+        results = benching.run(
             path,
             dataset,
             context.space,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.bench.schedule import Step
-from chunkwise.bench.space import Space
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.space import Space
 from chunkwise.studies import chunk_slots, open_datasets, phases, repacking
 from chunkwise.studies.libraries import Found
 
@@ -31,8 +31,8 @@ class Context:
     libraries : mapping of str to Found
     folder : Path
         For files that are removed at the end.
-    drivers : tuple of str
-        Drivers that are wanted; empty for all.
+    readers : tuple of str
+        Readers that are wanted; empty for all.
     say : callable
         Reports progress; may raise to end the run.
     space : Space or None
@@ -44,7 +44,7 @@ class Context:
     repeat: int
     libraries: Mapping[str, Found]
     folder: Path
-    drivers: tuple[str, ...]
+    readers: tuple[str, ...]
     say: Callable[[Step], None]
     space: Space | None = None
 

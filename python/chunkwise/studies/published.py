@@ -1,7 +1,7 @@
 """What is measured today beside each value that the paper printed?
 
 Published values keep their tables: those of one source stand together, each with what every
-driver that measured the same takes today.
+reader that measured the same takes today.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chunkwise.bench.axes import AXES
+from chunkwise.benching.axes import AXES
 from chunkwise.errors import UsageError
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
@@ -38,7 +38,7 @@ class Beside:
     ----------
     published : Published
     measured : mapping of str to Sample
-        By driver; without those that did not measure the same, or have no figure.
+        By reader; without those that did not measure the same, or have no figure.
     """
 
     published: Published
@@ -51,14 +51,14 @@ def beside(experiment: Experiment, rows: Sequence[Row], statistic: Statistic) ->
 
 
 def measured(rows: Sequence[Row], published: Published, statistic: Statistic) -> dict[str, Sample]:
-    """Return what each driver takes for what was published.
+    """Return what each reader takes for what was published.
 
-    Settings that do not concern a driver, such as libhdf5's cache for chunkwise, are its
+    Settings that do not concern a reader, such as libhdf5's cache for chunkwise, are its
     default.  Where several rows fit, as of several libraries, none is chosen.
     """
     found = {}
-    for driver in dict.fromkeys(row.point.get("driver", "") for row in rows):
-        wanted = _as_asked_of(driver, published.where)
+    for reader in dict.fromkeys(row.point.get("reader", "") for row in rows):
+        wanted = _as_asked_of(reader, published.where)
         fitting = samples(
             [row for row in rows if matches(row.point, wanted)],
             published.figure,
@@ -67,22 +67,22 @@ def measured(rows: Sequence[Row], published: Published, statistic: Statistic) ->
             published.total,
         )
         if len(fitting) == 1:
-            found[driver] = fitting[0]
+            found[reader] = fitting[0]
     return found
 
 
-def _as_asked_of(driver: str, where: Where) -> Where:
+def _as_asked_of(reader: str, where: Where) -> Where:
     operation = where.get("operation", "read")
     asked: dict[str, str | tuple[str, ...]] = {**where}
-    if "driver" in where or driver:
-        asked["driver"] = driver
+    if "reader" in where or reader:
+        asked["reader"] = reader
     if operation not in ("read", "write"):
         return asked
     given = {name: text for name, text in where.items() if isinstance(text, str)}
     defaults = {name: axis.default for name, axis in AXES.items()}
-    point = {**defaults, **given, "driver": driver}
+    point = {**defaults, **given, "reader": reader}
     for name in given:
-        if name in AXES and name != "driver" and not AXES[name].concerns(point):
+        if name in AXES and name != "reader" and not AXES[name].concerns(point):
             asked[name] = AXES[name].default
     return asked
 
@@ -130,7 +130,7 @@ def machine(outcome: Outcome) -> str:
 def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
     """Write an experiment's tables, one a source, in lines of up to 80 characters."""
     found = beside(experiment, outcome.rows(), statistic)
-    drivers = list(dict.fromkeys(driver for one in found for driver in one.measured))
+    readers = list(dict.fromkeys(reader for one in found for reader in one.measured))
     head = None
     for source in dict.fromkeys(one.published.source for one in found):
         group = [one for one in found if one.published.source == source]
@@ -139,13 +139,13 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
             head = figure.name
             kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
             yield from _lines(
-                figure.title, "published ", drivers, *([kind] if len(drivers) == 2 else [])
+                figure.title, "published ", readers, *([kind] if len(readers) == 2 else [])
             )
         else:
             yield ""
         yield source
         for one in group:
-            yield from _row(one, drivers)
+            yield from _row(one, readers)
         for note in dict.fromkeys(one.published.note for one in group if one.published.note):
             yield from _wrapped(f"* {note}")
     yield ""
@@ -156,8 +156,8 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
     )
 
 
-def _row(one: Beside, drivers: Sequence[str]) -> Iterator[str]:
-    values = [one.measured.get(driver) for driver in drivers]
+def _row(one: Beside, readers: Sequence[str]) -> Iterator[str]:
+    values = [one.measured.get(reader) for reader in readers]
     cells = ["-" if value is None else _mark(value) + number(value.middle) for value in values]
     if len(values) == 2:
         cells.append("-" if None in values else _often(one.published.figure, *values))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from chunkwise.bench.render import WIDTH
+from chunkwise.benching.render import WIDTH
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable, shell_word
 from chunkwise.studies.claims import Judged, Word, judge_all

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.bench.axes import AXES
-from chunkwise.bench.schedule import Step
-from chunkwise.bench.target import Target, look
-from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise.benching.axes import AXES
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_size, parse_shape
 from chunkwise.repacking import repack
@@ -27,7 +27,7 @@ from chunkwise.repacking import repack
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context
 
-# The programs, by the driver that stands for each.
+# The programs, by the reader that stands for each.
 _TOOLS: Final = {"libhdf5": "h5repack", "chunkwise": "chunkwise"}
 _SOURCES: Final = ("stored", "none")
 
@@ -36,17 +36,17 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     """Time each program on the one dataset of a run.
 
     The study's file says ``chunk``: the shape that is wanted.  Points are as those of bench,
-    so that reads can be compared with: ``operation`` is ``repack``, ``driver`` whose data path
+    so that reads can be compared with: ``operation`` is ``repack``, ``reader`` whose data path
     the program has, ``filter`` whether the source is as it is or has none.  Records have
     ``total_s``, ``file_nbytes`` and the tool's ``tool_version``.
     """
     (file, dataset, _), chunk = next(iter(context.data.values())), str(context.settings["chunk"])
     defaults = {**{name: axis.default for name, axis in AXES.items()}, "operation": "repack"}
     points = [
-        {**defaults, "driver": driver, "filter": filters, "chunk": chunk}
+        {**defaults, "reader": reader, "filter": filters, "chunk": chunk}
         for filters in _SOURCES
-        for driver in _TOOLS
-        if not context.drivers or driver in context.drivers
+        for reader in _TOOLS
+        if not context.readers or reader in context.readers
     ]
     found: list[list[dict[str, Any]]] = [[] for _ in points]
     nbytes = Path(file).stat().st_size
@@ -59,7 +59,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
         repack(file, sources["none"], filters={dataset: "none"})
         for _ in range(context.repeat):
             for point, records in zip(points, found, strict=True):
-                tool, source = _TOOLS[point["driver"]], sources[point["filter"]]
+                tool, source = _TOOLS[point["reader"]], sources[point["filter"]]
                 context.say(Step(f"repacking by {tool}"))
                 records.append(_timed(tool, source, dataset, chunk, Path(name)))
     yield from zip(points, found, strict=True)

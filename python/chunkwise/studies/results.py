@@ -19,15 +19,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.durable import write_whole
+from chunkwise.benching.older import renewed
 from chunkwise.errors import UsageError
+from chunkwise.files.durable import write_whole
 from chunkwise.names import printable
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Scale, Statistic, Where, matches
 from chunkwise.studies.wellformed import check
 
 FORMAT: Final = "chunkwise-study"
-VERSION: Final = 1
+VERSION: Final = 2
+# Which the first version differs from in a word (`chunkwise.benching.older`).
+_VERSIONS: Final = (1, VERSION)
 # Of a record, what no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
 
@@ -180,7 +183,7 @@ class StudyResults:
         ``dtype`` and ``filters``; None where the study's own data was.
     values : dict
         By axis: which values the user's dataset was measured with in the place of the study's
-        (`chunkwise.studies.own.adapted` gives the study that these results are of).
+        (`chunkwise.studies.own_data.adapted` gives the study that these results are of).
     """
 
     study: str
@@ -209,8 +212,9 @@ class StudyResults:
         UsageError
             It is something else.
         """
-        if values.get("format") != FORMAT or values.get("version") != VERSION:
+        if values.get("format") != FORMAT or values.get("version") not in _VERSIONS:
             raise UsageError("no results of a study, or of a version that is not known here")
+        values = renewed(values)
         check(values)
         kept = {k: v for k, v in values.items() if k not in ("format", "version", "verdicts")}
         outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from chunkwise.bench.verdict import THRESHOLD
+from chunkwise.benching.verdict import THRESHOLD
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.studies.comparing import Pair, Ratio, Sample, pairs, ratio, series

@@ -1,6 +1,6 @@
 """What happens when a study is run, experiment by experiment?
 
-Data is generated, each run's space goes to `chunkwise.bench.run`, and what it gives is
+Data is generated, each run's space goes to `chunkwise.benching.run`, and what it gives is
 collected.  Each trial is saved as it is done, and the results after each experiment, so that
 a study that was stopped goes on where it was.  What cannot be measured on this machine is left
 out, with its reason; the end of everything is only what concerns everything: a full disk.
@@ -21,26 +21,26 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise import bench, sample
-from chunkwise.bench.axes import DEFAULT
-from chunkwise.bench.run import MOST_SECONDS
-from chunkwise.bench.schedule import Step
-from chunkwise.bench.space import Space
-from chunkwise.bench.target import Target
-from chunkwise.bench.variants import SAMPLE_NBYTES
+from chunkwise import benching, sample
+from chunkwise.benching.axes import DEFAULT
+from chunkwise.benching.run import MOST_SECONDS
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.space import Space
+from chunkwise.benching.target import Target
+from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
-from chunkwise.studies import own
+from chunkwise.studies import own_data as own
 from chunkwise.studies.folder import RESULTS, Folder
 from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
-from chunkwise.studies.pace import Pace
 from chunkwise.studies.probes import PROBES, Context
+from chunkwise.studies.progress import Pace
 from chunkwise.studies.results import Outcome, StudyResults, labelled
 from chunkwise.studies.study import Experiment, Run, Scale, Study
-from chunkwise.trials.drivers import check_driver
 from chunkwise.trials.environment import describe
+from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 
 # What a disk says that takes no more.
@@ -61,8 +61,8 @@ class Options:
         A folder: trials, generated files while it runs, results.
     only : tuple of str
         Ids of experiments; empty for all.
-    drivers : tuple of str
-        Drivers that are measured; empty for all that the study names.
+    readers : tuple of str
+        Readers that are measured; empty for all that the study names.
     libhdf5 : tuple of str
         Further libraries, as `chunkwise bench --libhdf5` takes them.
     repeat : int or None
@@ -73,7 +73,7 @@ class Options:
     resume : bool
         Whether trials of an earlier run in the same folder are used.
     file, dataset : str or None
-        Measured in the place of the study's own data (`chunkwise.studies.own`).
+        Measured in the place of the study's own data (`chunkwise.studies.own_data`).
     source : str
         The folder that the study was read from, where it is none of this package.
     """
@@ -81,7 +81,7 @@ class Options:
     scale: Scale
     out: Path
     only: tuple[str, ...] = ()
-    drivers: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
     libhdf5: tuple[str, ...] = ()
     repeat: int | None = None
     resume: bool = False
@@ -101,7 +101,7 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     Raises
     ------
     UsageError
-        An experiment or driver that there is not, a folder with other results in it, too
+        An experiment or reader that there is not, a folder with other results in it, too
         little room, or values that make no sense.
     CannotWriteError
         The disk is full, or the folder cannot be written to any more.
@@ -128,7 +128,7 @@ class _Running:
         self.study, self.options, self.progress = study, options, progress
         self.target, self.values = target, values
         self.experiments = _chosen(study, options.only)
-        _check_drivers(study, self.experiments, options)
+        _check_readers(study, self.experiments, options)
         self.repeat = options.repeat or study.repeat[options.scale]
         self.folder = Folder(options.out)
         self.files, self.trials = self.folder.files, self.folder.trials
@@ -239,7 +239,7 @@ class _Running:
                 one.repeat or self.repeat,
                 self.libraries,
                 self.files,
-                self.options.drivers,
+                self.options.readers,
                 say,
                 space,
             )
@@ -251,7 +251,7 @@ class _Running:
         for name, given in product(one.data, one.labels_at(self.options.scale)):
             path, dataset, labels = self._file(name, say)
             place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
-            results = bench.run(
+            results = benching.run(
                 path,
                 given.get("dataset", dataset),
                 space,
@@ -272,14 +272,14 @@ class _Running:
             outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
 
     def _space(self, one: Run) -> tuple[Space | None, list[str]]:
-        """Leave out drivers that are not wanted, and put in the libraries that were found."""
+        """Leave out readers that are not wanted, and put in the libraries that were found."""
         space, reasons = expand(one.spaces[self.options.scale], self.libraries)
-        wanted = self.options.drivers
+        wanted = self.options.readers
         if space is None or not wanted:
             return space, reasons
         # What concerned only those that are left out goes with them.
         points = space.points((DEFAULT,))
-        kept = [point for point in points if point["driver"] in wanted]
+        kept = [point for point in points if point["reader"] in wanted]
         if not kept:
             return None, [*reasons, f"none of {', '.join(wanted)} takes part"]
         if len(kept) < len(points):
@@ -330,17 +330,17 @@ def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
     return [known[name] for name in known if not only or name in only]
 
 
-def _check_drivers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
-    """Refuse drivers that there are not, or that measure nothing of what is asked for."""
-    for name in options.drivers:
-        check_driver(name)
+def _check_readers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
+    """Refuse readers that there are not, or that measure nothing of what is asked for."""
+    for name in options.readers:
+        check_reader(name)
     runs = [one for experiment in experiments for one in experiment.runs]
     points = [p for one in runs for p in one.spaces[options.scale].points((DEFAULT,))]
-    known = dict.fromkeys(point["driver"] for point in points)
+    known = dict.fromkeys(point["reader"] for point in points)
     probed = any(one.probe is not None for one in runs)
-    if options.drivers and not probed and not set(known) & set(options.drivers):
+    if options.readers and not probed and not set(known) & set(options.readers):
         raise UsageError(
-            f"{study.name} measures nothing of this with {', '.join(options.drivers)}: choose "
+            f"{study.name} measures nothing of this with {', '.join(options.readers)}: choose "
             f"from {', '.join(known)}"
         )
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from chunkwise.bench.axes import AXES
-from chunkwise.bench.space import Space
+from chunkwise.benching.axes import AXES
+from chunkwise.benching.space import Space
 
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
@@ -66,7 +66,7 @@ class Run:
         What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
         found, ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     seconds : mapping of Scale to float or None
-        The budget of `chunkwise.bench.run`; None for as long as it takes.
+        The budget of `chunkwise.benching.run`; None for as long as it takes.
     labels : mapping
         What its rows have besides their values on axes; ``@build`` stands for the build of
         the library, such as ``serial``.
@@ -261,7 +261,7 @@ class Own:
         out.
     values : mapping of str to mapping of str to str
         By axis: what stands in the place of the study's values there: text, or a name of
-        `chunkwise.studies.own.PLACEHOLDERS`.
+        `chunkwise.studies.own_data.PLACEHOLDERS`.
     """
 
     data: str

@@ -17,6 +17,7 @@ from chunkwise.studies.published import tables
 from chunkwise.studies.results import Outcome, Row
 from chunkwise.studies.study import Experiment, Plot, Statistic, matches
 from chunkwise.studies.wording import differing, quantity, shown
+from chunkwise.words import counted
 
 # More rows than this are no table on a terminal; the report has them all.
 MOST_ROWS: Final = 20
@@ -124,7 +125,8 @@ def _extremes(
         hdf5 = ", ".join(text.removeprefix("HDF5 ") for text in sample.versions) or None
         name = ", ".join(_value(sample.point, by, hdf5) for by in plot.by)
         lines.setdefault(name, []).append(sample)
-    yield f"{plot.title}: {FIGURES[figure].title}, lowest and highest of {len(found)} rows"
+    number = counted(len(found), "row")
+    yield f"{plot.title}: {FIGURES[figure].title}, lowest and highest of {number}"
     for name, group in list(lines.items())[:_MOST_SERIES]:
         yield f"  {name + ': ' if name else ''}{_ends(plot, group)}"
     if len(lines) > _MOST_SERIES:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from chunkwise.bench.axes import AXES, DEFAULT
+from chunkwise.benching.axes import AXES, DEFAULT
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample
@@ -51,7 +51,7 @@ _SIZES: Final = ("cache", "sieve", "conversion", "metadata-block", "small-data",
 _SAID: Final = {
     "access": "'{}'",
     "chunk": "chunks {}",
-    "driver": "{}",
+    "reader": "{}",
     "operation": "{}s",
     "page-cache": "a {} page cache",
     "nslots": "{} slots",

@@ -23,22 +23,6 @@ from chunkwise.grammar.codecs import CODECS_BY_ID
 from chunkwise.trials import pagecache
 from chunkwise.words import counted, format_ratio, format_seconds
 
-# HDF5's numbers of what the engine decodes, and its names for them.
-ENGINE_FILTERS: Final = {
-    1: "deflate",
-    2: "shuffle",
-    3: "fletcher32",
-    4: "szip",
-    5: "nbit",
-    6: "scaleoffset",
-    307: "bzip2",
-    32000: "lzf",
-    32001: "blosc",
-    32004: "lz4",
-    32008: "bitshuffle",
-    32015: "zstd",
-    32026: "blosc2",
-}
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000
 MOST_BARE_SECONDS: Final = 0.5
@@ -214,13 +198,14 @@ class EngineWatch:
         loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
         touches, distinct = table.touches(walk, operations) if table else (None, None)
         hits = None if touches is None or loads is None else max(0, touches - loads)
-        names = dict.fromkeys(self.filters)
+        names = dict.fromkeys(name_of(number, {}) for number in self.filters)
         return {
             "method": "measured",
             "elapsed_s": elapsed_s,
             "index_s": both["index"],
             "storage_s": both["storage"],
-            "filters_s": {name_of(n, {}): both.get(ENGINE_FILTERS.get(n, "")) for n in names},
+            # The engine's names for filters are the grammar's.
+            "filters_s": {name: both.get(name) for name in names},
             "scatter_s": both["scatter"],
             "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
             "waiting_s": waiting_s,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.trials.in_rust import elements
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise import _native
@@ -100,15 +101,15 @@ class Checker:
                 self.checked += done
                 return
         raise WrongValueError(
-            f"{self._where(number)}: {len(found):,} elements were read, and another number was "
-            "asked for"
+            f"{self._where(number)}: {counted(len(found), 'element')} came, and another number "
+            "was asked for"
         )
 
     def _where(self, number: int) -> str:
         trial = self._trial
         seed = "" if trial.seed is None else f" of seed {trial.seed}"
         return (
-            f"'{trial.dataset}' in {trial.file}: {trial.driver}, selection {number} of "
+            f"'{trial.dataset}' in {trial.file}: {trial.reader}, selection {number} of "
             f"'{trial.access}'{seed}"
         )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-# HDF5, as all other drivers write it.
+# HDF5, as all other readers write it.
 NETCDF4: Final = "netcdf4"
 # By what netCDF-C calls them, and what they are called in a table.
 FORMATS: Final = {

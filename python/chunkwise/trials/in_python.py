@@ -1,4 +1,4 @@
-"""How do the drivers work that loop in Python, as a user's program does?"""
+"""How do the readers work that loop in Python, as a user's program does?"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
-from chunkwise.durable import sync
+from chunkwise.files.durable import sync
+from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
-from chunkwise.opening import missing_filter
-from chunkwise.trials.drivers import Cache, Look, Opened, library_of
 from chunkwise.trials.in_rust import elements
 from chunkwise.trials.laps import Clock, Laps
+from chunkwise.trials.readers import Cache, Look, Opened, library_of
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.unions import (
     Index,

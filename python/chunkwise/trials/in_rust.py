@@ -1,4 +1,4 @@
-"""How do the drivers work whose loops are compiled?"""
+"""How do the readers work whose loops are compiled?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chunkwise import _native
 from chunkwise.advise.readers import NETCDF_C
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.trials.drivers import Cache, Look, Opened, library_of, netcdf_library
+from chunkwise.trials.readers import Cache, Look, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
     def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
         if look is not None:
             raise UsageError(
-                "the netcdf4 driver's reads are compared by their checksums, not element by "
+                "the netcdf4 reader's reads are compared by their checksums, not element by "
                 "element; leave it out"
             )
         return variable.walk(selections, selections.operations, trial.max_seconds)
@@ -183,7 +183,7 @@ def _check_numbers(trial: Trial) -> None:
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise UsageError(
             f"netCDF-C reads and writes numbers of up to 64 bits, and {trial.dataset} holds "
-            f"{trial.dtype}; leave the netcdf4 driver out"
+            f"{trial.dtype}; leave the netcdf4 reader out"
         )
 
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
+from chunkwise.access.pattern import Access, Hyperslab, Union
 from chunkwise.trials.breakdown import Breakdown
 from chunkwise.trials.formats import NETCDF4
 from chunkwise.trials.pagecache import PageCache
-from chunkwise.trials.pattern import Access, Hyperslab, Union
 
 Operation = Literal["read", "write"]
 Status = Literal["ok", "failed", "timeout"]
@@ -65,8 +65,8 @@ class Trial:
         The access pattern's name.
     block : tuple of int
         Its block shape in elements.
-    driver : str
-        A name of `chunkwise.trials.drivers.DRIVERS`.
+    reader : str
+        A name of `chunkwise.trials.readers.READERS`.
     cache_nbytes : int or None
         libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache).
     cache_nslots : int or None
@@ -80,7 +80,7 @@ class Trial:
     timeout_s : float
         Wall-clock seconds after which the worker is ended.
     order, seed, limit, slabs, cells
-        As in `chunkwise.trials.pattern.Access`.
+        As in `chunkwise.access.pattern.Access`.
     page_cache : str
         ``warm``, or ``cold``: the worker drops the file from memory first.
     warm_first : bool
@@ -152,7 +152,7 @@ class Trial:
     dataset: str
     access: str
     block: tuple[int, ...]
-    driver: str
+    reader: str
     cache_nbytes: int | None = None
     cache_nslots: int | None = None
     cache_w0: float | None = None
@@ -288,7 +288,7 @@ class Measurement:
     cpu_s : float or None
         Processor seconds of all threads during the walk, checksums included.
     decoded_chunks : int or None
-        Chunks that chunkwise decoded; None for the other drivers.
+        Chunks that chunkwise decoded; None for the other readers.
     fallback : str or None
         Why libhdf5 read in the place of chunkwise's engine; None where it did not.
     breakdown : Breakdown or None

@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise import Dataset, Selection, Union, _native, lowlevel, union
+from chunkwise import Dataset, Selection, Union, _native, union
+from chunkwise.selecting import lowlevel
 from chunkwise.trials.laps import Laps
 
 Index = tuple[slice, ...] | Union

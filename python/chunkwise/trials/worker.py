@@ -1,6 +1,6 @@
 """Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
 
-Run by `chunkwise.bench.run`.  A process of its own gives every trial a clean chunk cache,
+Run by `chunkwise.benching.run`.  A process of its own gives every trial a clean chunk cache,
 exactly one libhdf5 and its own peak memory, and keeps a crash away from the other trials.
 """
 
@@ -26,19 +26,19 @@ from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
 from chunkwise.trials.checking import Checker
-from chunkwise.trials.drivers import (
-    DRIVERS,
+from chunkwise.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.readers import (
     NATIVE,
+    READERS,
     Cache,
-    Driver,
     Opened,
+    Reader,
     below,
-    check_driver,
+    check_reader,
     library_of,
     netcdf_library,
 )
-from chunkwise.trials.extrapolate import put_off_scale, total_seconds
-from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.zlibs import check_in_force
 
@@ -52,14 +52,14 @@ _READ_BACK_NBYTES = 1 << 30
 
 
 def measure(trial: Trial) -> dict[str, Any]:
-    """Run the trial's driver over its dataset and return the figures as JSON values.
+    """Run the trial's reader over its dataset and return the figures as JSON values.
 
     Raises
     ------
     ChunkwiseError, OSError
         If the file cannot be opened, or a read or write fails.
     """
-    check_driver(trial.driver)
+    check_reader(trial.reader)
     if trial.zlib_path is not None:
         check_in_force(trial.zlib_path, below(trial).path)
     if trial.threads is not None:
@@ -74,8 +74,8 @@ def _read(trial: Trial) -> dict[str, Any]:
         _each_file(trial, pagecache.warm)
     elif trial.page_cache == "cold":
         _each_file(trial, pagecache.drop)
-    driver = DRIVERS[trial.driver]
-    with driver.reader()(trial) as opened:
+    reader = READERS[trial.reader]
+    with reader.opener()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
         checker = Checker(trial, walk) if trial.check else None
         watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
@@ -83,7 +83,7 @@ def _read(trial: Trial) -> dict[str, Any]:
             # Once more: with what is opened, systems read megabytes ahead.
             _each_file(trial, pagecache.drop)
         before = _spent()
-        result = _timed(driver, lambda: opened.walk(walk, checker))
+        result = _timed(reader, lambda: opened.walk(walk, checker))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
         versions = _versions(trial, opened)
@@ -104,7 +104,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
-        "decoded_chunks": int(decoded) if trial.driver in NATIVE else None,
+        "decoded_chunks": int(decoded) if trial.reader in NATIVE else None,
         "fallback": result.get("fallback"),
         # What fell back was not watched where it was read.
         "breakdown": None if "fallback" in result else spent,
@@ -133,14 +133,14 @@ def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float 
     }
 
 
-def _timed(driver: Driver, loop: Callable[[], T]) -> T:
+def _timed(reader: Reader, loop: Callable[[], T]) -> T:
     """Let a compiled loop find the heap that a program has which was just started.
 
     Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
     across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C
     program.  A new thread begins with a heap of its own (an arena, in glibc).
     """
-    if not driver.compiled:
+    if not reader.compiled:
         return loop()
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(loop).result()
@@ -165,14 +165,14 @@ def _write(trial: Trial) -> dict[str, Any]:
     path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
     walk = trial.pattern.walk(trial.shape)
     try:
-        driver = DRIVERS[trial.driver]
-        writer = driver.writer()
-        library = None if trial.driver in NATIVE else below(trial)
+        reader = READERS[trial.reader]
+        writer = reader.writer()
+        library = None if trial.reader in NATIVE else below(trial)
         before = _spent()
         (result, cache), tell = write_breakdown.watch(
             library,
             trial.filter_ids,
-            lambda: _timed(driver, lambda: writer(trial, walk, str(path))),
+            lambda: _timed(reader, lambda: writer(trial, walk, str(path))),
         )
         cpu_s, _, _ = _since(before)
         # Reading back takes memory, too.
@@ -214,8 +214,8 @@ def _write(trial: Trial) -> dict[str, Any]:
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
     """Return the bytes of chunks that the writer may have put off; None where unknown."""
-    if trial.driver in NATIVE and "fallback" not in written:
-        return _native.cache_stats()["budget_nbytes"]
+    if trial.reader in NATIVE and "fallback" not in written:
+        return _native.setting("write_buffer_nbytes")
     return cache[1]
 
 
@@ -245,7 +245,7 @@ def _read_back(
         return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
-    native = trial.native_type or trial.driver == "netcdf4"
+    native = trial.native_type or trial.reader == "netcdf4"
     properties = {"cache_nbytes": cache, "native_type": native}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
@@ -261,7 +261,7 @@ def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
     operations = written["operations"]
     if read["checksums"][operations] != written["checksums"][operations]:
         raise CorruptDataError(
-            f"'{trial.dataset}' written by {trial.driver} reads as other bytes than were given"
+            f"'{trial.dataset}' written by {trial.reader} reads as other bytes than were given"
         )
 
 
@@ -293,11 +293,11 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
 
 
 def _comparable(trial: Trial) -> bool:
-    """Whether equal values give equal bytes in every driver.
+    """Whether equal values give equal bytes in every reader.
 
     netCDF-C, and whoever asks for this machine's type, gives them in its byte order.
     """
-    converted = trial.driver == "netcdf4" or trial.native_type
+    converted = trial.reader == "netcdf4" or trial.native_type
     return trial.comparable and (trial.native_order or not converted)
 
 
@@ -314,7 +314,7 @@ def _version_of(library: _native.Library | None) -> str | None:
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
     versions = environment.describe(_version_of(below(trial)))
-    if trial.driver == "netcdf4":
+    if trial.reader == "netcdf4":
         versions["netcdf"] = _native.NetCdf(netcdf_library()).version
     return {**versions, **_zlib_of(trial)}
 

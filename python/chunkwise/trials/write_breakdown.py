@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chunkwise import _native
 from chunkwise.trials.breakdown import (
-    ENGINE_FILTERS,
     MOST_BARE_CHUNKS,
     MOST_BARE_SECONDS,
     Breakdown,
@@ -49,7 +48,7 @@ class Written:
     Attributes
     ----------
     result : WriteResult
-        What the driver measured.
+        What the reader measured.
     walk : chunkwise._native.Walk
         What was written.
     path : str
@@ -191,10 +190,10 @@ def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Te
         storage_s = None if bare_s is None else min(bare_s, commit_s)
         filters_s: dict[str, float | None] = {}
         for number in dict.fromkeys(filters):
-            name = ENGINE_FILTERS.get(number, "")
+            name = name_of(number, {})
             found = both.get(name), both.get(f"encode {name}")
             known = [seconds for seconds in found if seconds is not None]
-            filters_s[name_of(number, {})] = sum(known) if known else None
+            filters_s[name] = sum(known) if known else None
         return {
             "method": OF_ENGINE,
             "elapsed_s": written.elapsed_s,

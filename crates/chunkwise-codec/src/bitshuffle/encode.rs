@@ -3,7 +3,7 @@
 use super::{Bitshuffle, GROUP, Inner, default_block, transposed};
 use crate::lanes::{LANES, Lanes, deinterleave, store_rows, transpose_bits};
 use crate::streams::{StreamCodec, Streams};
-use crate::{EncodeError, resize, shuffle};
+use crate::{EncodeError, grown, shuffle};
 
 /// The filter's options when writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,10 +106,6 @@ impl Bitshuffle {
         };
         block.checked_mul(self.element_size).filter(|&len| len > 0)
     }
-}
-
-fn grown(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), EncodeError> {
-    resize(buffer, nbytes).map_err(|_| EncodeError::Memory { nbytes })
 }
 
 /// Transpose the bits of a block, a multiple of eight elements, to `rows`.

@@ -6,7 +6,7 @@
 use super::HEADER_LEN;
 use crate::bitshuffle::encode::{Buffers, shuffle_bits};
 use crate::streams::{StreamCodec, Streams};
-use crate::{EncodeError, resize, shuffle};
+use crate::{EncodeError, grown, shuffle};
 
 /// Bytes that Blosc compresses at least, in a chunk and in a stream.
 const LEAST: usize = 128;
@@ -166,7 +166,7 @@ impl BloscEncoder {
             Shuffle::Bits => 4,
         };
         let flags = flags | u8::from(!splits) << 4 | compressor.format() << 5;
-        resize(out, raw.len()).map_err(|_| EncodeError::Memory { nbytes: raw.len() })?;
+        grown(out, raw.len())?;
         out.truncate(raw.len());
         let mut len = HEADER_LEN + 4 * raw.len().div_ceil(block_len);
         for (number, raw) in raw.chunks(block_len).enumerate() {
@@ -254,7 +254,7 @@ pub(crate) fn shuffled<'a>(
     };
     let Buffers { planes, shuffled, .. } = buffers;
     let nbytes = raw.len();
-    resize(shuffled, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+    grown(shuffled, nbytes)?;
     if how == Shuffle::Bytes {
         shuffle::shuffle(element_size, raw, shuffled);
     } else {

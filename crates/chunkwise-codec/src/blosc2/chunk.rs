@@ -6,11 +6,11 @@
 //! length, which also tells streams of one byte.  A chunk may be all one value, or
 //! stored as it is.
 
-use super::{DAMAGED, unsupported};
+use super::damage::{DAMAGED, unsupported};
 use crate::blosc::Codec;
 use crate::bytes::Reader;
-use crate::filter::State;
 use crate::lzf::repeat;
+use crate::state::State;
 use crate::{DecodeError, bitshuffle, resize, shuffle};
 
 const HEADER_LEN: usize = 32;

@@ -10,7 +10,7 @@ use crate::blosc::encode::{
     Compressor, Rest, Runs, Shuffle, put_block, shuffled, usual_block_len, whole_elements,
 };
 use crate::streams::Streams;
-use crate::{EncodeError, resize};
+use crate::{EncodeError, grown};
 
 /// Elements that a stream has at least, where blocks are split.
 const LEAST: usize = 32;
@@ -101,7 +101,7 @@ impl Blosc2Encoder {
         let header_len = out.len();
         let most = CHUNK_HEADER_LEN + cut.len;
         let room = header_len + most + layout::REST_LEN;
-        resize(out, room).map_err(|_| EncodeError::Memory { nbytes: room })?;
+        grown(out, room)?;
         let (frame_header, chunk) = out.split_at_mut(header_len);
         let chunk = &mut chunk[..most];
         let packed = match self.level {
@@ -261,7 +261,7 @@ impl Cut {
             return Ok(&raw[range]);
         }
         let nbytes = self.block_len;
-        resize(boxed, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        grown(boxed, nbytes)?;
         boxed.fill(0);
         grid.take(number, raw, boxed);
         Ok(boxed)
@@ -272,7 +272,7 @@ impl Cut {
 fn delta(element_size: usize, block: &[u8], first: &mut Vec<u8>) -> Result<Vec<u8>, EncodeError> {
     let nbytes = block.len();
     let mut out = Vec::new();
-    resize(&mut out, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+    grown(&mut out, nbytes)?;
     out.copy_from_slice(block);
     let width = super::chunk::delta_width(element_size);
     let whole = nbytes / width * width;
@@ -280,7 +280,7 @@ fn delta(element_size: usize, block: &[u8], first: &mut Vec<u8>) -> Result<Vec<u
         for (to, before) in out[..whole].iter_mut().skip(width).zip(block) {
             *to ^= before;
         }
-        resize(first, nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        grown(first, nbytes)?;
         first.copy_from_slice(block);
     } else {
         for (to, other) in out[..whole].iter_mut().zip(first) {

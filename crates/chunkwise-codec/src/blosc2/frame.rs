@@ -5,11 +5,11 @@
 //! "b2nd" has the shapes of an array, of its chunks and of their blocks.
 
 use super::chunk::Chunk;
+use super::damage::{DAMAGED, unsupported};
 use super::grid::Grid;
-use super::{DAMAGED, unsupported};
 use crate::DecodeError;
 use crate::bytes::Reader;
-use crate::filter::State;
+use crate::state::State;
 
 /// The header's length without metalayers.
 const HEADER_LEN: usize = 0x57;

@@ -274,5 +274,23 @@ fn what_is_of_another_kind_is_not_called_damaged() {
     ] {
         assert!(matches!(decode(at, byte), Err(DecodeError::Unsupported { .. })), "{at} {byte}");
     }
-    assert_eq!(decode(3, 0), Err(super::DAMAGED));
+    assert_eq!(decode(3, 0), Err(super::damage::DAMAGED));
+}
+
+#[test]
+fn what_its_filter_refuses_is_left_to_it() {
+    let of_two = [1, 0, 4, 100, 5, 1, 0, 2, 5, 5];
+    assert!(super::knows(&of_two));
+    assert!(super::knows(&of_two[..7]));
+    // Damage has left more dimensions, or fewer, than there are lengths.
+    for rank in [0, 1, 3, 258, u32::MAX] {
+        let mut damaged = of_two;
+        damaged[7] = rank;
+        assert!(!super::knows(&damaged), "{rank}");
+    }
+    for (place, value) in [(5, 5), (6, 3)] {
+        let mut other = of_two;
+        other[place] = value;
+        assert!(!super::knows(&other));
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::{HEADER_LEN, Kind, ScaleOffset};
 use crate::bit_writer::{BitWriter, SLACK};
-use crate::{EncodeError, resize};
+use crate::{EncodeError, grown};
 
 /// How the elements of a chunk are stored.
 struct Plan {
@@ -27,7 +27,7 @@ impl ScaleOffset {
     /// Encode `raw`; false where that is not the chunk that the options describe.
     pub(crate) fn encode(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, EncodeError> {
         if self.kind == Kind::Whole {
-            resize(out, raw.len()).map_err(|_| EncodeError::Memory { nbytes: raw.len() })?;
+            grown(out, raw.len())?;
             out.copy_from_slice(raw);
             return Ok(true);
         }
@@ -154,7 +154,7 @@ impl ScaleOffset {
             + raw.len() % full as usize * width as usize / full as usize
             + usize::from(width < full);
         let room = HEADER_LEN + packed_len + SLACK;
-        resize(out, room).map_err(|_| EncodeError::Memory { nbytes: room })?;
+        grown(out, room)?;
         out.truncate(room);
         out.fill(0);
         let (header, packed) = out.split_at_mut(HEADER_LEN);

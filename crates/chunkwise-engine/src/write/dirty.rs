@@ -64,6 +64,7 @@ pub(super) struct DirtyChunks {
     clock: u64,
     /// Memory of chunks that have gone: fresh memory is zeroed by the system.
     spare: Vec<Vec<u8>>,
+    spare_nbytes: usize,
 }
 
 /// Buffers that are kept for the next chunks.
@@ -105,6 +106,7 @@ impl DirtyChunks {
     ) -> Result<(), TryReserveError> {
         if !self.chunks.contains_key(chunk_index) {
             let mut raw = self.spare.pop().unwrap_or_default();
+            self.spare_nbytes -= raw.capacity();
             resize(&mut raw, nbytes)?;
             raw.truncate(nbytes);
             let covered = Coverage::none(len);
@@ -124,19 +126,22 @@ impl DirtyChunks {
         Ok(())
     }
 
-    /// The chunk is in the file, or not wanted there any more.
-    pub(super) fn remove(&mut self, chunk_index: &[u64]) {
+    /// The chunk is in the file, or not wanted there any more; its memory is kept for others where
+    /// that and what is held stay within `most_nbytes`.
+    pub(super) fn remove(&mut self, chunk_index: &[u64], most_nbytes: usize) {
         let Some(chunk) = self.chunks.remove(chunk_index) else { return };
         self.held_nbytes -= chunk.nbytes();
         self.ready_nbytes -= if chunk.is_ready() { chunk.nbytes() } else { 0 };
-        if self.spare.len() < MOST_SPARE {
+        let kept = self.held_nbytes.saturating_add(self.spare_nbytes + chunk.raw.capacity());
+        if self.spare.len() < MOST_SPARE && kept <= most_nbytes {
+            self.spare_nbytes += chunk.raw.capacity();
             self.spare.push(chunk.raw);
         }
     }
 
     /// Give back memory that no chunk needs.
     pub(super) fn trim(&mut self) {
-        self.spare = Vec::new();
+        (self.spare, self.spare_nbytes) = (Vec::new(), 0);
     }
 
     /// All of them, in file order.
@@ -178,7 +183,7 @@ impl DirtyChunks {
     ) {
         let gone: Vec<Dims> = self.chunks.keys().filter(|at| !keep(at)).cloned().collect();
         for chunk_index in &gone {
-            self.remove(chunk_index);
+            self.remove(chunk_index, 0);
         }
         self.ready_nbytes = 0;
         for (chunk_index, chunk) in &mut self.chunks {

@@ -1,13 +1,16 @@
 //! How do a chunk's bytes reach the file: merged where they come in parts, encoded on every
 //! thread, handed over in order.
 
+mod chunk_maker;
+mod commit;
 mod committer;
 mod coverage;
 mod dirty;
 mod edges;
+mod encoder_choice;
 mod error;
 mod gather;
-mod making;
+mod info;
 mod ordered;
 #[cfg(test)]
 mod tests;
@@ -15,5 +18,6 @@ mod writer;
 
 pub use committer::{ChunkStore, CommitError, Committer, EncodedChunk};
 pub use error::WriteError;
+pub use info::{WriteInfo, WriteStats};
 pub use ordered::InOrder;
-pub use writer::{DatasetWriter, WriteInfo, WriteStats};
+pub use writer::DatasetWriter;

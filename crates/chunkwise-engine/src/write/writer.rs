@@ -12,49 +12,18 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_codec::{Effort, Encoding, Pipeline, Tuning};
+use chunkwise_codec::{Effort, Encoding, Tuning};
 use chunkwise_select::{ChunkGrid, ChunkTask, Dims, Plan, SelectError, Selected};
 
-use crate::landing::TIMED_NBYTES;
-use crate::profile::{Phase, timed};
-use crate::walk::ends;
+use crate::profile::{Phase, TIMED_NBYTES, timed};
+use crate::settings::Setting;
+use crate::write::chunk_maker::{CallersData, ChunkJob};
 use crate::write::coverage::Coverage;
 use crate::write::dirty::{DirtyChunk, DirtyChunks};
 use crate::write::edges::{for_each_beyond, reach};
+use crate::write::encoder_choice::EncoderChoice;
 use crate::write::gather::{gather_members, gather_strip};
-use crate::write::making::{Choice, Job, Making};
-use crate::write::{ChunkStore, EncodedChunk, WriteError};
-
-/// The facts from which a [`DatasetWriter`] is made.
-#[derive(Debug, Clone)]
-pub struct WriteInfo {
-    /// Elements in each dimension, slowest first; at least one dimension.
-    pub shape: Dims,
-    /// The most there may be; all bits set where that is unlimited.
-    pub max_shape: Dims,
-    /// Shape of a chunk.
-    pub chunk: Dims,
-    /// Bytes of an element; at least one.
-    pub element_size: usize,
-    /// The bytes of an element that was never written; None where nothing says.
-    pub fill: Option<Vec<u8>>,
-    /// The filters as they are applied...
-    pub encoding: Encoding,
-    /// ... and undone.
-    pub pipeline: Pipeline,
-    /// Chunks that reach beyond the shape are stored without filters
-    /// (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
-    pub unfiltered_partial_chunks: bool,
-}
-
-/// What a writer has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteStats {
-    /// Chunks that were handed over, each time counted.
-    pub committed: u64,
-    /// Those of them whose stored bytes had to be read first.
-    pub read_back: u64,
-}
+use crate::write::{ChunkStore, EncodedChunk, WriteError, WriteInfo, WriteStats};
 
 /// Writes one chunked dataset.
 ///
@@ -69,11 +38,12 @@ pub struct DatasetWriter {
     pub(super) effort: Effort,
     /// The encoding in use and what was chosen, once there were chunks to choose by.
     pub(super) tuned: Option<(Encoding, Option<Tuning>)>,
-    pub(super) choice: Choice,
+    pub(super) choice: EncoderChoice,
     pub(super) stats: WriteStats,
     /// Memory of chunks that were committed.
     pub(super) spare: Vec<EncodedChunk>,
-    budget_nbytes: usize,
+    /// None: what the process may use.
+    budget_nbytes: Option<usize>,
     /// Whose it is: a forked child has a copy.
     process: u32,
 }
@@ -88,14 +58,15 @@ const ASKED_AT_ONCE: u64 = 1 << 10;
 
 impl DatasetWriter {
     /// A writer of the dataset with these facts, whose dirty chunks take at most `budget_nbytes`
-    /// (and those in work); deflate's encoder is chosen by `effort`.
+    /// (and those in work), None for what [`Setting::WriteBufferNbytes`] says at the time;
+    /// deflate's encoder is chosen by `effort`.
     ///
     /// # Errors
     /// When the shapes do not fit together, or a chunk cannot be held in memory.
     pub fn new(
         info: WriteInfo,
         store: Box<dyn ChunkStore>,
-        budget_nbytes: usize,
+        budget_nbytes: impl Into<Option<usize>>,
         effort: Effort,
     ) -> Result<Self, WriteError> {
         let grid = ChunkGrid::new(&info.shape, &info.chunk)?;
@@ -108,10 +79,10 @@ impl DatasetWriter {
             dirty: DirtyChunks::default(),
             effort,
             tuned: None,
-            choice: Choice::default(),
+            choice: EncoderChoice::default(),
             stats: WriteStats::default(),
             spare: Vec::new(),
-            budget_nbytes,
+            budget_nbytes: budget_nbytes.into(),
             process: std::process::id(),
             info,
         })
@@ -120,6 +91,11 @@ impl DatasetWriter {
     /// Elements in each dimension.
     pub fn shape(&self) -> &[u64] {
         self.grid.shape()
+    }
+
+    /// The most bytes that dirty chunks may take.
+    pub(super) fn budget(&self) -> usize {
+        self.budget_nbytes.unwrap_or_else(|| Setting::WriteBufferNbytes.value())
     }
 
     /// Bytes of dirty chunks.
@@ -225,7 +201,7 @@ impl DatasetWriter {
                 let whole =
                     members.is_none() && task.takes_all() && self.stays_within(&chunk_index);
                 if whole && !(stored && self.has_room(&chunk_index)) {
-                    jobs.push(Job { chunk_index, task: Some(number) });
+                    jobs.push(ChunkJob { chunk_index, task: Some(number) });
                     continue;
                 }
                 if members.is_some() {
@@ -237,22 +213,22 @@ impl DatasetWriter {
                     let merge = || self.merge(&task, &chunk_index, stored, data, members);
                     timed(Phase::Scatter, merge)?;
                 }
-                if self.dirty.held_nbytes() > self.budget_nbytes {
+                if self.dirty.held_nbytes() > self.budget() {
                     // More than has to, so that several threads have something to encode.
-                    let due = self.dirty.due(self.budget_nbytes / 2);
-                    self.make(due.into_iter().map(Job::dirty).collect(), None, cancelled)?;
+                    let due = self.dirty.due(self.budget() / 2);
+                    self.commit(due.into_iter().map(ChunkJob::dirty).collect(), None, cancelled)?;
                 }
             }
         }
-        if self.dirty.ready_nbytes() > self.budget_nbytes / READY_FRACTION {
+        if self.dirty.ready_nbytes() > self.budget() / READY_FRACTION {
             // Those that the write covers whole go straight.
             let straight = jobs.len();
-            jobs.extend(self.dirty.ready().into_iter().map(Job::dirty));
+            jobs.extend(self.dirty.ready().into_iter().map(ChunkJob::dirty));
             jobs.sort_by(|a, b| a.chunk_index.cmp(&b.chunk_index).then(b.task.cmp(&a.task)));
             jobs.dedup_by(|dirty, first| dirty.chunk_index == first.chunk_index);
             debug_assert!(jobs.len() >= straight);
         }
-        self.make(jobs, Some(Making { plan: &plan, data }), cancelled)
+        self.commit(jobs, Some(CallersData { plan: &plan, data }), cancelled)
     }
 
     /// Which of a plan's tasks write to chunks that are in the file, and may move in it.
@@ -279,8 +255,8 @@ impl DatasetWriter {
             return Ok(());
         }
         self.check_process()?;
-        let jobs = self.dirty.all().into_iter().map(Job::dirty).collect();
-        self.make(jobs, None, cancelled)?;
+        let jobs = self.dirty.all().into_iter().map(ChunkJob::dirty).collect();
+        self.commit(jobs, None, cancelled)?;
         self.dirty.trim();
         self.spare = Vec::new();
         Ok(())
@@ -306,7 +282,7 @@ impl DatasetWriter {
     fn has_room(&self, chunk_index: &[u64]) -> bool {
         let nbytes = Coverage::nbytes_of(self.grid.chunk_len()).saturating_add(self.chunk_nbytes);
         let held = self.held_nbytes().saturating_add(nbytes);
-        held <= self.budget_nbytes || self.dirty.get(chunk_index).is_some()
+        held <= self.budget() || self.dirty.get(chunk_index).is_some()
     }
 
     /// Put the task's elements into its dirty chunk.
@@ -350,7 +326,7 @@ impl DatasetWriter {
 /// The plan of a selection that lies within the dataset.
 fn plan<'a>(grid: &'a ChunkGrid, selection: Selected<'a>) -> Result<Plan<'a>, WriteError> {
     let plan = Plan::new(grid, selection)?;
-    let bounds = ends(selection).into_iter().zip(grid.shape());
+    let bounds = selection.ends().into_iter().zip(grid.shape());
     for (dimension, (end, &size)) in bounds.enumerate() {
         if end > size && !plan.is_empty() {
             return Err(SelectError::BeyondShape { end, dimension, size }.into());

@@ -9,8 +9,8 @@
 use chunkwise_engine::ChunkRecord;
 use chunkwise_select::Dims;
 
-use super::Chunks;
 use super::bytes::{Damage, Fields, Source, UNDEFINED, unseal};
+use super::collected::Chunks;
 
 /// Bytes of a signature, a version and a kind of elements.
 const HEAD_LEN: u64 = 6;

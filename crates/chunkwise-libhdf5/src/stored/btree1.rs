@@ -11,8 +11,8 @@ use std::ops::Range;
 use chunkwise_engine::ChunkRecord;
 use chunkwise_select::Dims;
 
-use super::Chunks;
 use super::bytes::{Damage, Fields, Source, UNDEFINED, not_there};
+use super::collected::Chunks;
 
 /// Where a chunk begins, in elements, and in bytes of an element.
 type Origin = Dims;

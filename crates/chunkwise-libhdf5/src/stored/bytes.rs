@@ -1,6 +1,8 @@
 //! How are a file's structures read, without trusting a size or an address?
 
-use chunkwise_engine::Storage;
+use std::cell::Cell;
+
+use chunkwise_engine::{IndexError, Storage};
 
 /// Why libhdf5 has to look at it.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,9 +19,18 @@ pub(super) struct Source<'a> {
     pub(super) base: u64,
     /// Where its data ends.
     pub(super) end: u64,
+    /// Bytes that may still be read.
+    left: Cell<u64>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Addresses count from `base`, and end at `end`.
+    pub(super) fn new(storage: &'a dyn Storage, base: u64, end: u64) -> Self {
+        // Structures do not overlap, and of headers alone the beginning is read twice.  Those that
+        // lead to the same place again and again would cost the square of the file.
+        Self { storage, base, end, left: Cell::new(end.saturating_mul(2)) }
+    }
+
     /// `nbytes` bytes at an address.
     pub(super) fn read(&self, address: u64, nbytes: u64) -> Result<Vec<u8>, Damage> {
         let inside = address.checked_add(nbytes).is_some_and(|end| end <= self.end);
@@ -27,6 +38,10 @@ impl Source<'_> {
         let Some(at) = at else {
             return Err(Damage(format!("{nbytes} bytes at address {address} are not in the file")));
         };
+        let Some(left) = self.left.get().checked_sub(nbytes) else {
+            return Err(Damage("its parts overlap".into()));
+        };
+        self.left.set(left);
         let mut bytes = vec![0; nbytes as usize];
         self.storage.read_at(at, &mut bytes).map_err(|error| Damage(error.to_string()))?;
         Ok(bytes)
@@ -130,9 +145,27 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     c
 }
 
+impl From<IndexError> for Damage {
+    fn from(error: IndexError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::checksum;
+    use chunkwise_engine::MemoryStorage;
+
+    use super::{Damage, Source, checksum};
+
+    #[test]
+    fn a_file_is_not_read_again_and_again() {
+        let storage = MemoryStorage(vec![7; 100]);
+        let source = Source::new(&storage, 10, 90);
+        for _ in 0..2 {
+            assert_eq!(source.read(0, 90), Ok(vec![7; 90]));
+        }
+        assert_eq!(source.read(0, 1), Err(Damage("its parts overlap".into())));
+    }
 
     #[test]
     fn sums_are_those_of_lookup3() {

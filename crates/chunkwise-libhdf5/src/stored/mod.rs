@@ -12,34 +12,16 @@
 mod arrays;
 mod btree1;
 mod bytes;
+mod collected;
 mod header;
 
-use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError, Storage};
-use chunkwise_select::ChunkGrid;
+use chunkwise_engine::{ChunkIndex, Storage};
 
-use crate::chunks::MOST_LISTED;
 pub use bytes::checksum;
 use bytes::{Damage, Source};
+use collected::Chunks;
+pub use collected::Wanted;
 use header::{Index, Layout};
-
-/// What libhdf5 says of the dataset whose index is wanted.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The address of its object header.
-    pub header: u64,
-    /// Bytes before the file's address 0.
-    pub user_block: u64,
-    /// Half of the most children of a version 1 B-tree's node (`H5Pget_istore_k`).
-    pub btree_k: u32,
-    /// Its grid of chunks.
-    pub grid: &'a ChunkGrid,
-    /// The largest extent; all bits set where it is unlimited.
-    pub max_shape: &'a [u64],
-    /// Bytes of an element; None where libhdf5 tells those in memory alone.
-    pub element_size: Option<u64>,
-    /// Whether it has filters.
-    pub filtered: bool,
-}
 
 /// What was found.
 #[derive(Debug)]
@@ -80,7 +62,7 @@ pub fn end_of_data(storage: &dyn Storage, user_block: u64) -> Option<u64> {
 fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex>, Damage> {
     let end = end_of_data(storage, wanted.user_block);
     let Some(end) = end.and_then(|end| end.checked_sub(wanted.user_block)) else { return Ok(None) };
-    let source = Source { storage, base: wanted.user_block, end };
+    let source = Source::new(storage, wanted.user_block, end);
     let Some(layout) = header::layout(&source, wanted.header)? else { return Ok(None) };
     let Layout { dims, index } = layout;
     let (element_size, chunk) = match dims.split_last() {
@@ -92,8 +74,7 @@ fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex
     if chunk != wanted.grid.chunk() {
         return Err(Damage("its header says another chunk shape".into()));
     }
-    let mut chunks =
-        Chunks { wanted, element_size, builder: ChunkIndexBuilder::default(), count: 0 };
+    let mut chunks = Chunks::new(wanted, element_size);
     match index {
         Index::None => {}
         Index::BTree1 { root } => btree1::read(&source, root, &mut chunks)?,
@@ -101,38 +82,5 @@ fn found(storage: &dyn Storage, wanted: &Wanted<'_>) -> Result<Option<ChunkIndex
         Index::Extensible { header } => arrays::extensible(&source, header, &mut chunks)?,
         Index::Other => return Ok(None),
     }
-    Ok(Some(chunks.builder.finish(wanted.grid.len())?))
-}
-
-impl From<IndexError> for Damage {
-    fn from(error: IndexError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// Collects chunks as an index has them.
-struct Chunks<'a> {
-    wanted: &'a Wanted<'a>,
-    /// Bytes of a stored element.
-    element_size: u64,
-    builder: ChunkIndexBuilder,
-    count: u64,
-}
-
-impl Chunks<'_> {
-    /// Add the chunk at this place of the grid, which may be outside of the present extent.
-    fn add(&mut self, index: &[u64], record: ChunkRecord) -> Result<(), Damage> {
-        let Some(position) = self.wanted.grid.linear_index(index) else { return Ok(()) };
-        self.count += 1;
-        if self.count > MOST_LISTED {
-            return Err(Damage("its chunks are more than can be indexed in memory".into()));
-        }
-        let address = record.address.saturating_add(self.wanted.user_block);
-        Ok(self.builder.push(position, ChunkRecord { address, ..record })?)
-    }
-
-    /// Bytes of a chunk that is stored as it is.
-    fn chunk_nbytes(&self) -> u64 {
-        self.wanted.grid.chunk_len().saturating_mul(self.element_size)
-    }
+    Ok(Some(chunks.finish()?))
 }

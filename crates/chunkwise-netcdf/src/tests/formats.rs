@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use chunkwise_select::{BlockWalk, Order, Walk};
-
 use super::put::{NUMBERS, all, assert_reads_back, usual, write};
 use super::writing::{Scratch, libraries};
 use crate::{ChunkCache, Format, NewVariable, Number};
+use chunkwise_measure::{BlockWalk, Order, Walk};
 
 /// `usual`, as netCDF-3 can have it.
 fn plain(file: &str, format: Format) -> NewVariable {

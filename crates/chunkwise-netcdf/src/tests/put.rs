@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chunkwise_engine::{ReadError, WalkBounds};
-use chunkwise_select::{BlockWalk, Hyperslab, Order, SelectError, Walk};
+use chunkwise_engine::ReadError;
+use chunkwise_measure::{BlockWalk, Order, Walk, WalkBounds};
+use chunkwise_select::{Hyperslab, SelectError};
 use proptest::prelude::*;
 
 use super::writing::{Scratch, libraries};

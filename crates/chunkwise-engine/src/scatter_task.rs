@@ -1,0 +1,86 @@
+//! How are the elements of one task scattered into the result: from a decoded chunk, or as the
+//! fill value?
+
+use std::sync::PoisonError;
+
+use chunkwise_codec::DecodeError;
+use chunkwise_select::ChunkTask;
+
+use crate::profile::{Phase, TIMED_NBYTES, timed};
+use crate::reading::Reading;
+use crate::scatter::{copy_strip, fill_strip};
+use crate::{LostChunk, ReadError};
+
+impl Reading<'_> {
+    /// Go on without a chunk that gave this error, where that is wanted: its elements are
+    /// filled, and it is listed.
+    ///
+    /// # Safety
+    /// As [`alone`](Reading::alone).
+    pub(crate) unsafe fn lose(
+        &self,
+        task: &ChunkTask<'_>,
+        error: ReadError,
+    ) -> Result<(), ReadError> {
+        // What only libhdf5 makes sense of is not lost.
+        let for_libhdf5 =
+            matches!(error, ReadError::Decode { source: DecodeError::Unsupported { .. }, .. });
+        let of_the_chunk = matches!(
+            error,
+            ReadError::Decode { .. }
+                | ReadError::TruncatedChunk { .. }
+                | ReadError::Truncated { .. }
+                | ReadError::Io { .. }
+        );
+        let Some(lost) =
+            self.once.and_then(|once| once.lost).filter(|_| of_the_chunk && !for_libhdf5)
+        else {
+            return Err(error);
+        };
+        let zeros = vec![0; self.dataset.info.element_size];
+        let fill = self.dataset.info.fill.as_ref().unwrap_or(&zeros);
+        // SAFETY: the caller's contract.
+        task.for_each_strip(|strip| unsafe {
+            fill_strip(&self.result, &strip, fill);
+        });
+        let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
+        let chunk_origin = origin.map(|(index, len)| index * len).collect();
+        lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
+        Ok(())
+    }
+
+    /// Set the task's elements to the fill value, if there is one.
+    ///
+    /// # Safety
+    /// As [`alone`](Reading::alone).
+    pub(crate) unsafe fn fill(&self, task: &ChunkTask<'_>) {
+        let Some(fill) = &self.dataset.info.fill else { return };
+        timed(Phase::Scatter, || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let filled = unsafe { fill_strip(&self.result, &strip, fill) };
+                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+            });
+        });
+    }
+
+    /// Copy the task's elements out of its decoded chunk.
+    ///
+    /// # Safety
+    /// As [`alone`](Reading::alone).
+    pub(crate) unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8]) {
+        let size = self.dataset.info.element_size;
+        let copy_strips = || {
+            task.for_each_strip(|strip| {
+                // SAFETY: the caller's contract.
+                let copied = unsafe { copy_strip(chunk, &self.result, &strip, size) };
+                debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
+            });
+        };
+        if task.selected_elements() * (size as u64) < TIMED_NBYTES {
+            copy_strips();
+        } else {
+            timed(Phase::Scatter, copy_strips);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How are chunks encoded on all threads, and committed in order?
+
+use std::sync::atomic::AtomicBool;
+
+use chunkwise_select::Dims;
+
+use crate::process::thread_count;
+use crate::profile::{Phase, timed};
+use crate::schedule::most_threads;
+use crate::settings::{Setting, work_nbytes};
+use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
+use crate::write::edges::{for_each_beyond, reach};
+use crate::write::{DatasetWriter, EncodedChunk, InOrder, WriteError};
+
+impl DatasetWriter {
+    /// Encode and commit these chunks, which are in file order; those that are committed are
+    /// no dirty chunks any more.
+    pub(super) fn commit(
+        &mut self,
+        jobs: Vec<ChunkJob>,
+        data: Option<CallersData<'_>>,
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        let mut rest = jobs.as_slice();
+        while !rest.is_empty() {
+            let stored = self.read_back(rest)?;
+            let (jobs, after) = rest.split_at(stored.len());
+            self.choose_encoder(jobs, data, &stored)?;
+            self.encode_and_commit(jobs, data, &stored, cancelled)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Put the chunk among the dirty ones with nothing of it missing.
+    pub(super) fn complete(&mut self, chunk_index: &Dims, stored: bool) -> Result<(), WriteError> {
+        let within = reach(self.grid.shape(), self.grid.chunk(), chunk_index);
+        let wanted = within.iter().product();
+        if self.dirty.get(chunk_index).is_some_and(|chunk| chunk.covered.elements() == wanted) {
+            return Ok(());
+        }
+        self.change(chunk_index, stored, |_| ())?;
+        let job = [ChunkJob::dirty(chunk_index.clone())];
+        let found = self.read_back(&job)?;
+        let mut buffers = Buffers::default();
+        let maker = self.maker(None);
+        for found in &found {
+            maker.raw(&job[0], found, &mut buffers)?;
+        }
+        let (len, chunk_shape) = (self.grid.chunk_len(), Dims::from_slice(self.grid.chunk()));
+        self.change(chunk_index, stored, |chunk| {
+            chunk.raw.copy_from_slice(&buffers.raw);
+            chunk.covered.add(0, len);
+            for_each_beyond(&within, &chunk_shape, &mut |at, len| chunk.covered.remove(at, len));
+        })
+    }
+
+    /// Read what the first chunks hold in the file, where that is needed; as many as may
+    /// wait in memory.
+    fn read_back(&mut self, jobs: &[ChunkJob]) -> Result<Vec<Stored>, WriteError> {
+        let (mut found, mut nbytes) = (Vec::new(), 0);
+        let most = Setting::PrefetchNbytes.value();
+        for job in jobs {
+            if nbytes > most {
+                break;
+            }
+            let dirty = if job.task.is_none() { self.dirty.get(&job.chunk_index) } else { None };
+            let within = reach(self.grid.shape(), self.grid.chunk(), &job.chunk_index);
+            let missing =
+                dirty.is_some_and(|chunk| chunk.covered.elements() < within.iter().product());
+            let mut stored = None;
+            if missing {
+                let (mut bytes, chunk_origin) = (Vec::new(), self.origin(&job.chunk_index));
+                let read = timed(Phase::Storage, || self.store.stored(&chunk_origin, &mut bytes));
+                match read {
+                    Ok(mask) => stored = mask.map(|mask| (bytes, mask)),
+                    Err(message) => return Err(WriteError::Stored { chunk_origin, message }),
+                }
+            }
+            if let Some((bytes, _)) = &stored {
+                nbytes += bytes.len();
+                self.stats.read_back += 1;
+            }
+            found.push(stored);
+        }
+        Ok(found)
+    }
+
+    fn encode_and_commit(
+        &mut self,
+        jobs: &[ChunkJob],
+        data: Option<CallersData<'_>>,
+        stored: &[Stored],
+        cancelled: &AtomicBool,
+    ) -> Result<(), WriteError> {
+        let encoding = self.tuned.as_ref().map_or(&self.info.encoding, |(tuned, _)| tuned);
+        // Not by `maker`, as the store is borrowed beside it.
+        let maker = ChunkMaker {
+            info: &self.info,
+            grid: &self.grid,
+            chunk_nbytes: self.chunk_nbytes,
+            dirty: &self.dirty,
+            data,
+        };
+        let encode = |number: u64, out: &mut EncodedChunk| {
+            let at = number as usize;
+            with_buffers(|buffers| maker.encode(&jobs[at], &stored[at], encoding, buffers, out))?;
+            Ok(true)
+        };
+        let mut committed = 0;
+        let threads = most_threads(self.chunk_nbytes as u64, thread_count(), work_nbytes());
+        let done: Result<bool, WriteError> = InOrder {
+            tasks: jobs.len() as u64,
+            helpers: threads.saturating_sub(1),
+            encode: &encode,
+            progress: &mut |done| committed += done,
+            cancelled,
+            spare: &mut self.spare,
+        }
+        .run(&mut *self.store);
+        // Whatever has happened, these are in the file.
+        self.stats.committed += committed;
+        let budget = self.budget();
+        for job in &jobs[..committed as usize] {
+            self.dirty.remove(&job.chunk_index, budget);
+        }
+        if done? { Ok(()) } else { Err(WriteError::Cancelled) }
+    }
+
+    pub(super) fn origin(&self, chunk_index: &[u64]) -> Dims {
+        chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
+    }
+
+    fn maker<'a>(&'a self, data: Option<CallersData<'a>>) -> ChunkMaker<'a> {
+        ChunkMaker {
+            info: &self.info,
+            grid: &self.grid,
+            chunk_nbytes: self.chunk_nbytes,
+            dirty: &self.dirty,
+            data,
+        }
+    }
+
+    /// Choose deflate's encoder by some of these chunks and of those before, when it is time.
+    fn choose_encoder(
+        &mut self,
+        jobs: &[ChunkJob],
+        data: Option<CallersData<'_>>,
+        stored: &[Stored],
+    ) -> Result<(), WriteError> {
+        let mut choice = std::mem::take(&mut self.choice);
+        let former = self.tuned.as_ref().map(|(encoding, _)| encoding);
+        let chosen = choice.made(&self.maker(data), jobs, stored, self.effort, former);
+        self.choice = choice;
+        if let Some(chosen) = chosen? {
+            self.tuned = Some(chosen);
+        }
+        Ok(())
+    }
+}

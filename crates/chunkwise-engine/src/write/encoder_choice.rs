@@ -1,0 +1,82 @@
+//! When is deflate's encoder chosen for what is being written, and by which chunks?
+
+use chunkwise_codec::{Effort, Encoding, Tuning};
+
+use crate::write::WriteError;
+use crate::write::chunk_maker::{Buffers, ChunkJob, ChunkMaker, Stored};
+
+/// Chunks by which deflate's encoder is chosen first, at least.
+const SAMPLES: usize = 4;
+
+/// Each time it takes about as many bytes, of at most so many chunks.
+const SAMPLES_NBYTES: usize = 1 << 19;
+const MOST_SAMPLES: usize = 16;
+
+/// Samples are kept for the next choice unless they take more.
+const MOST_KEPT_NBYTES: usize = 8 << 20;
+
+/// It is chosen anew when this many bytes are made, ...
+const SECOND_NBYTES: u64 = 8 << 20;
+
+/// ... and from then on whenever there are so many times as many.
+const GROWTH: u64 = 3;
+
+/// When deflate's encoder is chosen next, and by what beside the chunks of then.
+#[derive(Default)]
+pub(super) struct EncoderChoice {
+    made_nbytes: u64,
+    next_nbytes: u64,
+    samples: Vec<Vec<u8>>,
+}
+
+impl EncoderChoice {
+    /// Choose by some of these chunks and of those before, when it is time; `former` is the
+    /// encoding in use, if one was chosen.
+    ///
+    /// A dataset need not begin as it goes on, and so what was chosen is looked at again each
+    /// time that there are [`GROWTH`] times as many bytes.
+    pub(super) fn made(
+        &mut self,
+        maker: &ChunkMaker<'_>,
+        jobs: &[ChunkJob],
+        stored: &[Stored],
+        effort: Effort,
+        former: Option<&Encoding>,
+    ) -> Result<Option<(Encoding, Option<Tuning>)>, WriteError> {
+        let nbytes = (jobs.len() as u64).saturating_mul(maker.chunk_nbytes as u64);
+        self.made_nbytes = self.made_nbytes.saturating_add(nbytes);
+        let again = former.is_some();
+        if again && self.made_nbytes < self.next_nbytes {
+            return Ok(None);
+        }
+        let most = (SAMPLES_NBYTES / maker.chunk_nbytes.max(1)).clamp(1, MOST_SAMPLES);
+        let most = if again { most } else { most.max(SAMPLES) };
+        let mut fresh: Vec<Vec<u8>> = Vec::new();
+        for at in (0..jobs.len()).step_by(jobs.len().div_ceil(most).max(1)) {
+            let mut buffers = Buffers::default();
+            let elsewhere = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
+            fresh.push(elsewhere.map_or(buffers.raw, <[u8]>::to_vec));
+        }
+        // As many of each stretch as it is long.
+        let mut samples: Vec<Vec<u8>> =
+            std::mem::take(&mut self.samples).into_iter().step_by(GROWTH as usize).collect();
+        samples.append(&mut fresh);
+        let spread: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        let stated = &maker.info.encoding;
+        let (encoding, tuning) = match former {
+            Some(former) => stated.tuned_again(effort, &spread, former),
+            None => stated.tuned(effort, &spread),
+        };
+        // Where there is no choice, or it does not depend on the data, it stays.
+        let settled = tuning.is_none() || effort == Effort::Fast;
+        self.next_nbytes = if settled {
+            u64::MAX
+        } else {
+            self.made_nbytes.saturating_mul(GROWTH).max(SECOND_NBYTES)
+        };
+        if !settled && samples.len().saturating_mul(maker.chunk_nbytes) <= MOST_KEPT_NBYTES {
+            self.samples = samples;
+        }
+        Ok(Some((encoding, tuning)))
+    }
+}

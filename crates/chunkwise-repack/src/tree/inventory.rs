@@ -1,0 +1,248 @@
+//! Which objects does a file hold, under which names, before anything of it is copied?
+//!
+//! A file is a graph: hard links give an object several names, or lead back to a group above.
+//! Each object is one node, met first under one name; the links of a group are kept in the
+//! order in which they have to be made again.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use chunkwise_libhdf5::BindError;
+use chunkwise_libhdf5::binding::{DEFAULT, ObjectInfo, hid_t};
+
+use super::api::LinkInfo;
+use super::error::{Fault, TreeError, buffer};
+use super::hdf5::{Hdf5, Kind, kind_of};
+
+/// An object of the source.
+pub(super) struct Node {
+    pub(super) address: u64,
+    pub(super) kind: Kind,
+    /// Whether it keeps the time of its last change.
+    pub(super) timed: bool,
+    /// The group in which it was met first (the root group is its own), and its place there.
+    parent: usize,
+    place: usize,
+    /// Of a group.
+    pub(super) links: Vec<Link>,
+}
+
+/// A name in a group.
+pub(super) struct Link {
+    pub(super) name: CString,
+    /// `H5T_cset_t`
+    pub(super) charset: c_int,
+    pub(super) target: LinkTarget,
+}
+
+/// Where a name leads.
+pub(super) enum LinkTarget {
+    /// To a node.
+    Hard(usize),
+    /// To a path, which need not exist.
+    Soft(CString),
+    /// To a path in a file, neither of which need exist.
+    External { file: CString, path: CString },
+}
+
+/// The root group's node.
+pub(super) const ROOT: usize = 0;
+
+/// All objects that links lead to, the root group first.
+#[derive(Default)]
+pub(super) struct Inventory {
+    pub(super) nodes: Vec<Node>,
+    pub(super) by_address: HashMap<u64, usize>,
+}
+
+impl Inventory {
+    /// The path under which a node was met first.
+    pub(super) fn path(&self, mut node: usize) -> Vec<u8> {
+        let mut names = Vec::new();
+        while node != ROOT {
+            let Node { parent, place, .. } = self.nodes[node];
+            names.push(self.nodes[parent].links[place].name.as_bytes());
+            node = parent;
+        }
+        if names.is_empty() {
+            return b"/".to_vec();
+        }
+        let mut path = Vec::new();
+        for name in names.into_iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
+
+    /// The same for messages.
+    pub(super) fn printable(&self, node: usize) -> String {
+        String::from_utf8_lossy(&self.path(node)).into_owned()
+    }
+
+    fn printable_below(&self, group: usize, name: &CStr) -> String {
+        let path = self.printable(group);
+        format!("{}/{}", path.trim_end_matches('/'), name.to_string_lossy())
+    }
+
+    /// Begin with the root group.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn begin(hdf5: Hdf5<'_>, file: hid_t) -> Result<Self, TreeError> {
+        let mut made = Self::default();
+        // SAFETY: the caller's contract.
+        let info = unsafe { hdf5.info(file, c"/") };
+        let info = info.map_err(|error| Fault::from(error).at("/".to_string()))?;
+        made.add(info.address(), Kind::Group, &info, ROOT, 0);
+        Ok(made)
+    }
+
+    fn add(
+        &mut self,
+        address: u64,
+        kind: Kind,
+        info: &ObjectInfo,
+        parent: usize,
+        place: usize,
+    ) -> usize {
+        let timed = info.modified != 0;
+        let node = self.nodes.len();
+        self.nodes.push(Node { address, kind, timed, parent, place, links: Vec::new() });
+        self.by_address.insert(address, node);
+        node
+    }
+
+    /// Enter the links of a group, and the objects that are new.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn enter(
+        &mut self,
+        hdf5: Hdf5<'_>,
+        file: hid_t,
+        group: usize,
+    ) -> Result<(), TreeError> {
+        let at_group = |this: &Self, error: BindError| Fault::from(error).at(this.printable(group));
+        // SAFETY: the caller's contract; the callback and its data fit each other.
+        unsafe {
+            let open = hdf5.open(file, self.nodes[group].address);
+            let open = open.map_err(|error| at_group(self, error))?;
+            let mut listed: Vec<Listed> = Vec::new();
+            let status = hdf5.each_link(open.id, list, (&raw mut listed).cast());
+            status.map_err(|error| at_group(self, error))?;
+            self.nodes[group].links.reserve_exact(listed.len());
+            for link in listed {
+                let charset = link.charset;
+                let target = match link.class {
+                    HARD => self.object(hdf5, open.id, group, &link)?,
+                    SOFT | EXTERNAL => value(hdf5, open.id, &link).map_err(|fault| {
+                        fault.of(|| "the link".into()).at(self.printable_below(group, &link.name))
+                    })?,
+                    class => {
+                        let object = self.printable_below(group, &link.name);
+                        let reason = format!(
+                            "it is a user-defined link (class {class}), which only the \
+                             program that defined it can copy; delete it first"
+                        );
+                        return Err(TreeError::Refused { object, reason });
+                    }
+                };
+                self.nodes[group].links.push(Link { name: link.name, charset, target });
+            }
+        }
+        Ok(())
+    }
+
+    /// The object of a hard link.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn object(
+        &mut self,
+        hdf5: Hdf5<'_>,
+        open: hid_t,
+        group: usize,
+        link: &Listed,
+    ) -> Result<LinkTarget, TreeError> {
+        if let Some(&known) = self.by_address.get(&link.address_or_size) {
+            return Ok(LinkTarget::Hard(known));
+        }
+        // SAFETY: the caller's contract.
+        let info = unsafe { hdf5.info(open, &link.name) };
+        let info =
+            info.map_err(|error| Fault::from(error).at(self.printable_below(group, &link.name)))?;
+        let Some(kind) = kind_of(&info) else {
+            let object = self.printable_below(group, &link.name);
+            let reason = "it is an object of a kind that this libhdf5 does not know".to_string();
+            return Err(TreeError::Refused { object, reason });
+        };
+        let place = self.nodes[group].links.len();
+        Ok(LinkTarget::Hard(self.add(link.address_or_size, kind, &info, group, place)))
+    }
+}
+
+/// `H5L_type_t`
+const HARD: c_int = 0;
+const SOFT: c_int = 1;
+const EXTERNAL: c_int = 64;
+
+/// A link as libhdf5 lists it.
+struct Listed {
+    name: CString,
+    class: c_int,
+    charset: c_int,
+    address_or_size: u64,
+}
+
+unsafe extern "C" fn list(
+    _group: hid_t,
+    name: *const c_char,
+    info: *const LinkInfo,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: libhdf5 passes a live string and record, and `data` is a list of this.
+    unsafe {
+        let LinkInfo { class, charset, address_or_size, .. } = *info;
+        let name = CStr::from_ptr(name).to_owned();
+        (*data.cast::<Vec<Listed>>()).push(Listed { name, class, charset, address_or_size });
+    }
+    0
+}
+
+/// Where a soft or external link leads.
+///
+/// # Safety
+/// As [`Hdf5`] says.
+unsafe fn value(hdf5: Hdf5<'_>, group: hid_t, link: &Listed) -> Result<LinkTarget, Fault> {
+    // One more, so that it ends with zero whatever the file says.
+    let mut value = buffer(link.address_or_size.saturating_add(1))?;
+    let size = value.len() - 1;
+    // SAFETY: the caller's contract; room for the value.  The strings of an external link lie
+    // within it, which H5Lunpack_elink_val checks.
+    unsafe {
+        let status = (hdf5.tree.H5Lget_val)(
+            group,
+            link.name.as_ptr(),
+            value.as_mut_ptr().cast(),
+            size,
+            DEFAULT,
+        );
+        hdf5.api.checked("H5Lget_val", status)?;
+        if link.class == SOFT {
+            let path = CStr::from_bytes_until_nul(&value).map(CStr::to_owned);
+            return Ok(LinkTarget::Soft(path.unwrap_or_default()));
+        }
+        let (mut file, mut path) = (std::ptr::null(), std::ptr::null());
+        let status = (hdf5.tree.H5Lunpack_elink_val)(
+            value.as_ptr().cast(),
+            size,
+            std::ptr::null_mut(),
+            &raw mut file,
+            &raw mut path,
+        );
+        hdf5.api.checked("H5Lunpack_elink_val", status)?;
+        let (file, path) = (CStr::from_ptr(file).to_owned(), CStr::from_ptr(path).to_owned());
+        Ok(LinkTarget::External { file, path })
+    }
+}

@@ -1,0 +1,209 @@
+"""What does reading a dataset block by block cost?
+
+Chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of each chunk
+in a walk over everything, seconds where a speed is known: `inspect` judges by these figures,
+`bench` explains by them, and `chunk_shape` chooses by them.
+
+Arithmetic on shapes and the models of `geometry` and `chunk_cache`: nothing is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from chunkwise.advise.chunk_cache import Read, fits, kept
+from chunkwise.advise.geometry import Walk, touched_along
+from chunkwise.advise.readers import UNCACHED, Reader
+
+Shape = tuple[int, ...]
+
+# To find a chunk, to fetch it and to start its filters takes as long as to decode so many bytes:
+# about two milliseconds.  A file in memory needs less (10 us), a disk or an object store more
+# (10 ms and above); nobody knows where a file will be read.
+START_NBYTES: Final = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How a chunked dataset is stored.
+
+    Attributes
+    ----------
+    shape, chunks
+        Of the dataset and of a chunk, in elements.
+    itemsize
+        Bytes of an element.
+    filtered
+        Whether its chunks have filters.
+    """
+
+    shape: Shape
+    chunks: Shape
+    itemsize: int
+    filtered: bool = True
+
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of a decoded chunk."""
+        return math.prod(self.chunks) * self.itemsize
+
+    @property
+    def grid(self) -> Shape:
+        """How many chunks lie along each dimension."""
+        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+    def walk(self, block: Sequence[int], order: Sequence[int] | None = None) -> Walk:
+        """Return the walk of a block, its dimensions from the slowest to the fastest.
+
+        Parameters
+        ----------
+        block
+            Shape of a read, in elements.
+        order
+            The dimensions in the order in which the walk goes along them; C order by default.
+        """
+        axes = range(len(self.shape)) if order is None else order
+        sides = (self.shape, block, self.chunks)
+        return Walk(*(tuple(lengths[axis] for axis in axes) for lengths in sides))
+
+    def is_read_in_pieces(self, reader: Reader) -> bool:
+        """Whether libhdf5 reads just the elements it needs, as from contiguous storage.
+
+        It does so from a chunk that is neither filtered nor fits its cache.
+        """
+        return not self.filtered and self.chunk_nbytes > reader.cache_nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a walk of blocks costs one reader.
+
+    Attributes
+    ----------
+    chunks
+        The most chunks that one read touches.
+    selected_nbytes, decoded_nbytes
+        Bytes that one read asks for, and those of the chunks that it touches.
+    collisions
+        Chunks of one read that share a slot of the cache with another one of it.
+    reloads
+        Chunks that are decoded again when the same read follows at once.
+    decodes
+        How often a walk over the whole dataset decodes each chunk; 1.0 is once.
+    """
+
+    chunks: int
+    selected_nbytes: int
+    decoded_nbytes: int
+    collisions: int
+    reloads: int
+    decodes: float
+
+    @property
+    def amplification(self) -> float:
+        """Bytes decoded for each that one read asks for."""
+        return self.decoded_nbytes / self.selected_nbytes
+
+    def total_s(self, allocated_nbytes: int, nbytes_per_s: float | None) -> float | None:
+        """Predict the seconds of the whole walk; None without a speed.
+
+        Parameters
+        ----------
+        allocated_nbytes
+            Bytes of all chunks that hold data, decoded.
+        nbytes_per_s
+            Bytes that are decoded in a second.
+        """
+        return self.decodes * allocated_nbytes / nbytes_per_s if nbytes_per_s else None
+
+
+# Several findings and sentences ask for the same figures.
+@lru_cache(maxsize=1024)
+def walk_cost(
+    stored: Stored,
+    block: Shape,
+    reader: Reader = UNCACHED,
+    *,
+    order: tuple[int, ...] | None = None,
+) -> Cost:
+    """Tell what reading a dataset by a block costs a reader with its chunk cache.
+
+    Parameters
+    ----------
+    stored
+        The dataset, with elements.
+    block
+        Shape of a read, in elements; the first one begins at the first element.
+    reader
+        Whose cache; nobody's by default.
+    order
+        Dimensions of the walk from the slowest to the fastest; C order by default.
+    """
+    walk = stored.walk(block, order)
+    chunks = walk.chunks_per_operation
+    selected = math.prod(block) * stored.itemsize
+    decoded = chunks * stored.chunk_nbytes
+    if stored.is_read_in_pieces(reader):
+        return Cost(chunks, selected, decoded, 0, chunks, 1.0)
+    start = (0,) * len(block)
+    found = kept(reader, Read(stored.shape, stored.chunks, stored.itemsize, start, block))
+    by_size = decodes_by_size(stored, block, reader, order=order)
+    # Chunks that collide with others of their read are lost before the next one.
+    lost = found.collisions / found.chunks
+    decodes = (1 - lost) * by_size + lost * walk.decodes_per_chunk(0)
+    return Cost(chunks, selected, decoded, found.collisions, found.reloads, decodes)
+
+
+def decodes_by_size(
+    stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
+) -> float:
+    """Tell how often a walk decodes each chunk, where a cache has slots enough.
+
+    Parameters are those of `walk_cost`, which counts collisions as well and takes longer.
+    """
+    return stored.walk(block, order).decodes_per_chunk(reader.cache_nbytes // stored.chunk_nbytes)
+
+
+def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations: int) -> float:
+    """Tell how often so many reads at random places decode each chunk that they touch.
+
+    A chunk is cached as often as the cache holds a share of all chunks.
+    """
+    if stored.is_read_in_pieces(reader):
+        return 1.0
+    walk = stored.walk(block)
+    touched = operations * walk.chunks_per_operation
+    lost = max(0.0, 1 - reader.cache_nbytes // stored.chunk_nbytes / walk.chunk_count)
+    return max(1.0, touched * lost / min(touched or 1, walk.chunk_count))
+
+
+def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
+    """Rate a chunk shape for one pattern; the smaller the better.
+
+    What counts is a read anywhere in the dataset, and the next one beside it: bytes decoded, and
+    `START_NBYTES` for each chunk, over those that are asked for and one start.  The next read
+    costs nothing to those of the readers whose caches still hold its chunks.
+
+    Parameters
+    ----------
+    stored
+        The dataset, with elements.
+    block
+        Shape of a read, in elements.
+    readers
+        Whose caches; without any, nobody has one.
+    """
+    each, most = 1.0, 1
+    for extent, length, side in zip(stored.shape, block, stored.chunks, strict=True):
+        mean, widest = touched_along(extent, length, side)
+        each *= mean
+        most *= widest
+    nbytes = stored.chunk_nbytes
+    losing = sum(not fits(reader, most, nbytes) for reader in readers)
+    again = losing / len(readers) if readers else 1.0
+    selected = math.prod(block) * stored.itemsize
+    return (1 + again) * each * (nbytes + START_NBYTES) / (selected + START_NBYTES)

@@ -1,0 +1,253 @@
+"""Which trials does a space of parameters come to, for one dataset?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from chunkwise import access
+from chunkwise.access.pattern import Access
+from chunkwise.benching.axes import AXES
+from chunkwise.benching.space import Point, Space
+from chunkwise.benching.target import Target
+from chunkwise.benching.variants import Prepared, Variant, stored, variant_of
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline, format_size
+from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.trial import Operation, Trial
+
+# What a worker takes besides its timed reads: the interpreter, imports, the file.
+OVERHEAD_S: Final = 0.6
+# Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
+_SHARE: Final = 0.7
+_LEAST_S: Final = 0.2
+# So many times as long as its reads may a trial take that looks at every element.
+_WHOLE_LOOP: Final = 3
+# Of the chunk cache's hash table: a pointer each.
+SLOT_NBYTES: Final = 8
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One combination, before it is known where its files lie.
+
+    Attributes
+    ----------
+    point : Point
+        Its value on each axis, as text.
+    access : Access
+        Its pattern.
+    variant : Variant
+        How the data is stored.
+    parameters : dict
+        The fields of `Trial` that are not as by default.
+    """
+
+    point: Point
+    access: Access
+    variant: Variant
+    parameters: dict[str, Any]
+
+    @property
+    def operation(self) -> Operation:
+        """``read`` or ``write``."""
+        return "write" if self.point["operation"] == "write" else "read"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All combinations of a run, in order.
+
+    Attributes
+    ----------
+    planned : tuple of Planned
+        Each once.
+    """
+
+    planned: tuple[Planned, ...]
+
+    def variants(self, operation: Operation) -> list[Variant]:
+        """Return the ways of storing the data that an operation needs, each once."""
+        return list(dict.fromkeys(p.variant for p in self.planned if p.operation == operation))
+
+    @property
+    def libraries(self) -> list[str | None]:
+        """Every libhdf5 that is asked for, each once."""
+        return list(dict.fromkeys(p.parameters.get("libhdf5") for p in self.planned))
+
+    @property
+    def zlibs(self) -> list[tuple[str, str, str | None]]:
+        """Every zlib that is asked for, with the reader and the libhdf5, each once."""
+        asked = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
+        return list(dict.fromkeys((p["zlib_path"], p["reader"], p.get("libhdf5")) for p in asked))
+
+    @property
+    def wants_pages(self) -> bool:
+        """Whether a page buffer is asked for, for which files need paged file space."""
+        return any("page_buffer_nbytes" in p.parameters for p in self.planned)
+
+    @property
+    def least_s(self) -> float:
+        """Seconds that measuring each combination once takes, about, at the least."""
+        return len(self.planned) * (OVERHEAD_S + _LEAST_S)
+
+    def cells(
+        self,
+        made: Prepared,
+        repeat: int,
+        seconds: float,
+        known: str | None = None,
+        trial_seconds: float | None = None,
+    ) -> list[tuple[Planned, Trial]]:
+        """Make the trials.
+
+        Parameters
+        ----------
+        made : Prepared
+            Where the files are.
+        repeat : int
+            How often each is to be made.
+        seconds : float
+            The budget for all of them.
+        known : str, optional
+            A file with all elements, with which each that is read is compared; None for no
+            comparison.
+        trial_seconds : float, optional
+            What the reads or writes of each may take; None for a share of the budget.
+        """
+        share = share_s(seconds, len(self.planned) * repeat, known is not None)
+        bounds = {"max_seconds": trial_seconds or share}
+        # A cold trial before it has dropped what was warmed for all.
+        drops = any(p.parameters.get("page_cache") == "cold" for p in self.planned)
+        found = []
+        parameters: dict[str, Any]
+        for one in self.planned:
+            if one.operation == "write":
+                target = made.writing[one.variant]
+                parameters = {"data": made.data, "scratch": made.folder}
+            else:
+                target = made.reading[one.variant]
+                parameters = {"warm_first": drops and "page_cache" not in one.parameters}
+                if known is not None:
+                    parameters |= {"check": True, "data": known}
+            parameters = {**one.parameters, **bounds, **parameters}
+            # Chunks are cut to a sample's shape; what was asked for is what is compared.
+            target = replace(target, chunks=target.chunks and one.variant.chunks)
+            if Pipeline.parse(one.variant.filters).effort != "as-stated":
+                # The writer has to know what the file does not say.
+                target = replace(target, filters=one.variant.filters)
+            found.append((one, trial_of(target, one.access, **parameters)))
+        return found
+
+
+def share_s(seconds: float, trials: int, checked: bool = False) -> float:
+    """Return the seconds of reads or writes that each of so many trials may take."""
+    share = _SHARE * seconds / max(1, trials) - OVERHEAD_S
+    return max(_LEAST_S, share / _WHOLE_LOOP if checked else share)
+
+
+def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) -> Trial:
+    """Make a trial of a pattern on a target; `parameters` are further fields of it."""
+    facts = {
+        name: getattr(target, name)
+        for name in (
+            "file",
+            "dataset",
+            "comparable",
+            "chunks",
+            "filters",
+            "shape",
+            "itemsize",
+            "storage",
+            "stored_nbytes",
+            "dtype",
+            "native_order",
+        )
+    }
+    facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
+    facts["swmr"] = target.unclosed == "swmr"
+    blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}
+    blocks["access"] = blocks.pop("name")
+    return Trial(**{**facts, **blocks, "reader": reader, **parameters})
+
+
+def spell_out(target: Target, space: Space) -> Plan:
+    """Read the values of a space for a dataset.
+
+    Raises
+    ------
+    ChunkwiseError
+        One of them makes no sense for it.
+    """
+    defaults = {a.name: a for a in access.defaults(target.shape, target.itemsize)}
+    points = space.points(tuple(defaults))
+    accesses = {}
+    for text in dict.fromkeys(point["access"] for point in points):
+        accesses[text] = (
+            defaults[text]
+            if text in defaults and "access" not in space.axes
+            else access.parse(text, target.shape, target.itemsize, target.where)
+        )
+    planned: dict[Any, Planned] = {}
+    for point in points:
+        variant = variant_of(target, point["chunk"], point["filter"], point["format"])
+        parameters = {
+            axis.field: axis.value(point[name])
+            for name, axis in AXES.items()
+            if axis.field is not None
+        }
+        parameters = {k: v for k, v in parameters.items() if not _is_default(v)}
+        one = Planned(point, accesses[point["access"]], variant, parameters)
+        # Two texts may mean one thing: 'stored' and the shape that it stands for.
+        key = (one.access, variant, tuple(parameters.items()))
+        planned.setdefault(key, one)
+    return Plan(tuple(planned.values()))
+
+
+def _is_default(value: Any) -> bool:
+    """Whether a field of `Trial` has this value anyway; a size or a w0 of 0 it has not."""
+    return value is None or value is False or value == "warm"
+
+
+def check(target: Target, plan: Plan) -> None:
+    """Raise UsageError for what cannot be measured on this dataset."""
+    cold = any(p.parameters.get("page_cache") == "cold" for p in plan.planned)
+    if cold and target.layout in ("external", "virtual"):
+        raise UsageError(
+            f"{target.where} is {target.layout}: its data lies in other files, which are not "
+            "dropped from memory with this one; leave --page-cache cold out"
+        )
+    in_place = [p for p in plan.planned if (p.operation, p.variant) == ("read", stored(target))]
+    buffered = any("page_buffer_nbytes" in p.parameters for p in in_place)
+    if buffered and not target.paged:
+        raise UsageError(
+            f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
+            "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
+        )
+    available = available_memory_nbytes()
+    for one in plan.planned:
+        needed = _memory_nbytes(target, one)
+        if needed > available:
+            raise UsageError(
+                f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
+                f"memory for one {one.operation} and its chunk cache, and "
+                f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
+            )
+
+
+def _memory_nbytes(target: Target, one: Planned) -> int:
+    """Return what a trial holds at the least: one selection, its cache, and a chunk."""
+    chunk = math.prod(one.variant.chunks or (0,)) * target.itemsize
+    cache = min(one.parameters.get("cache_nbytes", 0), target.nbytes + chunk)
+    slots = SLOT_NBYTES * one.parameters.get("cache_nslots", 0)
+    return math.prod(one.access.block) * target.itemsize + int(cache) + int(slots) + chunk
+
+
+def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:
+    """Group the places in a plan by what is done: those are compared with each other."""
+    groups: dict[tuple[Operation, Access], list[int]] = {}
+    for place, one in enumerate(plan):
+        groups.setdefault((one.operation, one.access), []).append(place)
+    return groups

@@ -1,0 +1,218 @@
+"""What happens in one run, from a space of parameters to results?
+
+Whatever makes no sense is found before anything is written; whatever is written for the
+run goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chunkwise.benching.libraries import LibHDF5, check_zlib
+from chunkwise.benching.libraries import find as find_library
+from chunkwise.benching.planning import Plan, spell_out
+from chunkwise.benching.planning import check as check_plan
+from chunkwise.benching.results import Results
+from chunkwise.benching.schedule import Schedule, Step
+from chunkwise.benching.source import opened
+from chunkwise.benching.space import Space
+from chunkwise.benching.store import Store
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import SAMPLE_NBYTES, Prepared, prepared
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.trials.pagecache import warm
+from chunkwise.words import counted, format_seconds
+
+DEFAULT_SECONDS = 30.0
+DEFAULT_REPEAT = 3
+# Eleven days: what systems let a process wait for another is bounded.
+MOST_SECONDS = 1e6
+# What a plain `chunkwise bench` compares.
+DEFAULT_READERS = ("h5py", "chunkwise-py")
+
+
+def run(
+    file: str | os.PathLike[str],
+    dataset: str | None = None,
+    space: Space | None = None,
+    *,
+    repeat: int = DEFAULT_REPEAT,
+    seconds: float = DEFAULT_SECONDS,
+    progress: Callable[[Step], None] | None = None,
+    worker: Sequence[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
+    sample_nbytes: int = SAMPLE_NBYTES,
+    scratch: str | None = None,
+    check: bool | str | os.PathLike[str] = False,
+    trial_seconds: float | None = None,
+) -> Results:
+    """Time access patterns on a dataset, each trial in a process of its own.
+
+    Parameters
+    ----------
+    file : str or path
+        An HDF5 or netCDF-4 file.
+    dataset : str, optional
+        The dataset's path; None takes the largest chunked dataset.
+    space : Space, optional
+        What is varied, and how it is combined.  Without patterns: one step, one line, and
+        everything; without readers: h5py and chunkwise.  The first trial of a pattern is
+        the one that the others are compared with.
+    repeat : int
+        How often each combination is measured at most, as far as `seconds` lasts.
+    seconds : float
+        The budget for the run as a whole.  Every combination is measured at least
+        once, so that very many of them may take longer.
+    progress : callable, optional
+        Called before each trial, and before each file that is written.
+    worker : sequence of str, optional
+        The command that measures one trial, whatever the library; None for the usual.
+    save : str or path, optional
+        A file to which each trial is appended as it is done; trials that are in it already
+        are not made again (`chunkwise.benching.store`).
+    sample_nbytes : int
+        Other chunk shapes and filters are written to scratch files from the dataset's own
+        data; of a larger dataset such files hold a sample of at most so many bytes.
+    scratch : str, optional
+        The folder for them; None for the system's.
+    check : bool or str or path
+        Whether each element that is read is compared, outside the timed region, with what a
+        plain read of everything through libhdf5 gives; or a file that holds all elements in
+        C order, as they are stored.  A trial that reads another value has failed
+        (`Results.wrong`).
+    trial_seconds : float, optional
+        What the reads or writes of each trial may take, about; what would take longer is
+        estimated.  None for its share of `seconds`.
+
+    Returns
+    -------
+    Results
+        All measurements.  A trial that failed is one of them, never an exception.
+
+    Raises
+    ------
+    ChunkwiseError
+        If the file, dataset, patterns, readers or other values make no sense; nothing
+        has been measured then.
+    """
+    begun = time.monotonic()
+    if repeat < 1:
+        raise UsageError(f"repeat is {repeat}: measure at least once")
+    if not seconds > 0:
+        raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
+    seconds = min(seconds, MOST_SECONDS)
+    space = _with_readers(space or Space())
+    original = look(file, dataset)
+
+    def say(text: str) -> None:
+        if progress:
+            progress(Step(text))
+
+    with contextlib.ExitStack() as stack:
+        # Whatever is refused is refused before anything is written.
+        plan = spell_out(original, space)
+        check_plan(original, plan)
+        opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
+        source = stack.enter_context(opening)
+        plan = source.plan
+        if progress:
+            for text in source.left_out:
+                progress(Step(text, warning=True))
+        if progress and plan.least_s > seconds:
+            text = (
+                f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
+                f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
+                f"{seconds:g} s"
+            )
+            progress(Step(text, warning=True))
+        reading, writing = plan.variants("read"), plan.variants("write")
+        making = prepared(
+            source.target,
+            reading,
+            writing,
+            sample_nbytes,
+            scratch,
+            say,
+            plan.wants_pages,
+            elements=check is True,
+        )
+        libraries = _libraries(plan, worker, stack)
+        made = stack.enter_context(making)
+        known = _known(check, made, original)
+        store = None
+        if save is not None:
+            store = stack.enter_context(contextlib.closing(Store(save, original)))
+        deadline = begun + seconds
+        cells = Schedule(
+            plan.cells(made, repeat, seconds, known, trial_seconds),
+            repeat,
+            deadline,
+            libraries,
+            _warmed(made, say),
+            progress,
+            store,
+            shares=trial_seconds is None,
+        ).execute()
+        # The file that the user knows, also where a sample of it was read.
+        first = next(iter(made.reading.values()), original)
+        whole = replace(
+            first,
+            file=original.file,
+            dataset=original.dataset,
+            storage=original.storage,
+            file_filters=original.file_filters,
+            unclosed=original.unclosed,
+        )
+        elapsed_s = time.monotonic() - begun
+        return Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)
+
+
+def _with_readers(space: Space) -> Space:
+    """Complete a space that names no readers."""
+    if "reader" in space.axes or space.design == "list":
+        return space
+    return replace(space, axes={**space.axes, "reader": DEFAULT_READERS})
+
+
+def _libraries(
+    plan: Plan, worker: Sequence[str] | None, stack: contextlib.ExitStack
+) -> dict[str | None, LibHDF5]:
+    """Find every libhdf5 that is asked for, and see that it calls the zlib asked for."""
+    if worker is not None:
+        return {asked: LibHDF5(asked, "", tuple(worker), {}) for asked in plan.libraries}
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chunkwise-"))
+    found = {asked: find_library(asked, folder) for asked in plan.libraries}
+    for zlib, reader, asked in plan.zlibs:
+        check_zlib(zlib, reader, found[asked])
+    return found
+
+
+def _known(check: bool | str | os.PathLike[str], made: Prepared, target: Target) -> str | None:
+    """Return the file with which reads are compared."""
+    if isinstance(check, bool):
+        return made.data if check else None
+    path = os.fspath(check)
+    if made.sampled is not None or Path(path).stat().st_size != target.nbytes:
+        raise UsageError(
+            f"{printable(path)}: does not hold all elements that are read of {target.where}; "
+            "check=True reads them from the file"
+        )
+    return path
+
+
+def _warmed(made: Prepared, say: Callable[[str], None]) -> dict[str, str]:
+    """Read each file once, and say from where its trials will read."""
+    say("warming the page cache")
+    pages = {}
+    for target in made.reading.values():
+        # Data that lies in other files is not warmed with this one.
+        elsewhere = target.layout in ("external", "virtual")
+        pages[target.file] = "uncontrolled" if elsewhere else warm(target.storage)
+    return pages

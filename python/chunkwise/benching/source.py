@@ -1,0 +1,131 @@
+"""What is measured of a file that its writer has not closed?
+
+The file itself, read along with its writer, where that is what a user would do: a writer in
+SWMR mode left its mark, and everything is read from the file as it is, by readers that can.
+A temporary copy otherwise, as the file would be had its writer closed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chunkwise.benching.planning import Plan
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import SPARE_NBYTES, stored
+from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.unclosed import copy_closed
+from chunkwise.grammar import format_size
+from chunkwise.names import printable
+
+# netCDF-C does not ask libhdf5 for SWMR.
+_WITHOUT_SWMR = frozenset({"netcdf4"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a run reads in the place of a file.
+
+    Attributes
+    ----------
+    target : Target
+        The dataset, in the file or in its copy.
+    plan : Plan
+        What of the run's plan can be measured so.
+    left_out : tuple of str
+        What cannot, and why: a line for each reader.
+    """
+
+    target: Target
+    plan: Plan
+    left_out: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def opened(
+    original: Target,
+    plan: Plan,
+    *,
+    checked: bool = False,
+    scratch: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Source]:
+    """Say what is read of a dataset, for as long as the block lasts.
+
+    Parameters
+    ----------
+    original : Target
+        The dataset in its file.
+    plan : Plan
+        What is to be measured.
+    checked : bool
+        Whether what is read is compared with what was read before: a writer might change
+        it in between.
+    scratch : str, optional
+        The folder for a copy; None for the system's.
+    say : callable, optional
+        Called with one line before the file is copied.
+
+    Raises
+    ------
+    UsageError
+        The file has to be copied, and there is no room for it, its data lies in other files,
+        or its writer wrote too much meanwhile.
+    """
+    readers = dict.fromkeys(str(one.parameters["reader"]) for one in plan.planned)
+    able = [name for name in readers if name not in _WITHOUT_SWMR]
+    as_it_is = all((p.operation, p.variant) == ("read", stored(original)) for p in plan.planned)
+    if not original.unclosed:
+        yield Source(original, plan)
+    elif original.unclosed == "swmr" and able and as_it_is and not checked:
+        left_out = tuple(
+            f"{name} is left out: netCDF-C does not read along with a writer (SWMR)"
+            for name in readers
+            if name not in able
+        )
+        planned = tuple(p for p in plan.planned if p.parameters["reader"] in able)
+        yield Source(original, Plan(planned), left_out)
+    else:
+        with _copied(original, scratch, say) as target:
+            yield Source(target, plan)
+
+
+@contextlib.contextmanager
+def _copied(original: Target, scratch: str | None, say: Callable[[str], None]) -> Iterator[Target]:
+    where = printable(original.file)
+    if original.layout in ("external", "virtual"):
+        raise UsageError(
+            f"{where}: its writer has not closed it, and a copy of it would not find the other "
+            f"files that hold {printable(original.dataset)}; measure it once it is closed"
+        )
+    nbytes = Path(original.file).stat().st_size
+    try:
+        made = tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch)
+    except OSError as error:
+        raise UsageError(
+            f"--scratch {scratch or tempfile.gettempdir()}: cannot be written to: "
+            f"{error.strerror}; name another folder"
+        ) from None
+    with made as folder:
+        free = shutil.disk_usage(folder).free
+        if free < nbytes + SPARE_NBYTES:
+            raise UsageError(
+                f"{where}: its writer has not closed it, and a copy of {format_size(nbytes)} "
+                f"needs more than the {format_size(free)} that are free; name a folder with "
+                "--scratch"
+            )
+        say("copying the file, which its writer has not closed")
+        copy = Path(folder) / "closed.h5"
+        try:
+            copy_closed(original.file, copy)
+            target = look(copy, original.dataset)
+        except (OSError, ChunkwiseError) as error:
+            raise UsageError(
+                f"{where}: its writer has not closed it, and a copy of it cannot be read: "
+                f"{error}; measure it again, or once it is closed"
+            ) from None
+        yield replace(target, file_filters=original.file_filters)

@@ -1,0 +1,74 @@
+"""Was another way of storing the data measured to help?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chunkwise.advise.fix import Fix
+from chunkwise.advise.remedies import keeps_all_data, rechunk, refilter
+from chunkwise.benching.advice import Advice
+from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.target import Target
+from chunkwise.benching.variants import Variant
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE
+from chunkwise.words import format_ratio
+
+# Less than this is not worth another file.
+MUCH = 2.0
+
+
+def verified(advice: Advice, results: Results, main: Variant) -> Advice:
+    """Offer other chunks or filters in the place of what was only computed, if measured.
+
+    The advice is about the data stored as `main`.
+    """
+    others = [variant for variant in results.variants if variant != main]
+    worst = max(
+        (c for c in results.cells if c.variant == main and c.reader in WITH_LIBRARY_CACHE),
+        key=_total,
+        default=None,
+    )
+    if worst is None or not others:
+        return advice
+    rivals = [
+        cell
+        for cell in results.cells
+        if cell.variant in others
+        and (cell.access, cell.reader, cell.cache_nbytes)
+        == (worst.access, worst.reader, worst.cache_nbytes)
+        and cell.total_s
+    ]
+    best = min(rivals, key=_total, default=None)
+    if best is None or best.variant is None or _total(worst) < MUCH * _total(best):
+        return advice
+    target, variant = results.file, best.variant
+    gained = f"all reads of '{worst.access.name}' {format_ratio(_total(worst) / _total(best))}"
+    effect = f"measured: {gained} as fast, stored as {variant}"
+    fixes: tuple[Fix, ...] = ()
+    if variant.chunks is not None and variant.filters == target.filters:
+        fixes = rechunk(target.file, target.dataset, variant.chunks, variant.filters)
+    elif variant.chunks is not None:
+        fixes = refilter(
+            target.file,
+            target.dataset,
+            variant.filters,
+            stored=target.filters,
+            chunks=variant.chunks,
+            chunked=variant.chunks == target.chunks,
+        )
+    kept = [f for f in fixes if not f.writing and keeps_all_data(f, pipelines(target))]
+    # nccopy would not be told of chunks and filters at once.
+    both = variant.filters != target.filters and variant.chunks != target.chunks
+    texts = [fix.text for fix in kept if not (both and fix.tool == "nccopy")]
+    if not texts:
+        return replace(advice, effect=f"{advice.effect}; {effect}" if advice.effect else effect)
+    return replace(advice, fix=texts[0], effect=effect)
+
+
+def _total(cell: Cell) -> float:
+    return cell.total_s or 0.0
+
+
+def pipelines(target: Target) -> list[str]:
+    """Name the pipelines that a copy of the file has to deal with."""
+    return sorted({target.filters, *target.file_filters} - {"none"})

@@ -1,0 +1,1 @@
+"""How are files opened: diagnosis, handles, objects, what is on storage?"""

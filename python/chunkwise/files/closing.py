@@ -1,0 +1,70 @@
+"""Who is asked when h5py closes or flushes a file, or copies an object?
+
+Nowhere else are methods of `h5py.File` and `h5py.Group` replaced: what waits to be written and
+what is kept for reading both have to know, each for as long as there is something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import h5py
+from h5py._objects import phil
+
+# Is given the file, whether it is closed, and what closes or flushes it, which it calls.
+Around = Callable[[h5py.File, bool, Callable[[], Any]], Any]
+
+_METHODS = ("close", "flush", "__exit__")
+
+_asked: list[Around] = []
+_installed: dict[str, Any] = {}
+
+
+def ask(around: Around) -> None:
+    """Have h5py's files ask before they are closed or flushed."""
+    with phil:
+        if around not in _asked:
+            _asked.append(around)
+        if not _installed:
+            for name in _METHODS:
+                _installed[name] = _asking(getattr(h5py.File, name), name != "flush")
+                setattr(h5py.File, name, _installed[name])
+
+
+def ask_no_more(around: Around) -> None:
+    """Undo `ask`; h5py's methods are its own again once nobody is asked."""
+    with phil:
+        if around in _asked:
+            _asked.remove(around)
+        ours = all(vars(h5py.File).get(name) is made for name, made in _installed.items())
+        # What others put on top of them stays, and calls them.
+        if not _asked and ours:
+            for name, made in _installed.items():
+                setattr(h5py.File, name, made.__wrapped__)
+            _installed.clear()
+
+
+def ask_before_copies(settle: Callable[[], None]) -> None:
+    """Have h5py's groups ask before they copy an object, of whatever file."""
+    original = h5py.Group.copy
+
+    @wraps(original)
+    def copy(group: h5py.Group, *args: Any, **options: Any) -> Any:
+        settle()
+        return original(group, *args, **options)
+
+    with phil:
+        h5py.Group.copy = copy
+
+
+def _asking(original: Callable[..., Any], closes: bool) -> Callable[..., Any]:
+    @wraps(original)
+    def method(file: h5py.File, *args: Any) -> Any:
+        call: Callable[[], Any] = partial(original, file, *args)
+        for around in tuple(_asked):
+            call = partial(around, file, closes, call)
+        return call()
+
+    return method

@@ -1,0 +1,526 @@
+"""Which of many open files does libhdf5 keep open?
+
+A file that is open in libhdf5 takes more than half a megabyte and a descriptor, and a
+program may have thousands.  So at most `most_open` of ours are: beyond that, those that
+nobody uses are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
+opened again when libhdf5 is asked about it: its objects get their identifiers anew.  The engine
+reads its data without.
+
+Somebody uses a file who has identifiers of it besides those of our own objects, as libhdf5 tells.
+All of this happens under h5py's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import resource
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+from h5py import h5d, h5f, h5fd, h5g, h5i, h5o
+
+from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
+from chunkwise.files.identity import Identity, sample, sample_of
+from chunkwise.files.objects import Address, address_of
+from chunkwise.files.opening import open_h5
+from chunkwise.files.opening_writable import Mode, open_file, synced, told
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
+from chunkwise.writing import pending
+
+if TYPE_CHECKING:
+    from chunkwise.file import File
+
+# The most files kept open where the system's limit allows.
+MOST = 256
+# No more than this fraction of the descriptors that the process may have.
+FRACTION = 4
+
+phil = h5py._objects.phil
+
+_clock = itertools.count()
+
+
+def most_open() -> int:
+    """Files that libhdf5 keeps open for this module, those in use not counted."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST if limit == resource.RLIM_INFINITY else max(1, min(MOST, limit // FRACTION))
+
+
+def address_in(filename: str, identifier: Any) -> Address:
+    """Return what tells an object from all others, libhdf5's number of its file first.
+
+    Raises
+    ------
+    chunkwise.errors.CorruptDataError
+        When the object's header cannot be read.
+    """
+    try:
+        # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
+        return address_of(identifier)
+    except HDF5_ERRORS as error:
+        where = printable(decode_name(h5i.get_name(identifier) or b"/"))
+        raise CorruptDataError(
+            f"{filename}: group {where}: its header cannot be read: {error}; the file is "
+            "damaged, or cut off: fetch or copy it again, whole"
+        ) from error
+
+
+class Met(dict[Any, Any]):
+    """The datasets of a file that were met so far; its groups share it.
+
+    In a file that nobody writes, by the path asked for and the number of the file that it is in,
+    which is None for the file that was opened.  In one that is written here, by address and path:
+    names come to mean other datasets.
+    """
+
+    # So many are kept while nobody else refers to them.
+    MOST = 1024
+
+    def keep(self, key: Any, dataset: Any, former: Any) -> Any:
+        """Remember a dataset in place of a former one; that of another thread that was first."""
+        if len(self) >= self.MOST:
+            with contextlib.suppress(KeyError, StopIteration, RuntimeError):
+                self.pop(next(iter(self)))
+        if former is not None and self.get(key) is former:
+            self[key] = dataset
+        return self.setdefault(key, dataset)
+
+
+class FileHandle:
+    """An open file, whether libhdf5 has it open or not.
+
+    Parameters
+    ----------
+    opened
+        As h5py has opened it.
+    path, options
+        With which it is opened again; without a path it never is, and not parked.
+    writable
+        Whether it was opened for writing.
+    sync
+        Whether `flush` and `close` wait until storage has what was written.
+
+    Attributes
+    ----------
+    filename : str
+        The path as it was given.
+    number
+        By which libhdf5 tells open files apart; another each time the file is opened.
+    used : int
+        When it was last, as a count of all uses.
+    changes : bool
+        Whether it may change while it is open: this process has it open for writing, here or
+        elsewhere, or another one writes it for us to follow (SWMR).
+    readonly : bool
+        Whether this process cannot change it, as h5py has it.
+    """
+
+    def __init__(
+        self,
+        opened: h5py.File,
+        path: str | os.PathLike[str] | None = None,
+        options: dict[str, Any] | None = None,
+        writable: bool | None = None,
+        sync: bool = True,
+    ) -> None:
+        self._options = options or {}
+        self._sync = sync
+        # The working directory may change.
+        self._path = None if path is None else str(Path(path).absolute())
+        # By identity, since h5py's own equality asks libhdf5.
+        self._objects: weakref.WeakValueDictionary[int, Kept] = weakref.WeakValueDictionary()
+        self._met: weakref.ref[Met] | None = None
+        self._id: h5f.FileID | None = None
+        self._identity: Identity | None = None
+        # Of its bytes, since it was parked.
+        self._sample: str | None = None
+        self.used = next(_clock)
+        self._closed = False
+        self._pinned = path is None
+        self.filename: str = opened.filename
+        with phil:
+            intent = opened.id.get_intent()
+            self.writable = bool(intent & h5f.ACC_RDWR) if writable is None else writable
+            self._opened(opened)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], mode: Mode, options: dict[str, Any], sync: bool
+    ) -> FileHandle:
+        """Open a file by path; see `open_file`, which says what it raises."""
+        with phil:
+            _make_room()
+        return cls(open_file(path, mode, options), path, options, mode != "r", sync)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed, by `close` or behind our back."""
+        return not self._closed and (self._id is None or bool(self._id.id))
+
+    @property
+    def id(self) -> h5f.FileID:
+        """Its identifier, for which it is opened again if it is parked."""
+        found = self._id
+        if found is None:
+            with phil:
+                if self._id is None:
+                    self._reopen()
+                found = self._id
+        self.used = next(_clock)
+        return found
+
+    @property
+    def met(self) -> Met:
+        """Its datasets that were met, as long as one of its groups is there."""
+        with phil:
+            met = None if self._met is None else self._met()
+            if met is None:
+                met = Met()
+                self._met = weakref.ref(met)
+            return met
+
+    def recipe(self) -> tuple[str, dict[str, Any], bool]:
+        """Path and settings by which another process opens it.
+
+        Raises
+        ------
+        chunkwise.errors.UsageError
+            When it is open for writing, or is no plain file on disk.
+        """
+        where = printable(self.filename)
+        if self.writable:
+            raise UsageError(
+                f"{where}: is open for writing, and so can neither be copied nor sent to another "
+                "process: close it, and open it for reading"
+            )
+        if not self.is_open:
+            raise UsageError(f"{where}: the file is closed, and cannot be copied or sent")
+        path = self._path
+        if path is None:
+            if self.id.get_access_plist().get_driver() != h5fd.SEC2:
+                raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")
+            path = str(Path(self.filename).absolute())
+        return path, self._options, self._sync
+
+    def is_parked(self) -> bool:
+        """Whether libhdf5 has closed it, while it is open for its user.
+
+        Raises
+        ------
+        FileChangedError
+            It is parked, and is not the file any more that it was.
+        """
+        if self._closed or self._id is not None:
+            return False
+        # Somebody may have opened it for writing meanwhile; what waits is a change, too.
+        if self._identity is not None:
+            pending.settle_inode(self._identity.file)
+        self._check()
+        return True
+
+    def pin(self) -> None:
+        """Never park it: something of it could not be found again."""
+        with phil:
+            if self._id is None and not self._closed:
+                self._reopen()
+            self._pinned = True
+            _open.discard(self)
+
+    def close(self) -> None:
+        """Close it for good."""
+        with pending.closing(self._h5_file()):
+            try:
+                self.settle()
+            except pending.BusyError:
+                raise
+            except BaseException:
+                self._close()
+                raise
+            self._close()
+
+    def _close(self) -> None:
+        with phil, pending.without_waiting():
+            self._closed = True
+            _open.discard(self)
+            if self._id is None:
+                self._id = h5f.FileID(0)
+            elif self._id.valid:
+                file = h5py.File(self._id)
+                with self._written(file, "cannot be closed"):
+                    file.close()
+            for one in list(self._objects.values()):
+                one._end()
+
+    def flush(self) -> None:
+        """Hand all that was written to storage.
+
+        Raises
+        ------
+        CannotWriteError
+            It does not take it.
+        """
+        self.settle()
+        with phil, pending.without_waiting():
+            if self._id is None or not self._id.valid:
+                raise UsageError("the file is closed")
+            file = h5py.File(self._id)
+            with self._written(file, "cannot be flushed"):
+                file.flush()
+
+    def settle(self) -> None:
+        """Wait for those who are writing, who may wait for h5py's lock, without it."""
+        file = self._h5_file()
+        if file is not None:
+            with told(printable(self.filename), "cannot be written"):
+                pending.settle_file(file)
+
+    def _h5_file(self) -> h5py.File | None:
+        """The file as h5py has it, where it is open and may be written."""
+        with phil:
+            is_open = self.writable and self._id is not None and self._id.valid
+            return h5py.File(self._id) if is_open else None
+
+    @contextlib.contextmanager
+    def _written(self, file: h5py.File, doing: str) -> Iterator[None]:
+        if not self.writable:
+            yield
+            return
+        where = printable(self.filename)
+        with synced(file, where, self._sync), told(where, doing):
+            yield
+
+    def find(self, wanted: Kept) -> Any:
+        """Give an object its identifier again, opening what has to be opened."""
+        with phil:
+            # As bytes, since names need not be UTF-8.
+            found = h5o.open(self.id, encode_name(wanted._path))
+            wanted._id = found
+            return found
+
+    def add(self, one: Kept) -> None:
+        """Take note of an object whose identifier is let go of when the file is parked."""
+        with phil:
+            self._objects[id(one)] = one
+
+    def park(self) -> None:
+        """Close it in libhdf5, unless somebody uses it."""
+        for one in list(self._objects.values()):
+            one._let_go()
+        # What is left are identifiers that somebody else has, and the file's own.
+        if self._id is None or h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1:
+            return
+        if not self._remember():
+            _open.discard(self)
+            self._pinned = True
+            return
+        # The last reference to it.  `h5py.File.close` would go through all that is open
+        # in this process, in search of objects to mark as closed.
+        held = weakref.ref(self._id)
+        self._id = None
+        self._id = held()
+        if self._id is None:
+            _open.discard(self)
+
+    def _remember(self) -> bool:
+        """Keep what the file is known by while it is parked; False where that cannot be told."""
+        if self._id is None:
+            return True
+        descriptor, known = self._id.get_vfd_handle(), self._identity
+        now = Identity.of(os.fstat(descriptor))
+        if known is None or (now != known and known.may_be(now) and now.manner == known.manner):
+            # Something changed while it was open, and nothing says what.
+            return False
+        if known.may_be(now):
+            self._identity = now
+        try:
+            self._sample = sample(descriptor)
+        except OSError:
+            return False
+        return True
+
+    def _opened(self, file: h5py.File) -> None:
+        """Libhdf5 has the file open: for how long, and what to know it by?"""
+        identifier = file.id
+        sec2 = identifier.get_access_plist().get_driver() == h5fd.SEC2
+        if sec2:
+            descriptor = identifier.get_vfd_handle()
+            now = Identity.of(os.fstat(descriptor))
+            # The bytes as well: not every system keeps its own time of change.
+            if self._identity not in (None, now) or self._sample not in (None, sample(descriptor)):
+                file.close()
+                raise self._changed()
+            self._identity, self._sample = now, None
+        try:
+            self.number = address_in(self.filename, identifier)[:2]
+        except CorruptDataError:
+            if self._path is not None:
+                file.close()
+            raise
+        self._id = identifier
+        # libhdf5 tells the intent of whoever opened the file first.
+        intent = identifier.get_intent()
+        self.changes = intent != h5f.ACC_RDONLY
+        self.readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)
+        if sec2 and not self.changes and not self._pinned:
+            _open.add(self)
+        else:
+            self._pinned = True
+
+    def _reopen(self) -> None:
+        self._check()
+        _make_room()
+        self._opened(open_h5(str(self._path), **self._options))
+
+    def _check(self) -> None:
+        """See that the path still leads to the file that was opened."""
+        try:
+            status = os.stat(str(self._path))  # noqa: PTH116 (before each read of a parked file)
+        except OSError as error:
+            raise FileChangedError(
+                f"{printable(self.filename)}: the file cannot be found again: {error.strerror}; "
+                "leave files in their place while they are open"
+            ) from None
+        now = Identity.of(status)
+        if now != self._identity:
+            self._check_bytes(now)
+
+    def _check_bytes(self, now: Identity) -> None:
+        """See whether a file of which the system says something else holds what it held."""
+        known = self._identity
+        if known is None or not known.may_be(now) or not known.explains(now):
+            raise self._changed()
+        try:
+            same = sample_of(str(self._path)) == self._sample
+        except OSError:
+            same = False
+        if not same:
+            raise self._changed()
+        self._identity = now
+
+    def _changed(self) -> FileChangedError:
+        return FileChangedError(
+            f"{printable(self.filename)}: the file was changed or replaced after it was opened; "
+            "open it again"
+        )
+
+
+class Kept:
+    """What ours have in common with each other, and not with h5py's groups and datasets.
+
+    The identifier of one whose file was parked meanwhile is found again by its path.
+    """
+
+    # Its file, if that is ours to open again.
+    _home: FileHandle | None = None
+    # libhdf5's number of the file that it is in, if an external link led to another than `_home`.
+    _number: tuple[int, ...] | None = None
+    # Under which `_home` has it.
+    _path = "/"
+    _oid: Any = None
+
+    def _belong(self, home: FileHandle, path: str, number: tuple[int, ...] | None) -> None:
+        """Say to which file it belongs."""
+        self._home, self._path, self._number = home, path, number
+        home.add(self)
+
+    @property
+    def _id(self) -> Any:
+        # h5py's methods ask for it, and keep no other reference to it for long.
+        found, home = self._oid, self._home
+        if home is None:
+            return found
+        home.used = next(_clock)
+        return home.find(self) if found is None else found
+
+    @_id.setter
+    def _id(self, identifier: Any) -> None:
+        self._oid = identifier
+
+    def _let_go(self) -> None:
+        """Drop the identifier, which `_id` finds again."""
+        self._oid = None
+
+    def _end(self) -> None:
+        """Its file is closed for good."""
+        if self._oid is None:
+            self._oid = h5d.DatasetID(0) if isinstance(self, h5py.Dataset) else h5g.GroupID(0)
+
+    def _is_there(self) -> bool:
+        """Whether its file is open; asks for no lock, and does not open a parked one.
+
+        Raises
+        ------
+        chunkwise.errors.FileChangedError
+            When it is parked, and is not the file any more that it was.
+        """
+        # h5py sets the identifier to 0 when it closes a file.
+        found = self._oid
+        return (
+            bool(found.id)
+            if found is not None
+            else self._home is not None and (self._home.is_parked() or self._home.is_open)
+        )
+
+    def __bool__(self) -> bool:
+        found = self._oid
+        return bool(found.id) if found is not None else bool(self._home and self._home.is_open)
+
+    def __hash__(self) -> int:
+        # By libhdf5's number of the open file, which is another one after parking.
+        if self._home is not None:
+            self._home.pin()
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> Any:
+        return self is other or super().__eq__(other)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("HDF5", "chunkwise", 1)
+
+    @property
+    def file(self) -> File:
+        """The file that holds it."""
+        # Here, as files are groups.
+        from chunkwise.file import File
+
+        return File(self) if self._home is not None and self._number is None else File(self._id)
+
+    @property
+    def h5py(self) -> Any:
+        """The same object as h5py has it, after all that was written in this process."""
+        pending.settle_all(blocking=not phil._is_owned())
+        kinds = (h5py.File, h5py.Group, h5py.Dataset)
+        return next(kind for kind in kinds if isinstance(self, kind))(self._id)
+
+    def __reduce__(self) -> Any:
+        if not self:
+            raise UsageError("the file is closed")
+        own = self._home is not None and self._number is None
+        return _found_again, (self.file.__reduce__(), self._path if own else super().name)  # type: ignore[misc]
+
+
+def _found_again(file: Any, path: str | None) -> Any:
+    """What a copied or unpickled object is: the one of that name, in the file opened anew."""
+    reopen, recipe = file
+    if path is None:
+        raise UsageError(f"{recipe[0]}: what has no name cannot be found again")
+    return reopen(*recipe)[path]
+
+
+# Files that may be parked, and are not.
+_open: weakref.WeakSet[FileHandle] = weakref.WeakSet()
+
+
+def _make_room() -> None:
+    """Park what was not used for the longest time, until a quarter of the room is free."""
+    most = most_open()
+    if len(_open) < most:
+        return
+    excess = len(_open) - (most - 1 - most // 4)
+    for handle in sorted(_open, key=lambda handle: handle.used)[:excess]:
+        handle.park()

@@ -1,0 +1,222 @@
+"""Which objects does an HDF5 file hold, each of them once?
+
+A file is a graph, not a tree: a hard link may give an object a second name, or
+lead a group back to one of its ancestors.  The walk here visits every object
+under the first name it meets and reports further names as such.  Soft and
+external links are reported and never followed.  It works on h5py's low-level
+identifiers, ten times cheaper than `h5py.Group.__getitem__`, and on names as
+bytes, because a link's name need not be valid UTF-8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import h5py
+from h5py import h5a, h5d, h5g, h5l, h5o
+
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+
+__all__ = [
+    "HDF5_ERRORS",
+    "Address",
+    "Entry",
+    "Kind",
+    "address_of",
+    "decode_name",
+    "encode_name",
+    "hdf5_reason",
+    "names_of",
+    "printable",
+    "walk",
+    "walk_datasets",
+]
+
+Kind = Literal[
+    "group",
+    "dataset",
+    "named_type",
+    "hard_link",
+    "soft_link",
+    "external_link",
+    "user_link",
+    "unreadable",
+]
+
+# What tells an object from all others in the files that are open (H5G_stat_t): its
+# file's number and where it lies in there, in two halves each.
+Address = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name met in the walk.
+
+    Attributes
+    ----------
+    path
+        Absolute path of the link, as `decode_name` gives it.
+    depth
+        Number of groups above it; the root group has 0.
+    kind
+        What the link leads to, or for ``hard_link`` (a second name of an object
+        already met) and the soft, external and user-defined links, what it is.
+    identifier
+        The open h5py low-level object, for groups, datasets and named types.
+    target
+        For ``hard_link`` the object's first path, for ``soft_link`` the path it
+        holds, for ``external_link`` ``FILE:PATH``; otherwise None.
+    reason
+        For ``unreadable``, why HDF5 could not open it, in one line.
+    address
+        Of the open object: the same under each of its names.
+    names
+        How many names the open object has, by its own count.
+    """
+
+    path: str
+    depth: int
+    kind: Kind
+    identifier: Any = None
+    target: str | None = None
+    reason: str | None = None
+    address: Address | None = None
+    names: int = 0
+
+
+def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
+    """Visit everything below a group, depth first.
+
+    Members come in the order of their creation where the group keeps it, as
+    netCDF-4 files do, otherwise in the order of their names.
+
+    Parameters
+    ----------
+    top
+        Where to begin; an `h5py.File` is its own root group.
+    path
+        The absolute path under which `top` is reported.
+
+    Yields
+    ------
+    Entry
+        `top` first (depth 0), then its members.  No object is visited twice and no error
+        is raised for one that HDF5 cannot open: it comes as ``unreadable``.
+    """
+    try:
+        # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
+        is_file = isinstance(top, h5py.File)
+        root = _opened(path, 0, h5g.open(top.id, b"/") if is_file else top.id)
+    except HDF5_ERRORS as error:
+        yield Entry(path, 0, "unreadable", reason=hdf5_reason(error))
+        return
+    yield root
+    seen = {root.address: path}
+    pending = [_members(root.identifier, path, 1)]
+    while pending:
+        entry = next(pending[-1], None)
+        if entry is None:
+            pending.pop()
+            continue
+        if entry.address is not None:
+            first = seen.get(entry.address)
+            if first is not None:
+                yield Entry(entry.path, entry.depth, "hard_link", target=first)
+                continue
+            # Groups are remembered always, since one damaged count of names must not
+            # make the walk endless; other objects only if they have several names.
+            if entry.kind == "group" or entry.names > 1:
+                seen[entry.address] = entry.path
+        yield entry
+        if entry.kind == "group":
+            pending.append(_members(entry.identifier, entry.path, entry.depth + 1))
+
+
+def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
+    """Visit every dataset of a file (or below a group) once.
+
+    Yields
+    ------
+    path : str
+        Absolute path of the first name met.
+    dataset : h5py.Dataset
+        The open dataset.  Datasets that HDF5 cannot open are passed over.
+    """
+    for entry in walk(file, "/" if isinstance(file, h5py.File) else file.name):
+        if entry.kind == "dataset":
+            yield entry.path, h5py.Dataset(entry.identifier)
+
+
+def _members(group: Any, path: str, depth: int) -> Iterator[Entry]:
+    """Give a group's links, their objects opened."""
+    prefix = path.rstrip("/") + "/"
+    try:
+        names = list(group)
+    except HDF5_ERRORS as error:
+        yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error))
+        return
+    for name in names:
+        member = prefix + decode_name(name)
+        try:
+            yield _member(group, name, member, depth)
+        except HDF5_ERRORS as error:
+            yield Entry(member, depth, "unreadable", reason=hdf5_reason(error))
+
+
+def _member(group: Any, name: bytes, path: str, depth: int) -> Entry:
+    link = group.links.get_info(name).type
+    if link == h5l.TYPE_SOFT:
+        return Entry(path, depth, "soft_link", target=decode_name(group.links.get_val(name)))
+    if link == h5l.TYPE_EXTERNAL:
+        file, target = group.links.get_val(name)
+        return Entry(
+            path, depth, "external_link", target=f"{decode_name(file)}:{decode_name(target)}"
+        )
+    if link != h5l.TYPE_HARD:
+        return Entry(path, depth, "user_link")
+    return _opened(path, depth, h5o.open(group, name))
+
+
+def address_of(identifier: Any) -> Address:
+    """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
+    info = h5g.get_objinfo(identifier)
+    return (*info.fileno, *info.objno)
+
+
+# A name that no attribute has.
+_NO_ATTRIBUTE = b"\x01"
+
+
+def decode_attributes(identifier: Any) -> None:
+    """Have libhdf5 decode the headers of an open object's attributes, or fail without a crash.
+
+    To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
+    releases entries of a table that it has not filled yet; looking for one by name decodes the
+    same headers, with no such table.
+
+    Raises
+    ------
+    HDF5_ERRORS
+        One of them is damaged.
+    """
+    h5a.exists(identifier, _NO_ATTRIBUTE)
+
+
+def names_of(identifier: Any) -> int:
+    """Tell how many names an open object has, by its own count."""
+    return int(h5g.get_objinfo(identifier).nlink)
+
+
+def _opened(path: str, depth: int, identifier: Any) -> Entry:
+    # Not h5o.get_info: it reads a whole chunk index to tell its size, and where that is
+    # damaged it can end the process (HDF5 2.0).
+    info = h5g.get_objinfo(identifier)
+    kind: Kind = "named_type"
+    if isinstance(identifier, h5g.GroupID):
+        kind = "group"
+    elif isinstance(identifier, h5d.DatasetID):
+        kind = "dataset"
+    address = (*info.fileno, *info.objno)
+    return Entry(path, depth, kind, identifier, address=address, names=info.nlink)

@@ -1,0 +1,474 @@
+"""Can this file be opened, and the dataset found?  If not, why, and what to do?
+
+h5py answers with the innermost line of HDF5's error stack ("file signature not
+found"), which seldom says what to do.  Here the file is looked at first, and
+every failure ends in one line: what is wrong, where, and the remedy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import importlib
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import h5py
+from h5py import h5d, h5g, h5l, h5o, h5p, h5t, h5z
+
+from chunkwise.errors import (
+    CorruptDataError,
+    DatasetNotFoundError,
+    FileFormatError,
+    NotADatasetError,
+    UsageError,
+    like,
+)
+from chunkwise.files.magic import hdf5_offset, is_zarr, what_it_is
+from chunkwise.files.objects import (
+    HDF5_ERRORS,
+    decode_name,
+    encode_name,
+    hdf5_reason,
+    printable,
+    walk,
+    walk_datasets,
+)
+from chunkwise.files.superblock import read_superblock
+from chunkwise.names import shell_line
+from chunkwise.words import counted
+
+__all__ = [
+    "find_dataset",
+    "full_name",
+    "has_variable_length",
+    "largest_chunked",
+    "missing_filter",
+    "open_h5",
+    "walk_datasets",
+]
+
+# A mistyped name must not cost minutes on a file of a million objects.
+_NAMES_SEARCHED = 20_000
+# Version 2 or 3, with 8-byte offsets (HDF5 file format specification).
+_SMALLEST_SUPERBLOCK = 48
+_TRUNCATED = re.compile(r"truncated file: .*stored_eof = (\d+)")
+
+
+def open_h5(
+    path: str | os.PathLike[str],
+    mode: Literal["r", "r+", "a"] = "r",
+    **options: Any,
+) -> h5py.File:
+    """Open an HDF5 or netCDF-4 file that exists.
+
+    Parameters
+    ----------
+    path
+        A file on a local file system.
+    mode
+        ``r+`` and ``a`` also for writing.
+    **options
+        Of `h5py.File`, such as `rdcc_nbytes`, `rdcc_nslots` and `rdcc_w0`: the chunk
+        cache of each dataset, its bytes, its hash table's slots, and its preemption
+        policy from 0 to 1 (H5Pset_cache).
+
+    Returns
+    -------
+    h5py.File
+        The caller closes it.
+
+    Raises
+    ------
+    FileFormatError
+        No such file, a directory, no permission, an empty or truncated file,
+        another format, or one that HDF5 itself refuses.
+    UsageError
+        An option that h5py does not have.
+    """
+    if "://" in os.fspath(path):
+        raise FileFormatError(f"{printable(os.fspath(path))}: not a local file; download it first")
+    path = Path(path)
+    offset = _signature_offset(path)
+    try:
+        return h5py.File(path, mode, **options)
+    except HDF5_ERRORS as error:
+        if options and not isinstance(error, OSError):
+            raise like(UsageError, error)(
+                f"{printable(str(path))}: cannot be opened with {options}: {error}"
+            ) from None
+        raise like(FileFormatError, error)(
+            f"{printable(str(path))}: {_refused(path, offset, error)}"
+        ) from None
+
+
+def full_name(file: h5py.File, name: str) -> str:
+    """Complete a dataset's bare name, if only one dataset of the file has it.
+
+    Parameters
+    ----------
+    file
+        An open file.
+    name
+        A path, which is returned as it is, or the last part of one: ``ES_ImaginaryLW``
+        for ``/All_Data/CrIS-SDR_All/ES_ImaginaryLW``.  Of very many datasets the first
+        20,000 are looked at.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        Several datasets are called so.
+    """
+    bare = name.strip("/")
+    if "/" in name or bare in ("", ".") or encode_name(bare) in file.id:
+        return name
+    paths = (path for path, _ in islice(walk_datasets(file), _NAMES_SEARCHED))
+    found = [path for path in paths if path.rpartition("/")[2] == bare]
+    if len(found) > 1:
+        said = ", ".join(map(_quoted, found[:5])) + (", ..." if len(found) > 5 else "")
+        raise DatasetNotFoundError(
+            f"{printable(str(file.filename))}: {len(found)} datasets are called {_quoted(bare)}: "
+            f"give the path of one ({said})"
+        )
+    return found[0] if found else name
+
+
+def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """Open a dataset by its path.
+
+    Parameters
+    ----------
+    file
+        An open file.
+    name
+        Path from the root group; the leading slash may be left out.  Soft and
+        external links are followed.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        Nothing of that name (near names are offered), or a link that leads nowhere.
+    NotADatasetError
+        A group or a named datatype.
+    CorruptDataError
+        The object is there and HDF5 cannot open it.
+    """
+    where = printable(str(file.filename))
+    parts = [part for part in encode_name(name).split(b"/") if part not in (b"", b".")]
+    path = "/" + decode_name(b"/".join(parts))
+    identifier = file.id
+    for depth, part in enumerate(parts, 1):
+        here = "/" + decode_name(b"/".join(parts[:depth]))
+        try:
+            there = _has_link(identifier, part)
+        except HDF5_ERRORS as error:
+            raise CorruptDataError(_damaged(where, here, hdf5_reason(error))) from None
+        if not there:
+            raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{_hint(file, path)}")
+        try:
+            identifier = h5o.open(identifier, part)
+        except HDF5_ERRORS as error:
+            raise _unreachable(where, identifier, part, here, hdf5_reason(error)) from None
+    if isinstance(identifier, h5d.DatasetID):
+        return h5py.Dataset(identifier)
+    if isinstance(identifier, h5t.TypeID):
+        raise NotADatasetError(f"{where}: {_quoted(path)} is a named datatype, not a dataset")
+    group = file if not parts else h5py.Group(identifier)
+    raise NotADatasetError(
+        f"{where}: {_quoted(path)} is a group, not a dataset; {_contents(group, path)}"
+    )
+
+
+def largest_chunked(file: h5py.File) -> h5py.Dataset:
+    """Choose the dataset whose reading is worth measuring.
+
+    Returns
+    -------
+    h5py.Dataset
+        The chunked dataset of the most logical bytes (elements times their
+        size); of equals, the first met.  Empty datasets, and those whose
+        type is of variable length or unknown to NumPy, do not count.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        There is none; the message says what there is instead.
+    """
+    largest: h5py.Dataset | None = None
+    largest_nbytes = 0
+    others: Counter[str] = Counter()
+    without_chunks: str | None = None
+    for entry in walk(file):
+        if entry.kind == "unreadable":
+            others["unreadable"] += 1
+        if entry.kind != "dataset":
+            continue
+        dataset = h5py.Dataset(entry.identifier)
+        why_not = _unfit(dataset)
+        if why_not:
+            others[why_not] += 1
+            if why_not == "not chunked" and dataset.shape and without_chunks is None:
+                without_chunks = entry.path
+            continue
+        nbytes = dataset.size * dataset.id.get_type().get_size()
+        if nbytes > largest_nbytes:
+            largest, largest_nbytes = dataset, nbytes
+    if largest is not None:
+        return largest
+    held = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
+    hint = ""
+    if without_chunks is not None:
+        arguments = shell_line(str(file.filename), without_chunks.removeprefix("/"))
+        hint = f"; name one to measure it: chunkwise bench {arguments}"
+    raise DatasetNotFoundError(
+        f"{printable(str(file.filename))}: no chunked dataset with data of fixed size; "
+        + (f"its datasets: {held}" if held else "it holds no dataset at all")
+        + hint
+    )
+
+
+def has_variable_length(datatype: h5t.TypeID) -> bool:
+    """Tell whether elements hold their values elsewhere, on the file's heap.
+
+    True for variable-length sequences and strings, and for compounds and arrays
+    with such a member.
+    """
+    if isinstance(datatype, h5t.TypeVlenID):
+        return True
+    if isinstance(datatype, h5t.TypeStringID):
+        return bool(datatype.is_variable_str())
+    if isinstance(datatype, h5t.TypeArrayID):
+        return has_variable_length(datatype.get_super())
+    if isinstance(datatype, h5t.TypeCompoundID):
+        members = range(datatype.get_nmembers())
+        return any(has_variable_length(datatype.get_member_type(i)) for i in members)
+    return False
+
+
+# --- opening ---------------------------------------------------------------------------
+
+
+def _signature_offset(path: Path) -> int:
+    """Find where HDF5's signature stands; raise for what is no HDF5 file at all."""
+    where = printable(str(path))
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise like(FileFormatError, IsADirectoryError())(f"{where}: {_directory(path)}")
+        if not stat.S_ISREG(status.st_mode):
+            raise FileFormatError(f"{where}: not a regular file; copy its content to one first")
+        with path.open("rb") as stream:
+            head = stream.read(64)
+            offset = hdf5_offset(stream, status.st_size)
+    except FileFormatError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise like(FileFormatError, error)(f"{where}: no such file{_near_files(path)}") from None
+    except PermissionError as error:
+        raise like(FileFormatError, error)(
+            f"{where}: permission denied; ask its owner, or see `ls -l` for who may read it"
+        ) from None
+    except OSError as error:
+        raise FileFormatError(f"{where}: cannot be read: {error.strerror or error}") from None
+    if not head:
+        raise FileFormatError(f"{where}: the file is empty (0 bytes); write or download it again")
+    if offset is None:
+        raise FileFormatError(f"{where}: not an HDF5 file: {what_it_is(path, head)}")
+    return offset
+
+
+def _directory(path: Path) -> str:
+    if is_zarr(path):
+        return "a Zarr store, not an HDF5 file; open it with zarr or xarray.open_zarr"
+    inside = sorted(_files_in(path, (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".nxs")))
+    if not inside:
+        return "a directory; name a file"
+    return f"a directory; name a file, such as {_listed(inside, 3)}"
+
+
+def _near_files(path: Path) -> str:
+    folder = path.parent
+    try:
+        near = _near(path.name, list(_files_in(folder)))
+    except FileNotFoundError:
+        return f" (nor is there a folder {_quoted(str(folder))})"
+    except OSError:
+        near = []
+    return f"; did you mean {_listed([str(folder / name) for name in near], 3)}?" if near else ""
+
+
+def _files_in(folder: Path, suffixes: tuple[str, ...] = ()) -> Iterable[str]:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in islice(entries, _NAMES_SEARCHED)]
+    return [n for n in names if not suffixes or n.lower().endswith(suffixes)]
+
+
+def _refused(path: Path, offset: int, error: BaseException) -> str:
+    """Say why HDF5 refuses a file that has its signature, and what helps."""
+    reason = hdf5_reason(error)
+    truncated = _TRUNCATED.search(reason)
+    nbytes = path.stat().st_size
+    if truncated:
+        stored = int(truncated[1])
+        return (
+            f"truncated HDF5 file: it has {counted(nbytes, 'byte')} and should have {stored:,}; "
+            "copy or download it again, or repeat the run that wrote it"
+        )
+    if nbytes < offset + _SMALLEST_SUPERBLOCK:
+        return (
+            f"truncated HDF5 file: it has {counted(nbytes, 'byte')}, and ends within the "
+            "superblock; get it again"
+        )
+    if "already open for write" in reason:
+        return _not_closed(path)
+    if "unable to lock file" in reason or getattr(error, "errno", None) == errno.EAGAIN:
+        return (
+            f"{reason}; another program has it open for writing: close it there, or if there "
+            "is none, set HDF5_USE_FILE_LOCKING=FALSE"
+        )
+    return (
+        f"HDF5 {h5py.version.hdf5_version} cannot open it: {reason}; "
+        "the file is damaged, or written by a newer HDF5"
+    )
+
+
+def _not_closed(path: Path) -> str:
+    # Here, as most files need no remedy.
+    from chunkwise.advise.remedies import follow_writer, save_unclosed
+
+    superblock = read_superblock(path)
+    swmr = superblock is not None and "swmr" in superblock.flags
+    follow = f"if it is at work, read along: {follow_writer(str(path)).text}; " if swmr else ""
+    copy = save_unclosed(str(path))[0].text
+    return (
+        "its writer is still at work, or did not close it; "
+        f"{follow or 'wait for the writer to end; '}if it was killed, what it had flushed is "
+        f"saved by: {printable(copy)}"
+    )
+
+
+# --- finding ---------------------------------------------------------------------------
+
+
+def _has_link(parent: Any, name: bytes) -> bool:
+    """Tell whether an object is a group with a link of that name."""
+    if not isinstance(parent, h5g.GroupID | h5py.h5f.FileID):
+        return False
+    # Python's bytes may hold a NUL, at which HDF5 would end the name.
+    return b"\0" not in name and bool(parent.links.exists(name))
+
+
+def _damaged(where: str, path: str, reason: str) -> str:
+    return (
+        f"{where}: {_quoted(path)}: HDF5 {h5py.version.hdf5_version} cannot open it: {reason}; "
+        "the file is damaged, or written by a newer HDF5"
+    )
+
+
+def _unreachable(
+    where: str, group: Any, name: bytes, path: str, reason: str
+) -> DatasetNotFoundError | CorruptDataError:
+    """Explain a link that is there and cannot be followed."""
+    kind = group.links.get_info(name).type
+    if kind == h5l.TYPE_SOFT:
+        target = decode_name(group.links.get_val(name))
+        return DatasetNotFoundError(
+            f"{where}: {_quoted(path)} is a soft link to {_quoted(target)}, "
+            f"which cannot be reached ({reason})"
+        )
+    if kind == h5l.TYPE_EXTERNAL:
+        file, target = map(decode_name, group.links.get_val(name))
+        return DatasetNotFoundError(
+            f"{where}: {_quoted(path)} is an external link to {_quoted(target)} in the file "
+            f"{_quoted(file)}, which cannot be reached ({reason}); put that file in its place"
+        )
+    return CorruptDataError(_damaged(where, path, reason))
+
+
+def _hint(file: h5py.File, path: str) -> str:
+    names = _dataset_names(file, "/")
+    if not names:
+        return "; the file holds no dataset"
+    near = _near(path, names)
+    return f"; did you mean {_listed(near, 3)}?" if near else f"; it holds {_listed(names, 3)}"
+
+
+def _near(wanted: str, names: list[str]) -> list[str]:
+    """Give at most three of `names` that `wanted` may stand for, the likeliest first."""
+
+    def last(name: str) -> str:
+        return name.rpartition("/")[2]
+
+    folded = wanted.casefold()
+    by_last: dict[str, list[str]] = {}
+    for name in names:
+        by_last.setdefault(last(name).casefold(), []).append(name)
+    found = [name for name in names if name.casefold() == folded]
+    found += [name for name in names if last(name) == last(wanted)]
+    found += by_last.get(last(folded), [])
+    found += difflib.get_close_matches(wanted, names, 3, 0.7)
+    for alike in difflib.get_close_matches(last(folded), by_last, 3, 0.7):
+        found += by_last[alike]
+    return list(dict.fromkeys(found))[:3]
+
+
+def _contents(group: h5py.Group, path: str) -> str:
+    names = _dataset_names(group, path)
+    return f"datasets in it: {_listed(names, 5)}" if names else "it holds no dataset"
+
+
+def _dataset_names(group: h5py.Group, path: str) -> list[str]:
+    """List the names that may be asked for, soft and external links included."""
+    names: dict[str, None] = {}
+    for entry in islice(walk(group, path), _NAMES_SEARCHED):
+        if entry.kind in ("dataset", "soft_link", "external_link") or entry.target in names:
+            names[entry.path] = None
+    return list(names)
+
+
+def _unfit(dataset: h5py.Dataset) -> str | None:
+    """Say why a dataset cannot stand for the file's chunked reads, or None if it can."""
+    if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
+        return "not chunked"
+    if not dataset.size:
+        return "empty"
+    if has_variable_length(dataset.id.get_type()):
+        return "of variable length"
+    try:
+        _ = dataset.dtype
+    except HDF5_ERRORS:
+        return "of a type that NumPy lacks"
+    return None
+
+
+def _quoted(name: str) -> str:
+    return f"'{printable(name)}'"
+
+
+def _listed(names: list[str], limit: int) -> str:
+    more = len(names) - limit
+    return ", ".join(map(_quoted, names[:limit])) + (f" and {more:,} more" if more > 0 else "")
+
+
+def missing_filter(properties: h5p.PropDCID) -> str | None:
+    """Make a dataset's filters available and name the first that is not, or None.
+
+    Filters that the library lacks are looked for in hdf5plugin, as a program that
+    reads such a file would.
+    """
+    for i in range(properties.get_nfilters()):
+        code, _, _, name = properties.get_filter(i)
+        if not h5z.filter_avail(code):
+            with contextlib.suppress(ImportError):
+                importlib.import_module("hdf5plugin")
+        if not h5z.filter_avail(code):
+            label = printable(name.decode("utf-8", "replace"))
+            return f"filter {code} ({label})" if label else f"filter {code}"
+    return None

@@ -1,0 +1,211 @@
+"""How is a file read whose writer never closed it?
+
+libhdf5 refuses a file whose superblock (version 3) still says that it is being
+written.  ``h5clear -s`` takes that mark away, and loses data: a writer in SWMR mode does not
+keep the superblock's end of the file up to date, and h5clear cuts the file there (it leaves
+the data of a file of 4 MB in 447 bytes).  ``h5clear -s --increment=0`` moves the end first.
+
+Here libhdf5 reads through a file object instead, in which the mark is gone and the file
+ends where it does; the file itself is never written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import shutil
+import weakref
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+
+from chunkwise.errors import FileFormatError
+from chunkwise.files.objects import HDF5_ERRORS
+from chunkwise.files.opening import open_h5
+from chunkwise.files.superblock import Superblock, read_superblock
+
+# The largest that the operating system knows (off_t).
+_LAST_OFFSET: Final = (1 << 63) - 1
+_COPIED_NBYTES: Final = 1 << 20
+
+
+class ReadOnlyFile(io.RawIOBase):
+    """A file for h5py's fileobj driver, as it would be had its writer closed it.
+
+    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    driver does: h5py does not look at how many bytes came, and would pass on what was in
+    the buffer before.
+
+    Parameters
+    ----------
+    path
+        The file.
+    superblock
+        What `read_superblock` found in it; None leaves its bytes as they are.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], superblock: Superblock | None = None) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._position = 0
+        self._patch, self._patch_at = b"", 0
+        if superblock is not None and superblock.flags:
+            self._patch = superblock.closed(os.fstat(self._descriptor).st_size)
+            self._patch_at = superblock.offset
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that it can be sought in."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to an offset from the beginning, the current position or the end."""
+        if whence == os.SEEK_END:
+            offset += os.fstat(self._descriptor).st_size
+        elif whence == os.SEEK_CUR:
+            offset += self._position
+        if offset > _LAST_OFFSET:
+            # A damaged address; preadv would raise an OverflowError.
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._position = offset
+        return offset
+
+    def tell(self) -> int:
+        """Tell the current position."""
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from the current position on.
+
+        Returns
+        -------
+        int
+            How many bytes came from the file: less than asked for only at its end.
+        """
+        view = memoryview(buffer).cast("B")
+        begin, filled = self._position, 0
+        while filled < len(view):
+            count = os.preadv(self._descriptor, [view[filled:]], begin + filled)
+            if not count:
+                view[filled:] = bytes(len(view) - filled)
+                break
+            filled += count
+        self._mend(view[:filled], begin)
+        self._position = begin + filled
+        return filled
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+    def _mend(self, view: memoryview, begin: int) -> None:
+        """Put what is to stand in the superblock's place into bytes just read."""
+        first = max(begin, self._patch_at)
+        last = min(begin + len(view), self._patch_at + len(self._patch))
+        if first < last:
+            patch = self._patch[first - self._patch_at : last - self._patch_at]
+            view[first - begin : last - begin] = patch
+
+
+def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
+    """Open a file that libhdf5 refuses since its writer has not closed it.
+
+    Returns
+    -------
+    h5py.File or None
+        The file, open for reading, to be closed by the caller.  None where the marks
+        of a writer are not the reason: there are none, another process holds the
+        library's lock on the file, or the file cannot be opened without them either.
+
+    Notes
+    -----
+    A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what
+    it adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a
+    piece of metadata is damaged it tries a hundred times, each time after twice the wait, which
+    never ends.)  What a crashed writer had not flushed is missing, and objects may be
+    unreadable.
+    """
+    superblock = read_superblock(path)
+    if superblock is None or not superblock.flags:
+        return None
+    try:
+        if _is_locked(path):
+            return None
+        file = h5py.File(ReadOnlyFile(path, superblock), "r", rdcc_nbytes=0)
+    except HDF5_ERRORS:
+        return None
+    # libhdf5 closes what is still open after Python has ended, and would call into it.
+    weakref.finalize(file, _close, file.id)
+    return file
+
+
+def is_unclosed(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file has the mark of a writer, for which libhdf5 refuses it."""
+    superblock = read_superblock(path)
+    return superblock is not None and bool(superblock.flags)
+
+
+def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
+    """Open a file for reading, also one that its writer did not close.
+
+    Parameters
+    ----------
+    path
+        The file.
+    **options
+        Of `h5py.File`, for a file that was closed.
+
+    Raises
+    ------
+    FileFormatError
+        As `chunkwise.files.opening.open_h5`.
+    """
+    try:
+        return open_h5(path, **options)
+    except FileFormatError:
+        file = open_unclosed(path)
+        if file is None:
+            raise
+        return file
+
+
+def copy_closed(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a file as it would be had its writer closed it; libhdf5 opens the copy.
+
+    Raises
+    ------
+    OSError
+        The copy cannot be written.
+    """
+    with ReadOnlyFile(path, read_superblock(path)) as source, Path(target).open("wb") as copy:
+        shutil.copyfileobj(source, copy, _COPIED_NBYTES)
+
+
+def _close(identifier: Any) -> None:
+    if identifier.valid:
+        identifier.close()
+
+
+def _is_locked(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a writer holds the lock that libhdf5 takes (flock, exclusive)."""
+    with Path(path).open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            # The file system knows no locks, so nobody holds one.
+            return False
+    return False

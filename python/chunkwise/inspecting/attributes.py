@@ -1,0 +1,58 @@
+"""Which attributes of an object can HDF5 not read?
+
+Listing an object's attributes decodes the header of each (name, type, dataspace), so
+that damage to any of them shows there, in 7 us for five attributes instead of the
+65 us of opening each; their values are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from h5py import h5a
+
+from chunkwise.files.objects import HDF5_ERRORS, decode_attributes, hdf5_reason
+
+
+def attribute_names(identifier: Any) -> list[bytes]:
+    """List the names of an open object's attributes.
+
+    Parameters
+    ----------
+    identifier
+        h5py's low-level identifier of a group, dataset or named type.
+
+    Raises
+    ------
+    HDF5_ERRORS
+        One of them is damaged.
+    """
+    decode_attributes(identifier)
+    listed: list[bytes] = []
+    h5a.iterate(identifier, listed.append)
+    return listed
+
+
+def unreadable_attributes(identifier: Any) -> tuple[str, ...]:
+    """Name the attributes of an open object that HDF5 cannot read (H5Aiterate).
+
+    Parameters
+    ----------
+    identifier
+        h5py's low-level identifier of a group, dataset or named type.
+
+    Returns
+    -------
+    tuple of str
+        Empty where HDF5 can list them all.  Where one of them is damaged it lists none,
+        not even their names, and only those before the damaged one can be opened by
+        name: that is ``* (reason)``.
+    """
+    try:
+        count = h5a.get_num_attrs(identifier)
+        listed = attribute_names(identifier) if count else []
+    except HDF5_ERRORS as error:
+        return (f"* ({hdf5_reason(error)})",)
+    if len(listed) != count:
+        return (f"* ({len(listed):,} of {count:,} found)",)
+    return ()

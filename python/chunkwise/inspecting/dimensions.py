@@ -1,0 +1,104 @@
+"""Which dimension scales name the dimensions of a dataset?
+
+A dataset holds references to its scales, that is their addresses in the file.  To
+find the path of an address HDF5 searches the file from its root, 40 ms a time among
+6,000 objects; so the paths come from the walk, which meets each object anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5ds, h5i, h5r, h5t
+
+from chunkwise.files.objects import HDF5_ERRORS, Address, address_of, decode_name
+
+# Where H5DSattach_scale keeps the scales of each dimension.
+_LIST: Final = b"DIMENSION_LIST"
+_REFERENCES: Final = h5py.vlen_dtype(h5py.ref_dtype)
+# Made once, since making it takes longer than reading the attribute.
+_MEMORY_TYPE: Final = h5t.py_create(_REFERENCES)
+
+
+def dimension_names(
+    dataset: h5d.DatasetID, paths: Mapping[Address, str] | None = None
+) -> tuple[str | None, ...] | None:
+    """Name the dimension scales attached to a dataset.
+
+    Parameters
+    ----------
+    dataset
+        The open dataset.
+    paths
+        The path of each dataset in the file by its `chunkwise.files.objects.Entry.address`; None
+        lets HDF5 search the file for each scale.
+
+    Returns
+    -------
+    tuple or None
+        For each dimension the name of its first scale, None where it has none or one that
+        is not in the file any more; None for a dataset without any.  A scale in the root
+        group is named as users name it, ``time``; others by their path,
+        ``/forecast/time``.  What netCDF calls a dimension without a variable is a
+        scale like any other.
+    """
+    names = tuple(_name(scale, paths) for scale in _scales(dataset))
+    return names if any(names) else None
+
+
+def is_scale(dataset: h5d.DatasetID) -> bool:
+    """Tell whether a dataset is itself a dimension scale (H5DSis_scale)."""
+    try:
+        return bool(h5ds.is_scale(dataset))
+    except HDF5_ERRORS:
+        return False
+
+
+def _scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
+    """Open the first scale of each dimension; nothing for a dataset without scales.
+
+    H5DSiterate_scales would do, but it trusts the attribute to have an element for each
+    dimension, and ends the process where it has fewer.
+    """
+    try:
+        if not h5a.exists(dataset, _LIST):
+            return
+        attribute = h5a.open(dataset, _LIST)
+        if attribute.shape != (dataset.rank,) or not _holds_references(attribute.get_type()):
+            return
+        lists = np.empty(attribute.shape, _REFERENCES)
+        attribute.read(lists, _MEMORY_TYPE)
+    except HDF5_ERRORS:
+        return
+    for references in lists:
+        yield _scale(dataset, references)
+
+
+def _holds_references(datatype: h5t.TypeID) -> bool:
+    return isinstance(datatype, h5t.TypeVlenID) and bool(
+        datatype.get_super().equal(h5t.STD_REF_OBJ)
+    )
+
+
+def _scale(dataset: h5d.DatasetID, references: Any) -> h5d.DatasetID | None:
+    try:
+        scale = h5r.dereference(references[0], dataset) if len(references) else None
+    except HDF5_ERRORS:
+        return None
+    return scale if isinstance(scale, h5d.DatasetID) else None
+
+
+def _name(scale: h5d.DatasetID | None, paths: Mapping[Address, str] | None) -> str | None:
+    if scale is None:
+        return None
+    try:
+        if paths is None:
+            path = decode_name(h5i.get_name(scale) or b"")
+        else:
+            path = paths.get(address_of(scale), "")
+    except HDF5_ERRORS:
+        return None
+    return (path[1:] if path.rfind("/") == 0 else path) or None

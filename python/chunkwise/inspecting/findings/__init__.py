@@ -1,0 +1,172 @@
+"""What is wrong with a file, as far as its facts can tell?
+
+Each module looks at one subject; a check takes facts and yields findings, and reads
+nothing of the file itself.  docs/findings.md explains each code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from chunkwise.advise.fix import Fix, joined
+from chunkwise.advise.readers import Reader
+from chunkwise.advise.remedies import keeps_all_data, refilter
+from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspecting.finding import SEVERITIES, Finding
+from chunkwise.inspecting.findings import cache, chunks, file, filters, objects, placement
+from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+
+__all__ = ["find"]
+
+DATASET_CHECKS: tuple[DatasetCheck, ...] = (
+    *filters.CHECKS,
+    *cache.CHECKS,
+    *chunks.CHECKS,
+    *placement.CHECKS,
+)
+
+
+# The one that gives way first comes first.
+_CURED_BY_A_CACHE = ("reads-exceed-cache", "chunk-exceeds-cache")
+
+
+def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
+    """Run every check on a file and all that is in it.
+
+    Parameters
+    ----------
+    facts
+        What was collected; its own `findings` are not looked at.
+    readers
+        Whom the file must serve well.
+
+    Returns
+    -------
+    tuple of Finding
+        The worst first: by severity, then by the bytes that it wastes, then in the
+        order of the file.  What depends on the way of reading alone comes after what is
+        wrong with the file for everyone.
+    """
+    found = [finding for check in file.CHECKS for finding in check(facts)]
+    for entry in facts.objects:
+        found += (finding for check in objects.CHECKS for finding in check(facts.path, entry))
+        if entry.dataset is not None:
+            found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers))
+    pipelines = {entry.dataset.filters for entry in facts.objects if entry.dataset is not None}
+    found = [_trusted(finding, pipelines) for finding in found]
+    if facts.file_format.flags:
+        found = [_before_it_is_closed(finding) for finding in found]
+    found.sort(key=_weight, reverse=True)
+    return tuple(_together(found))
+
+
+def _together(found: list[Finding]) -> Iterator[Finding]:
+    """Have the worst finding of each kind name, in its commands, every dataset that shares it.
+
+    The commands of the others copy the whole file for their own dataset alone.
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in found:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    for finding in found:
+        group = groups[finding.severity, finding.code]
+        if finding is group[0] and len(group) > 1:
+            finding = replace(finding, fixes=tuple(_of_all(fix, group) for fix in finding.fixes))
+        yield finding
+
+
+def _of_all(fix: Fix, group: list[Finding]) -> Fix:
+    """Join a command with those by the same tool for the other datasets of a group."""
+    if not fix.options:
+        return fix
+    alike = [each for one in group for each in one.fixes if each.tool == fix.tool and each.options]
+    return joined([fix, *alike])
+
+
+def _weight(finding: Finding) -> tuple[int, bool, int]:
+    for_everyone = finding.code != "reads-exceed-cache"
+    return SEVERITIES.index(finding.severity), for_everyone, finding.waste_nbytes
+
+
+def _of_dataset(subject: Subject) -> list[Finding]:
+    found = [finding for check in DATASET_CHECKS for finding in check(subject)]
+    by_code = {finding.code: finding for finding in found}
+    # Whoever follows the one has followed the other.
+    weak, useless = by_code.get("weak-compression"), by_code.get("shuffle-useless")
+    if weak and useless and weak.fixes == useless.fixes:
+        del by_code["shuffle-useless"]
+    # One evil, said twice: the cache is what makes the single chunk dear.
+    if "chunk-exceeds-cache" in by_code:
+        by_code.pop("single-chunk", None)
+    strided, plain = by_code.get("strided-contiguous"), by_code.get("uncompressed")
+    if strided and plain:
+        # Chunks for the one, filters for the other: one copy of the file gives both.
+        fixes = _compressed_in_chunks(subject, strided, plain)
+        by_code["strided-contiguous"] = replace(strided, fixes=fixes)
+        by_code["uncompressed"] = replace(plain, fixes=fixes)
+    steps, reads = by_code.get("unlimited-chunk-1"), by_code.get("reads-exceed-cache")
+    if (
+        steps
+        and reads
+        and reads.evidence["pattern"] == f"line along {steps.evidence['dimension']}"
+    ):
+        by_code["unlimited-chunk-1"] = _both(steps, reads)
+        del by_code["reads-exceed-cache"]
+    return _with_one_shape(list(by_code.values()))
+
+
+def _compressed_in_chunks(subject: Subject, strided: Finding, plain: Finding) -> tuple[Fix, ...]:
+    return refilter(
+        subject.file,
+        subject.path,
+        str(plain.evidence["filters"]),
+        chunks=tuple(map(int, str(strided.evidence["offered_chunks"]).split("x"))),
+        chunked=False,
+        shape=subject.facts.shape,
+        itemsize=subject.facts.itemsize,
+    )
+
+
+def _with_one_shape(found: list[Finding]) -> list[Finding]:
+    """Leave one offer of other chunks to a dataset: two cannot both be followed.
+
+    Caches can be made larger instead, so that findings about them give way.
+    """
+    rivals = {finding.code for finding in found if any(fix.rechunks for fix in finding.fixes)}
+    for code in _CURED_BY_A_CACHE:
+        if code in rivals and len(rivals) > 1:
+            rivals.remove(code)
+    return [
+        finding
+        if finding.code in rivals
+        else replace(finding, fixes=tuple(fix for fix in finding.fixes if not fix.rechunks))
+        for finding in found
+    ]
+
+
+def _both(chunks: Finding, cache: Finding) -> Finding:
+    """Join two findings about the same reads: what the chunks and what the cache do to them."""
+    return replace(
+        chunks,
+        severity=max(chunks.severity, cache.severity, key=SEVERITIES.index),
+        summary=f"{chunks.summary} {cache.summary}",
+        evidence=chunks.evidence | cache.evidence,
+        # One offer of other chunks is enough.
+        fixes=(*chunks.fixes, *(fix for fix in cache.fixes if not fix.rechunks)),
+        waste_nbytes=max(chunks.waste_nbytes, cache.waste_nbytes),
+    )
+
+
+def _trusted(finding: Finding, pipelines: set[str]) -> Finding:
+    """Leave out commands that would lose other datasets of the file."""
+    kept = tuple(fix for fix in finding.fixes if keeps_all_data(fix, pipelines))
+    return finding if len(kept) == len(finding.fixes) else replace(finding, fixes=kept)
+
+
+def _before_it_is_closed(finding: Finding) -> Finding:
+    """Leave out lines that open a file which libhdf5 refuses since its writer did not close it."""
+    if finding.code == "not-closed":
+        return finding
+    kept = tuple(fix for fix in finding.fixes if fix.writing or fix.repacks)
+    return replace(finding, fixes=kept)

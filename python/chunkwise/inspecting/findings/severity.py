@@ -1,0 +1,63 @@
+"""How bad is a finding that costs time or space?  One rule for all of them.
+
+What cannot be read, or is in danger of being misread, is judged by the check that finds it.
+Everything else is judged by what it costs, so that a wrong chunk shape on 200 elements is
+never worse than one that makes minutes of seconds.  docs/findings.md has the rule in words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from chunkwise.inspecting.finding import Severity
+
+# A reader waits, or pays for the disk.
+WARNING_S: Final = 2.0
+WARNING_NBYTES: Final = 100_000_000
+# Of what is read or stored without the fault: less drowns in it.
+WARNING_SHARE: Final = 0.1
+# So many times as much is a warning from fewer bytes on; below, a file is a toy.
+MANY_TIMES: Final = 10.0
+NO_TOY_NBYTES: Final = 32 << 20
+# A way of reading that some never use has to make minutes of seconds.
+RARE_TIMES: Final = 100.0
+RARE_S: Final = 60.0
+# What is decoded in vain, at zlib's usual speed; what is only fetched is faster.
+DECODED_NBYTES_PER_S: Final = 256 << 20
+FETCHED_NBYTES_PER_S: Final = 2 << 30
+# A read of its own: more than on a flash disk, less than on one that turns.
+PIECE_S: Final = 2e-4
+
+
+def by_cost(
+    *,
+    nbytes: int = 0,
+    seconds: float | None = None,
+    times: float = math.inf,
+    rare: bool = False,
+    filtered: bool = True,
+) -> Severity:
+    """Judge what something costs.
+
+    Parameters
+    ----------
+    nbytes
+        Bytes that are stored, fetched or decoded in vain.
+    seconds
+        Of waiting; None takes what the bytes take.
+    times
+        How many times as much it costs as it must, from 1 on.
+    rare
+        Whether only one way of reading pays, which need not be anybody's.
+    filtered
+        Whether the bytes are decoded, or just fetched.
+    """
+    if seconds is None:
+        seconds = nbytes / (DECODED_NBYTES_PER_S if filtered else FETCHED_NBYTES_PER_S)
+    if rare:
+        return "warning" if times >= RARE_TIMES and seconds >= RARE_S else "note"
+    noticed = seconds >= WARNING_S or nbytes >= WARNING_NBYTES
+    if noticed and times >= 1 + WARNING_SHARE:
+        return "warning"
+    return "warning" if nbytes >= NO_TOY_NBYTES and times >= MANY_TIMES else "note"

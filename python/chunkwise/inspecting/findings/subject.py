@@ -1,0 +1,52 @@
+"""What may a check look at?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from chunkwise.advise.readers import LIBRARIES, Reader
+from chunkwise.grammar import Pipeline
+from chunkwise.inspecting.facts import DatasetFacts, FileFacts, ObjectFacts
+from chunkwise.inspecting.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One dataset, and who is to read it.
+
+    Attributes
+    ----------
+    file
+        The file's path as given.
+    path
+        The dataset's path in it.
+    facts
+        How it is stored.
+    readers
+        The readers that it must serve well.
+    """
+
+    file: str
+    path: str
+    facts: DatasetFacts
+    readers: tuple[Reader, ...]
+
+    @property
+    def names_readers(self) -> bool:
+        """Whether someone in particular is to read it; all libraries stand for nobody."""
+        return not set(LIBRARIES) <= set(self.readers)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its filters."""
+        return _parsed(self.facts.filters)
+
+
+# The thousand datasets of a file share a few pipelines.
+_parsed = lru_cache(maxsize=256)(Pipeline.parse)
+
+DatasetCheck = Callable[[Subject], Iterator[Finding]]
+ObjectCheck = Callable[[str, ObjectFacts], Iterator[Finding]]
+FileCheck = Callable[[FileFacts], Iterator[Finding]]

@@ -1,0 +1,169 @@
+"""What is there to know about a file, and in which order is it found out?
+
+Facts first, from metadata alone; then a sample of the data; then what reading costs;
+findings last, since they rest on all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import h5py
+
+from chunkwise.advise.readers import LIBRARIES, NAMES, Reader, reader, this_process
+from chunkwise.errors import UsageError
+from chunkwise.files.objects import Address, Entry, walk
+from chunkwise.files.opening import find_dataset, full_name
+from chunkwise.files.unclosed import open_readable
+from chunkwise.inspecting.collect import forget_filters, object_facts
+from chunkwise.inspecting.facts import FileFacts, ObjectFacts
+from chunkwise.inspecting.findings import find
+from chunkwise.inspecting.format import format_facts
+from chunkwise.inspecting.metadata import metadata_facts
+from chunkwise.inspecting.patterns import pattern_facts
+from chunkwise.inspecting.sampling import choose, take_sample
+from chunkwise.writing.beside import flush_beside
+
+# What sampling may take altogether: a person waits for it.
+SAMPLING_S: Final = 1.5
+
+
+def inspect(
+    path: str | os.PathLike[str],
+    dataset: str | None = None,
+    *,
+    readers: Sequence[str | Reader] | None = None,
+    sample: bool = True,
+    metadata: bool = True,
+) -> FileFacts:
+    """Collect the facts about a file, or about one dataset in it, and what is wrong.
+
+    What ``chunkwise inspect`` prints of one file.  The command works in a process of its own, as
+    libhdf5 crashes on some damaged files; this function does not.
+
+    Parameters
+    ----------
+    path : str or path
+        An HDF5 or netCDF-4 file.
+    dataset : str, optional
+        The path of one dataset; None collects the whole file.
+    readers : sequence of str, optional
+        Whom the file must serve well: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``,
+        ``chunkwise``.  None for the first three, and the library of this process.
+    sample : bool
+        Whether some chunks of the dataset, or of the file's largest ones, are read to
+        measure how fast they decode and how well they compress.
+    metadata : bool
+        Whether it is recorded what opening the file reads; not done for one dataset.
+
+    Returns
+    -------
+    FileFacts
+        Its ``findings`` are what is wrong, the worst first; `FileFacts.as_dict` is what
+        ``--json`` prints.
+
+    Raises
+    ------
+    FileFormatError
+        The file cannot be opened as HDF5.
+    DatasetNotFoundError, NotADatasetError, CorruptDataError
+        See `chunkwise.files.opening.find_dataset`.
+    UsageError
+        There is no reader of that name.
+
+    Examples
+    --------
+    >>> facts = chunkwise.inspect("model.nc")             # doctest: +SKIP
+    >>> [(each.severity, each.code, each.path) for each in facts.findings]  # doctest: +SKIP
+    """
+    served = everyone() if readers is None else tuple(map(_reader, readers))
+    # A plugin may have been registered since the last call.
+    forget_filters()
+    flush_beside(path)
+    # Without a cache, so that a chunk read twice for its speed is decoded twice.
+    with open_readable(path, rdcc_nbytes=0) as file:
+        entries = _entries(file, dataset)
+        paths = _paths(entries, dataset)
+        collected = [object_facts(file, entry, paths) for entry in entries]
+        if sample:
+            collected = _sampled(entries, collected)
+        if dataset is not None or sample:
+            collected = [_with_patterns(each, served, dataset) for each in collected]
+        facts = FileFacts(
+            path=os.fspath(path),
+            nbytes=Path(path).stat().st_size,
+            hdf5_version=h5py.version.hdf5_version,
+            h5py_version=h5py.version.version,
+            file_format=format_facts(file, tuple(collected), path),
+            metadata=None,
+            objects=tuple(collected),
+        )
+    if metadata and dataset is None:
+        facts = replace(facts, metadata=metadata_facts(path))
+    return replace(facts, findings=find(facts, served))
+
+
+def _reader(named: str | Reader) -> Reader:
+    if not isinstance(named, str):
+        return named
+    if named not in NAMES:
+        raise UsageError(f"no reader is called '{named}': choose from {', '.join(NAMES)}")
+    return reader(named)
+
+
+def everyone() -> tuple[Reader, ...]:
+    """Return each reader that a file may meet, this process's own library last.
+
+    It is left out where it has the defaults of one that is there.
+    """
+    here = this_process()
+    defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
+    own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)
+    return LIBRARIES + own
+
+
+def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
+    if dataset is None:
+        return list(walk(file))
+    name = full_name(file, dataset)
+    found = find_dataset(file, name)
+    return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
+
+
+def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | None:
+    """Give the path of each dataset of a file by its address; None for one dataset."""
+    if dataset is not None:
+        return None
+    return {
+        each.address: each.path
+        for each in entries
+        if each.kind == "dataset" and each.address is not None
+    }
+
+
+def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:
+    """Read samples of the datasets that matter most, as far as time allows."""
+    deadline = time.monotonic() + SAMPLING_S
+    chosen = {each.path for each in choose(collected)}
+    sampled = []
+    for entry, each in zip(entries, collected, strict=True):
+        if each.dataset is not None and each.path in chosen and time.monotonic() < deadline:
+            found = take_sample(entry.identifier, each.dataset, deadline=deadline)
+            each = replace(each, dataset=replace(each.dataset, sample=found))
+        sampled.append(each)
+    return sampled
+
+
+def _with_patterns(
+    each: ObjectFacts, readers: tuple[Reader, ...], dataset: str | None
+) -> ObjectFacts:
+    """Add the access patterns of the dataset asked for, or of one that was sampled."""
+    facts = each.dataset
+    if facts is None or (dataset is None and facts.sample is None):
+        return each
+    return replace(each, dataset=replace(facts, patterns=pattern_facts(facts, readers)))

@@ -1,0 +1,150 @@
+"""What does reading a dataset along each dimension, or across it, cost?
+
+Arithmetic on shapes, with the speed of a sample of the data: nothing is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from chunkwise.advise.cost import Stored, walk_cost
+from chunkwise.advise.geometry import line, piece, plane
+from chunkwise.advise.readers import Reader
+from chunkwise.inspecting.facts import DatasetFacts, PatternFacts, Survival
+
+Block = tuple[int, ...]
+
+
+def pattern_facts(facts: DatasetFacts, readers: tuple[Reader, ...]) -> tuple[PatternFacts, ...]:
+    """Work out the canonical access patterns of a dataset.
+
+    Parameters
+    ----------
+    facts
+        How it is stored.
+    readers
+        Whose chunk caches are looked at.
+
+    Returns
+    -------
+    tuple of PatternFacts
+        A line along each dimension, a plane across each, one chunk, everything; equal
+        blocks once.  Empty for a dataset without elements, of variable length, or
+        whose data is not chunks or bytes of this file.
+    """
+    if not facts.shape or 0 in facts.shape or facts.variable_length:
+        return ()
+    if facts.layout not in ("chunked", "contiguous"):
+        return ()
+    return tuple(_pattern(facts, name, block, readers) for name, block in blocks(facts))
+
+
+def blocks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
+    """Name the canonical patterns of a dataset with their blocks, equal ones once."""
+    shape = facts.shape or ()
+    seen: set[Block] = set()
+    for name, block in _candidates(shape, facts):
+        if block not in seen:
+            seen.add(block)
+            yield name, block
+
+
+def row(facts: DatasetFacts) -> Block:
+    """Give the block that programs read in a loop: a line along the fastest dimension.
+
+    Of a one-dimensional dataset, a piece of some KiB (`geometry.piece`).
+    """
+    shape = facts.shape or ()
+    axes = [d for d, extent in enumerate(shape) if extent > 1]
+    if len(axes) < 2:
+        return piece(shape, facts.itemsize)
+    return line(shape, axes[-1])
+
+
+def survival(
+    facts: DatasetFacts, block: Block, reader: Reader, nbytes_per_s: float | None = None
+) -> Survival:
+    """Tell what a reader's cache keeps of one read, and what the whole dataset costs so.
+
+    Parameters
+    ----------
+    facts
+        Of a chunked dataset with elements.
+    block
+        Shape of a read, in elements; the dataset is walked in C order.
+    reader
+        Whose cache.
+    nbytes_per_s
+        Bytes that libhdf5 decodes in a second; None predicts no time.
+    """
+    assert facts.chunks is not None
+    stored = stored_as(facts)
+    cost = walk_cost(stored, block, reader)
+    # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for, piece
+    # by piece: how long that takes no sample tells.  The sample was read by libhdf5; chunkwise
+    # decodes otherwise, and on all cores.
+    if reader.nslots is None or stored.is_read_in_pieces(reader):
+        nbytes_per_s = None
+    total_s = cost.total_s(facts.chunks.allocated * facts.chunks.nbytes, nbytes_per_s)
+    return Survival(reader.name, cost.reloads, cost.collisions, cost.decodes, total_s)
+
+
+def stored_as(facts: DatasetFacts) -> Stored:
+    """Say how a chunked dataset is stored, as the cost model takes it."""
+    assert facts.chunks is not None
+    assert facts.shape is not None
+    return Stored(facts.shape, facts.chunks.shape, facts.itemsize, facts.filters != "none")
+
+
+def decoding_speed(facts: DatasetFacts) -> float | None:
+    """Bytes that libhdf5 decoded in a second from the sample; None without one."""
+    sample = facts.sample
+    return sample.raw_nbytes / sample.read_s if sample and sample.read_s > 0 else None
+
+
+def _candidates(shape: Block, facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
+    axes = [d for d, extent in enumerate(shape) if extent > 1]
+    if len(axes) > 1:
+        for axis in axes:
+            yield f"line along {axis}", line(shape, axis)
+        for axis in axes:
+            yield f"plane across {axis}", plane(shape, axis)
+    else:
+        yield "piece", row(facts)
+    if facts.chunks:
+        yield "chunk", tuple(map(min, facts.chunks.shape, shape))
+    yield "all", shape
+
+
+def _pattern(
+    facts: DatasetFacts, name: str, block: Block, readers: tuple[Reader, ...]
+) -> PatternFacts:
+    assert facts.shape is not None
+    if facts.chunks is None:
+        selected = math.prod(block) * facts.itemsize
+        return PatternFacts(
+            name, block, pieces(facts.shape, block), selected, selected, 1.0, None, ()
+        )
+    speed = decoding_speed(facts)
+    cost = walk_cost(stored_as(facts), block)
+    return PatternFacts(
+        name=name,
+        block=block,
+        chunks=cost.chunks,
+        selected_nbytes=cost.selected_nbytes,
+        decoded_nbytes=cost.decoded_nbytes,
+        amplification=cost.amplification,
+        read_s=cost.decoded_nbytes / speed if speed else None,
+        survival=tuple(survival(facts, block, reader, speed) for reader in readers),
+    )
+
+
+def pieces(shape: Block, block: Block) -> int:
+    """Count the separate runs of a contiguous dataset that a block consists of."""
+    runs = 1
+    for d in reversed(range(len(shape))):
+        if block[d] < shape[d]:
+            runs = math.prod(block[:d])
+            break
+    return runs

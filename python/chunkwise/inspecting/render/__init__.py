@@ -1,0 +1,121 @@
+"""How are the facts about a file shown to a person?
+
+First the file's name, then what is wrong with it and what to do, then what it holds.
+Nothing here is wider than the console but the lines to paste, and nothing is cut
+without saying so.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from chunkwise.advise.remedies import shell_file
+from chunkwise.inspecting.facts import DatasetFacts, FileFacts
+from chunkwise.inspecting.render.dataset import print_dataset
+from chunkwise.inspecting.render.findings import PRESENT, count_words, lint_line, print_findings
+from chunkwise.inspecting.render.folder import print_folder
+from chunkwise.inspecting.render.heading import print_format, print_heading
+from chunkwise.inspecting.render.listing import Order, print_listing
+from chunkwise.inspecting.render.patterns import print_patterns
+from chunkwise.inspecting.render.tree import print_tree
+from chunkwise.inspecting.render.words import wrapped
+from chunkwise.names import shell_word
+
+__all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
+
+
+def print_file(
+    facts: FileFacts,
+    console: Console,
+    *,
+    order: Order | None = None,
+    tool: str | None = None,
+    everything: bool = False,
+) -> None:
+    """Print a file: its name, its findings, its format, and its objects.
+
+    Parameters
+    ----------
+    facts
+        From `chunkwise.inspecting.inspect`, without a dataset.
+    console
+        Where to.
+    order
+        The order of a flat list of datasets; None prints the tree.
+    tool
+        Whose fixes are shown (`chunkwise.inspecting.render.findings.print_findings`).
+    everything
+        Whether long trees, lists and names of affected objects are printed in full.
+    """
+    print_heading(facts, console)
+    console.print()
+    print_findings(
+        facts.findings, console, tool=tool, everything=everything, nothing=_nothing(facts)
+    )
+    console.print()
+    print_format(facts, console)
+    console.print()
+    if order is None:
+        print_tree(facts.objects, console, everything=everything)
+    else:
+        print_listing(facts, console, order, everything=everything)
+    _print_pointer(facts, console)
+
+
+def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
+    """Print one dataset: its findings, its facts, and what reading it costs.
+
+    Parameters
+    ----------
+    facts
+        From `chunkwise.inspecting.inspect` with a dataset.
+    console
+        Where to.
+    tool
+        Whose fixes are shown; None shows all but those for writing.
+    """
+    (entry,) = facts.objects
+    print_heading(facts, console)
+    console.print()
+    print_findings(facts.findings, console, tool=tool or PRESENT, everything=True)
+    console.print()
+    print_format(facts, console)
+    console.print()
+    print_dataset(entry, console)
+    if entry.dataset is not None and entry.dataset.patterns:
+        console.print()
+        print_patterns(entry.dataset, console)
+
+
+def _nothing(facts: FileFacts) -> str:
+    """Say that there are no findings, and where there cannot be any."""
+    kinds = {entry.kind for entry in facts.objects}
+    if kinds & {"dataset", "unreadable"}:
+        return "No findings."
+    return "No findings: the file holds no dataset."
+
+
+def _print_pointer(facts: FileFacts, console: Console) -> None:
+    """Say how to see more of the dataset that the worst finding is about.
+
+    The findings may have left the screen by now, hence also how many they are.
+    """
+    datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
+    worst = next((found.path for found in facts.findings if found.path in datasets), None)
+    if worst is None:
+        return
+    console.print()
+    words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
+    console.print(Text("\n".join(wrapped(words, console.width))), highlight=False)
+    names = f"{shell_file(facts.path)} {shell_word(worst)}"
+    console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
+    if _can_be_timed(datasets[worst]):
+        console.print("Measured times:", highlight=False)
+        console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
+
+
+def _can_be_timed(dataset: DatasetFacts) -> bool:
+    """Tell whether there is an array that HDF5 can read here."""
+    unreadable = dataset.unavailable_filters or dataset.variable_length or dataset.unlisted
+    return bool(dataset.shape) and 0 not in (dataset.shape or ()) and not unreadable

@@ -1,0 +1,232 @@
+"""Where does the data of a virtual or external dataset lie, and is it there?
+
+libhdf5 answers neither question: a virtual source that it cannot find gives fill
+values, and a raw file that is too short gives zeros, both in silence.  Files are
+looked for here where H5F_prefix_open_file (virtual sources) and H5D__efl_read (raw
+files) look, in their order, which the tests compare with what libhdf5 reads.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from h5py import h5d, h5f, h5i, h5o, h5p
+
+from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
+from chunkwise.inspecting.facts import Source
+from chunkwise.words import counted
+
+# Opening a file takes some 0.2 ms on a local disk: so many sources take as long as all
+# else there is to say about a large file.
+LOOKS: Final = 2_000
+NOT_LOOKED_FOR: Final = f"not looked for, after {LOOKS:,} others"
+
+_ORIGIN: Final = "${ORIGIN}"
+# H5D_virtual_parse_source_name: %b stands for a number, %% for a percent sign.
+_PERCENT: Final = re.compile("%([%b])")
+
+
+def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
+    """List the sources of a virtual or external dataset, each once.
+
+    Source files are opened for reading, one after the other, and closed again.
+
+    Parameters
+    ----------
+    dataset
+        The open dataset.
+    dcpl
+        Its creation properties.
+
+    Returns
+    -------
+    tuple of Source
+        In the order of the mappings, or of the raw files.  Only the first 2,000 are
+        looked for; `Source.missing` of the others is `NOT_LOOKED_FOR`.
+    """
+    own = Path(decode_name(h5f.get_name(h5i.get_file_id(dataset)))).absolute()
+    if dcpl.get_layout() == h5d.VIRTUAL:
+        return tuple(_virtual(dataset, dcpl, own))
+    return tuple(_external(dataset, dcpl, own))
+
+
+def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Path]:
+    """Give the paths at which H5F_prefix_open_file looks for a file, in its order.
+
+    Parameters
+    ----------
+    name
+        As written in the virtual dataset or external link.
+    own
+        The absolute path of the file that holds it.
+    variable
+        Names the environment variable with folders to look in, separated by colons.
+    prefix
+        A further folder, of the access properties; empty for none.
+    """
+    wanted = Path(name)
+    if wanted.is_absolute():
+        yield wanted
+        wanted = Path(wanted.name)
+    for folder in os.environ.get(variable, "").split(":"):
+        if folder:
+            yield folder / wanted
+    if prefix:
+        yield prefix / wanted
+    yield own.parent / wanted
+    yield wanted
+    # Where `own` is a symbolic link, beside what it leads to.
+    yield own.resolve().parent / wanted
+
+
+# --- virtual ---------------------------------------------------------------------------
+
+
+def _virtual(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator[Source]:
+    wanted = list(
+        dict.fromkeys(
+            (_name(dcpl.get_virtual_filename, i), _name(dcpl.get_virtual_dsetname, i))
+            for i in range(dcpl.get_virtual_count())
+        )
+    )
+    by_file: dict[str, list[str]] = {}
+    for file, name in wanted[:LOOKS]:
+        by_file.setdefault(file, []).append(name)
+    prefix = _prefix("HDF5_VDS_PREFIX", dataset.get_access_plist().get_virtual_prefix(), own)
+    missing: dict[tuple[str, str], str | None] = {}
+    for file, names in by_file.items():
+        reasons = _missing(dataset, file, names, own, prefix)
+        missing.update(((file, name), reason) for name, reason in zip(names, reasons, strict=True))
+    for file, name in wanted:
+        yield Source(file, name, missing.get((file, name), NOT_LOOKED_FOR))
+
+
+def _missing(
+    dataset: h5d.DatasetID, file: str, names: list[str], own: Path, prefix: str
+) -> list[str | None]:
+    """Say of each dataset of a source file why it cannot be found."""
+    this = h5i.get_file_id(dataset)
+    if file == ".":
+        return _missing_datasets(this, names)
+    if _is_series(file):
+        return [None] * len(names)
+    reason = "no such file"
+    for path in places(_literal(file), own, "HDF5_VDS_PREFIX", prefix):
+        if not _is_file(path):
+            continue
+        if _is_same(path, own):
+            return _missing_datasets(this, names)
+        try:
+            opened = _open(path, this)
+        except HDF5_ERRORS as error:
+            reason = _refused(error)
+            continue
+        try:
+            return _missing_datasets(opened, names)
+        finally:
+            opened.close()
+    return [reason] * len(names)
+
+
+def _missing_datasets(file: h5f.FileID, names: list[str]) -> list[str | None]:
+    return [None if _has_dataset(file, name) else f"no dataset {name} in it" for name in names]
+
+
+def _has_dataset(file: h5f.FileID, name: str) -> bool:
+    if _is_series(name):
+        return True
+    try:
+        return isinstance(h5o.open(file, encode_name(_literal(name))), h5d.DatasetID)
+    except HDF5_ERRORS:
+        return False
+
+
+def _is_series(name: str) -> bool:
+    return "b" in _PERCENT.findall(name)
+
+
+def _literal(name: str) -> str:
+    return _PERCENT.sub("%", name)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        # No permission, or a name that is too long.
+        return False
+
+
+def _is_same(path: Path, own: Path) -> bool:
+    try:
+        return path.samefile(own)
+    except OSError:
+        return False
+
+
+def _open(path: Path, like: h5f.FileID) -> h5f.FileID:
+    # Somebody may have it open: libhdf5 refuses to open a file with two degrees of closing,
+    # and h5py, whose releases differ here, has used its own for both.
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(like.get_access_plist().get_fclose_degree())
+    return h5f.open(os.fsencode(path), h5f.ACC_RDONLY, fapl)
+
+
+def _refused(error: BaseException) -> str:
+    reason = hdf5_reason(error)
+    return "not HDF5" if "signature not found" in reason else f"cannot be opened: {reason}"
+
+
+# --- external --------------------------------------------------------------------------
+
+
+def _external(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator[Source]:
+    left = math.prod(dataset.get_space().get_simple_extent_dims()) * dataset.get_type().get_size()
+    ends: dict[str, int] = {}
+    for i in range(dcpl.get_external_count()):
+        name, offset, nbytes = dcpl.get_external(i)
+        # The last one may be unlimited.
+        used = min(nbytes, left)
+        left -= used
+        file = decode_name(name)
+        ends[file] = max(ends.get(file, 0), offset + used if used else 0)
+    prefix = _prefix("HDF5_EXTFILE_PREFIX", dataset.get_access_plist().get_efile_prefix(), own)
+    for count, (file, end) in enumerate(ends.items()):
+        # Unlike a virtual source, relative to the working directory and nowhere else.
+        missing = _missing_bytes(prefix / Path(file), end) if count < LOOKS else NOT_LOOKED_FOR
+        yield Source(file, None, missing)
+
+
+def _missing_bytes(path: Path, end: int) -> str | None:
+    try:
+        nbytes = path.stat().st_size
+    except FileNotFoundError:
+        return "no such file"
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    return f"too short: {nbytes:,} of {counted(end, 'byte')}" if nbytes < end else None
+
+
+# --- both ------------------------------------------------------------------------------
+
+
+def _prefix(variable: str, of_dataset: bytes, own: Path) -> str:
+    """Give the folder of H5D__build_file_prefix; empty for where the program runs."""
+    prefix = os.environ.get(variable) or decode_name(of_dataset)
+    if prefix.startswith(_ORIGIN):
+        return f"{own.parent}/{prefix.removeprefix(_ORIGIN)}"
+    return "" if prefix == "." else prefix
+
+
+def _name(get: Callable[[int], str | bytes], i: int) -> str:
+    try:
+        name = get(i)
+    except UnicodeDecodeError as error:
+        # h5py gives only UTF-8, but its refusal has the name.
+        name = error.object
+    return decode_name(name) if isinstance(name, bytes) else name

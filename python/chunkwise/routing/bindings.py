@@ -1,0 +1,280 @@
+"""Which of the engine's datasets belongs to an open dataset, or why does libhdf5 read it?
+
+h5py makes a new object each time that ``f["x"]`` is asked for, so that what the engine
+knows is kept by file and address, and with each object for the next read.  Of h5py's own objects
+it is let go of when the file is closed; ours have it as long as they are there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5i, h5t
+from h5py._objects import phil
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files import closing
+from chunkwise.files.objects import Address, address_of
+from chunkwise.names import HDF5_ERRORS, printable
+
+# Binding costs as much as h5py needs to read this much.
+SMALLEST_NBYTES = 64 << 10
+# Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
+MOST_KEPT = 1024
+# So many closed files may be overlooked before they are looked for.
+_OVERLOOKED_FILES = 16
+# Under this name a dataset remembers its binding.
+_ATTRIBUTE = "_chunkwise_binding"
+
+FileNumber = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the engine reads, and what h5py says of it.
+
+    Without `fills`, reading leaves alone what was never written.  With `gives_views`, h5py's
+    arrays do not own their memory; with `has_arrays`, an element is an array.  Messages begin
+    with `label`.
+    """
+
+    native: _native.Dataset
+    label: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...] | None
+    fills: bool
+    gives_views: bool
+    getitem: Callable[[Any], Any] = field(init=False)
+    has_arrays: bool = field(init=False)
+    # Whether what `getitem` gives is what h5py gives, as it is.
+    is_quick: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Looked up once, as small reads are short.
+        object.__setattr__(self, "getitem", self.native.getitem)
+        object.__setattr__(self, "has_arrays", self.dtype.subdtype is not None)
+        object.__setattr__(self, "is_quick", not (self.has_arrays or self.gives_views))
+
+
+@dataclass(eq=False)
+class Binding:
+    """A dataset that the engine reads (`bound`), or why h5py does (`why`).
+
+    With neither, its file was closed, and may be open again.
+    """
+
+    bound: Bound | None = None
+    why: str = ""
+
+
+CLOSED = Binding(why="its file is closed")
+SMALL = Binding(why=f"it is smaller than {SMALLEST_NBYTES >> 10} KiB")
+WRITABLE = Binding(why="the file is open for writing")
+# Its conversions sort them, in the type that all who have the dataset open share.
+REORDERED = Binding(why="libhdf5 may change the order of its members")
+UNPATCHED = Binding(why="h5py is not patched any more")
+
+
+class _Bindings:
+    """What is bound, by libhdf5's number of the open file; all under h5py's lock.
+
+    libhdf5 gives every opening of a file another number, so that a file that was closed,
+    rewritten and opened again is never taken for what it was.
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self.files: dict[FileNumber, weakref.WeakValueDictionary[Address, Binding]] = {}
+        self._recent: OrderedDict[Address, Binding] = OrderedDict()
+        self._looked_at = 0
+
+    def find(self, dataset: h5py.Dataset) -> Binding:
+        address = address_of(dataset.id)
+        file = self.files.get(address[:2])
+        found = None if file is None else file.get(address)
+        if found is None or not (found.bound or found.why):
+            self._let_go_of_closed_files()
+            found = _described(dataset)
+            self.files.setdefault(address[:2], weakref.WeakValueDictionary())[address] = found
+        self._recent[address] = found
+        self._recent.move_to_end(address)
+        if len(self._recent) > MOST_KEPT:
+            self._recent.popitem(last=False)
+        return found
+
+    def release(self, number: FileNumber) -> None:
+        """Let go of a file; datasets that are open still are bound anew."""
+        for address, binding in list(self.files.pop(number, {}).items()):
+            self._recent.pop(address, None)
+            binding.bound = None
+
+    def clear(self) -> None:
+        for number in list(self.files):
+            self.release(number)
+
+    def _let_go_of_closed_files(self) -> None:
+        """Find those that were closed past `h5py.File.close`, by the garbage collector say.
+
+        Looking at every open file each time would cost a program that opens thousands of
+        them the square of that; so twice as many may be kept as were open the last time.
+        """
+        if len(self.files) < 2 * self._looked_at + _OVERLOOKED_FILES:
+            return
+        # A file may be held open by one of its datasets alone.
+        identifiers = h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE | h5f.OBJ_DATASET)
+        numbers = {_number_of(identifier) for identifier in identifiers}
+        for number in [number for number in self.files if number not in numbers]:
+            self.release(number)
+        self._looked_at = len(self.files)
+
+
+_bindings = _Bindings()
+
+
+def active() -> bool:
+    """Whether datasets are bound now."""
+    return _bindings.active
+
+
+def activate() -> None:
+    """Bind datasets from now on."""
+    _bindings.active = True
+    closing.ask(_while_closing)
+
+
+def deactivate() -> None:
+    """Bind no more, and let go of all that is bound; under h5py's lock."""
+    _bindings.active = False
+    _bindings.clear()
+    closing.ask_no_more(_while_closing)
+
+
+def binding_of(dataset: h5py.Dataset) -> Binding:
+    """What reads this dataset; found out at its first read."""
+    binding: Binding | None = dataset.__dict__.get(_ATTRIBUTE)
+    # h5py sets the identifier to 0 when it closes a file.
+    if binding is not None and (binding.why or (binding.bound and dataset._id.id)):
+        return binding
+    with phil:
+        if not _bindings.active:
+            return UNPATCHED
+        if not dataset._id.valid:
+            return CLOSED
+        binding = _unbindable(dataset) or _bindings.find(dataset)
+        dataset.__dict__[_ATTRIBUTE] = binding
+        return binding
+
+
+def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> Any:
+    """Let go of a file's datasets when it is closed."""
+    number = _open_number(file) if closes else None
+    done = method()
+    if number is not None:
+        with phil:
+            _bindings.release(number)
+    return done
+
+
+def _open_number(file: h5py.File) -> FileNumber | None:
+    """libhdf5's number of an open file; None where nothing is bound, or it is closed."""
+    if not _bindings.files:
+        return None
+    with phil:
+        return _number_of(file.id) if file.id.valid else None
+
+
+def _number_of(identifier: Any) -> FileNumber | None:
+    """Return the number of an object's file; None of a damaged one, of which nothing is bound."""
+    try:
+        return address_of(identifier)[:2]
+    except HDF5_ERRORS:
+        return None
+
+
+def _unbindable(dataset: h5py.Dataset) -> Binding | None:
+    """Tell cheaply that a dataset is not worth binding, or cannot be."""
+    if not dataset._readonly and h5i.get_file_id(dataset._id).get_intent() & h5f.ACC_RDWR:
+        return WRITABLE
+    size = dataset.size
+    if size is None or size * dataset._id.get_type().get_size() < SMALLEST_NBYTES:
+        return SMALL
+    return None
+
+
+# Of chunkwise's own objects.
+_ours: weakref.WeakValueDictionary[Address, Binding] = weakref.WeakValueDictionary()
+
+
+def own_binding(dataset: h5py.Dataset) -> Binding:
+    """What reads a dataset of chunkwise's own, the same for all of its objects.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of a file that is open; under h5py's lock.
+
+    Raises
+    ------
+    chunkwise.errors.CorruptDataError
+        When libhdf5 cannot describe the dataset.
+    chunkwise.errors.LibraryError
+        When libhdf5 is too old.
+    """
+    address = address_of(dataset.id)
+    found = _ours.get(address)
+    if found is None:
+        found = _ours[address] = _describe(dataset)
+    return found
+
+
+def label_of(dataset: h5py.Dataset) -> str:
+    """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
+    return printable(f"{dataset.file.filename}: dataset {dataset.name}")
+
+
+def _described(dataset: h5py.Dataset) -> Binding:
+    try:
+        return _describe(dataset)
+    except ChunkwiseError as error:
+        # A damaged dataset, or an old libhdf5: h5py says what it has always said.
+        return Binding(why=str(error))
+
+
+def _describe(dataset: h5py.Dataset) -> Binding:
+    """Ask libhdf5 for all that the engine needs, under h5py's lock."""
+    dtype = dataset.dtype
+    if _is_reordered(dtype):
+        return REORDERED
+    file_type = dataset.id.get_type()
+    gives_views = False
+    if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
+        # These h5py reads into arrays of NumPy's own types, and looks at their bytes in the
+        # other order where it must.
+        dtype = np.dtype(dtype.str)
+        gives_views = not dtype.isnative
+    label = label_of(dataset)
+    memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label)
+    if native.reason is not None:
+        return Binding(why=native.reason)
+    dcpl = dataset.id.get_create_plist()
+    time = dcpl.get_fill_time()
+    undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
+    fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
+    return Binding(Bound(native, label, dtype, dataset.shape, dataset.chunks, fills, gives_views))
+
+
+def _is_reordered(dtype: np.dtype[Any]) -> bool:
+    """Whether a compound type, or one in it, names its members in another order than they lie."""
+    members = list((dtype.base.fields or {}).values())
+    offsets = [member[1] for member in members]
+    return offsets != sorted(offsets) or any(_is_reordered(member[0]) for member in members)

@@ -1,0 +1,170 @@
+"""Who reads what a program asks of a dataset: the engine, or libhdf5?
+
+The methods of chunkwise's datasets, and those that replace h5py's when it is patched, ask here.
+What the engine does not read exactly as h5py would is answered with NotImplemented (or False),
+and counted: then h5py's own method reads.  A patched program has h5py's errors to rely on, so
+that for it only what h5py takes goes to the engine; ours also take more (`lenient`).
+
+Iteration and the views of `astype`, `fields` and `asstr` read through these, too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import h5py
+import numpy as np
+
+from chunkwise.errors import SelectionError, UndecodedChunkError
+from chunkwise.routing import transfers
+from chunkwise.routing.bindings import Binding, Bound
+from chunkwise.routing.indexing import is_mask, listed, plain
+from chunkwise.selecting.indexing import orthogonal
+from chunkwise.selection import Points, Selection, Union
+
+SELECTIONS = (Selection, Union, Points)
+
+
+class Counts:
+    """How many calls took which path."""
+
+    def __init__(self) -> None:
+        self.engine = 0
+        self.h5py: Counter[str] = Counter()
+
+
+counts = Counts()
+
+_OTHER_INDEX = "an index that does not fit, or of another kind"
+_OTHER_TYPE = "a conversion, a destination or an index that libhdf5 alone handles"
+_UNDECODED = "a chunk that is left to libhdf5"
+
+
+def getitem(
+    dataset: h5py.Dataset, binding: Binding, args: Any, new_dtype: Any, lenient: bool = False
+) -> Any:
+    """Read ``dataset[args]``; NotImplemented where libhdf5 has to.
+
+    Raises
+    ------
+    chunkwise.errors.SelectionError
+        When lenient, for an index that does not fit.
+    """
+    bound = binding.bound
+    if bound is None:
+        counts.h5py[binding.why] += 1
+        return NotImplemented
+    why = _OTHER_INDEX
+    try:
+        if new_dtype is not None or bound.has_arrays:
+            why = _OTHER_TYPE
+            wanted = bound.dtype if new_dtype is None else np.dtype(new_dtype)
+            result = transfers.as_type(bound, args, wanted)
+        elif lenient or type(args) is int or plain(args):
+            result = bound.getitem(args)
+            if bound.gives_views and type(result) is np.ndarray:
+                result = result.view()
+        else:
+            result = NotImplemented
+        if result is NotImplemented and new_dtype is None:
+            if lenient and isinstance(args, SELECTIONS):
+                return dataset.read(args)
+            if lenient or listed(args, bound.shape):
+                result = _by_list(dataset, bound, args, lenient)
+    except SelectionError:
+        if lenient:
+            raise
+        result = NotImplemented
+    except UndecodedChunkError as error:
+        why = warned(error)
+        result = NotImplemented
+    if result is not NotImplemented:
+        counts.engine += 1
+    # Of names h5py makes a view, which comes here again.
+    elif not (new_dtype is None and _names_a_field(args)):
+        counts.h5py[why] += 1
+    return result
+
+
+def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
+    """Read all elements, of a type or their own; NotImplemented where libhdf5 has to.
+
+    It is not counted then: h5py fills an array by `read_direct`, which comes here again.
+    """
+    bound = binding.bound
+    if bound is None or bound.dtype.subdtype is not None:
+        return NotImplemented
+    try:
+        wanted = dataset.dtype if dtype is None else np.dtype(dtype)
+        result = transfers.as_type(bound, ..., wanted)
+    except UndecodedChunkError as error:
+        warned(error)
+        return NotImplemented
+    if result is not NotImplemented:
+        counts.engine += 1
+    return result
+
+
+def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
+    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False where libhdf5 has to."""
+    bound, why = binding.bound, binding.why
+    if bound is not None:
+        why = _OTHER_TYPE
+        source = ... if source_sel is None else source_sel
+        target = ... if dest_sel is None else dest_sel
+        try:
+            if transfers.into(bound, dest, source, target):
+                counts.engine += 1
+                return True
+        except UndecodedChunkError as error:
+            why = warned(error)
+        except SelectionError:
+            pass
+    counts.h5py[why] += 1
+    return False
+
+
+def selected(binding: Binding, selection: Any, out: Any, shape: Any = None) -> Any:
+    """Read what the engine calls a selection into `out`, or a new array; as `getitem`."""
+    bound, why = binding.bound, binding.why
+    if bound is not None:
+        try:
+            result = bound.native.read(selection, out, shape)
+        except UndecodedChunkError as error:
+            why = warned(error, stacklevel=5)
+        else:
+            counts.engine += 1
+            return result
+    counts.h5py[why] += 1
+    return NotImplemented
+
+
+def warned(error: UndecodedChunkError, stacklevel: int = 4) -> str:
+    """Warn of a chunk that libhdf5 reads, and give the reason to be counted."""
+    warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
+    return _UNDECODED
+
+
+def scalar_or_array(array: Any) -> Any:
+    """Return an element as the scalar that NumPy and h5py make of it."""
+    return array if array.shape else array[()]
+
+
+def _by_list(dataset: h5py.Dataset, bound: Bound, args: Any, lenient: bool) -> Any:
+    request = orthogonal(bound.shape, args, bound.label)
+    if request is None:
+        return NotImplemented
+    if is_mask(args):
+        # Points, to h5py, which reads them into an array that it makes itself.
+        return bound.native.read(request.product, np.zeros(request.shape, dataset.dtype))
+    if 0 in request.shape and not lenient:
+        # A list beside a slice of nothing is an error of h5py's, in most of its versions.
+        return NotImplemented
+    result = bound.native.read(request.product, None, request.shape)
+    return scalar_or_array(result.view() if bound.gives_views else result)
+
+
+def _names_a_field(args: Any) -> bool:
+    return any(isinstance(item, str) for item in (args if isinstance(args, tuple) else (args,)))

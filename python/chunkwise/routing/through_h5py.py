@@ -1,0 +1,74 @@
+"""How does libhdf5 read what the engine does not, and what is said when it cannot?
+
+It is asked through h5py's own methods.  Of indices that h5py refuses, such as several lists or
+backward slices, h5py is asked for what libhdf5 takes, and that is put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import h5py
+
+from chunkwise.errors import ChunkwiseError, LibraryError, OutOfMemoryError, SelectionError
+from chunkwise.names import hdf5_reason
+from chunkwise.routing.reading import SELECTIONS, scalar_or_array
+from chunkwise.selecting import lowlevel
+from chunkwise.selecting.indexing import Request, orthogonal
+
+if TYPE_CHECKING:
+    from chunkwise.dataset import Dataset
+
+
+def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
+    """Read ``dataset[args]`` through libhdf5, also an index that h5py refuses.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of a file that is open.
+    args, new_dtype : object
+        As `h5py.Dataset.__getitem__` takes them.
+
+    Raises
+    ------
+    chunkwise.errors.SelectionError
+        For an index that does not fit the dataset.
+    chunkwise.errors.LibraryError
+        When libhdf5 cannot read it.
+    """
+    if isinstance(args, SELECTIONS):
+        return dataset.read(args)
+    request = None
+    if dataset.shape and new_dtype is None:
+        # First, as h5py leaves it to libhdf5 to find some indices out of range.
+        request = orthogonal(dataset.shape, args, dataset._label())
+    try:
+        return told(dataset, lambda: h5py.Dataset.__getitem__(dataset, args, new_dtype))
+    except SelectionError:
+        if request is None:
+            raise
+    return scalar_or_array(translated(dataset, request))
+
+
+def translated(dataset: Dataset, request: Request) -> Any:
+    """Read an index that h5py refuses."""
+    return told(dataset, lambda: lowlevel.read_request(h5py.Dataset(dataset.id), request))
+
+
+def told(dataset: Dataset, read: Callable[[], Any]) -> Any:
+    """Read; what libhdf5 cannot, and what does not fit, is said by name."""
+    try:
+        return read()
+    except (ChunkwiseError, UnicodeError):
+        raise
+    except (IndexError, TypeError, ValueError) as error:
+        raise SelectionError(f"{dataset._label()}: {hdf5_reason(error)}") from error
+    except OSError as error:
+        raise LibraryError(
+            f"{dataset._label()}: libhdf5 cannot read it: {error}; the file is damaged, or a "
+            "filter's plugin is missing"
+        ) from error
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{dataset._label()}: {error}; select less") from error

@@ -1,0 +1,138 @@
+"""How is a bound dataset read into an array of another type, or of the caller's?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import _native
+from chunkwise.routing.bindings import Bound
+from chunkwise.routing.conversions import convert, exact, identical
+from chunkwise.routing.indexing import kept, plain
+
+Array = npt.NDArray[Any]
+Parts = tuple[list[int], list[int], list[int], list[int]]
+Box = tuple[slice, ...]
+
+# Beside the result, about so much is held at a time, and at least a chunk.
+_PIECE_NBYTES = 32 << 20
+
+
+def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
+    """Read ``d.astype(wanted)[args]``; NotImplemented where h5py has to."""
+    same = identical(bound.dtype, wanted)
+    if not (same or exact(bound.dtype, wanted)) or not plain(args):
+        return NotImplemented
+    parts = _native.hyperslab_of(bound.shape, args, bound.label)
+    if parts is None:
+        return NotImplemented
+    keeps = kept(args, len(bound.shape))
+    result = np.zeros(_kept_shape(parts, keeps), wanted)
+    out = _with_all_dimensions(result, keeps)
+    if same:
+        bound.native.read(parts, out)
+    elif not _read_converted(bound, parts, out):
+        return NotImplemented
+    # As h5py does, an element rather than an array of no dimension.
+    return result if result.shape else result[()]
+
+
+def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
+    """Read ``d[source]`` into ``dest[target]``; False where h5py has to."""
+    if not isinstance(dest, np.ndarray) or not dest.flags.carray:
+        return False
+    same = identical(bound.dtype, dest.dtype)
+    # Where an element was never written and has no fill value, `dest` keeps what it held.
+    if bound.dtype.subdtype is not None or not (
+        same or (bound.fills and exact(bound.dtype, dest.dtype))
+    ):
+        return False
+    if not (plain(source) and plain(target)):
+        return False
+    parts = _native.hyperslab_of(bound.shape, source, bound.label)
+    if parts is None:
+        return False
+    items = target if isinstance(target, tuple) else (target,)
+    # With an Ellipsis NumPy gives a view, and never an element.
+    try:
+        view = dest[items if Ellipsis in items else (*items, ...)]
+    except (IndexError, OverflowError, TypeError, ValueError):
+        return False
+    keeps = kept(source, len(bound.shape))
+    if view.shape != _kept_shape(parts, keeps):
+        return False
+    out = _with_all_dimensions(view, keeps)
+    if not same:
+        return _read_converted(bound, parts, out)
+    if out.flags.c_contiguous:
+        bound.native.read(parts, out)
+        return True
+    for where, piece in _pieces(parts, bound):
+        elements = np.array(out[where], order="C")
+        out[where] = bound.native.read(piece, elements)
+    return True
+
+
+def _read_converted(bound: Bound, parts: Parts, out: Array) -> bool:
+    return all(
+        convert(bound.native.read(piece), out[where]) for where, piece in _pieces(parts, bound)
+    )
+
+
+def _pieces(parts: Parts, bound: Bound) -> Iterator[tuple[Box, Parts]]:
+    """Cut a hyperslab to what is held at a time, along chunks: no two share one."""
+    most = max(_PIECE_NBYTES // bound.dtype.itemsize, 1)
+    chunk = bound.chunks or (1,) * len(bound.shape)
+    return _cut(parts, chunk, most, ())
+
+
+def _cut(
+    parts: Parts, chunk: tuple[int, ...], most: int, where: Box
+) -> Iterator[tuple[Box, Parts]]:
+    """Cut along the dimensions behind those of `where`, until pieces hold `most` elements."""
+    shape = _shape(parts)
+    axis = len(where)
+    if axis == len(shape) or math.prod(shape) <= most:
+        yield where, parts
+        return
+    start, stride, count, block = parts
+    # An index gives one block of neighbours, or blocks of one element.
+    step = stride[axis] if count[axis] > 1 else 1
+    size = chunk[axis]
+    row_of_chunks = math.prod(shape) // shape[axis] * -(-size // step)
+    chunks = max(most // row_of_chunks, 1)
+    first = 0
+    while first < shape[axis]:
+        begin = start[axis] + first * step
+        border = (begin // size + chunks) * size
+        length = min(-(-(border - begin) // step), shape[axis] - first)
+        piece: Parts = (
+            _with(start, axis, begin),
+            stride,
+            _with(count, axis, length if count[axis] > 1 else 1),
+            _with(block, axis, 1 if count[axis] > 1 else length),
+        )
+        yield from _cut(piece, chunk, most, (*where, slice(first, first + length)))
+        first += length
+
+
+def _with(values: list[int], axis: int, value: int) -> list[int]:
+    return [*values[:axis], value, *values[axis + 1 :]]
+
+
+def _kept_shape(parts: Parts, keeps: tuple[bool, ...]) -> tuple[int, ...]:
+    return tuple(size for size, keep in zip(_shape(parts), keeps, strict=True) if keep)
+
+
+def _with_all_dimensions(array: Array, keeps: tuple[bool, ...]) -> Array:
+    """View an array with those dimensions that an index by integers has dropped."""
+    view: Array = array[tuple(slice(None) if keep else None for keep in keeps)]
+    return view
+
+
+def _shape(parts: Parts) -> tuple[int, ...]:
+    return tuple(count * block for count, block in zip(parts[2], parts[3], strict=True))

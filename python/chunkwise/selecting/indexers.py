@@ -1,0 +1,57 @@
+"""How do arrays between the brackets combine: each with each, or pair by pair?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chunkwise.errors import SelectionError
+from chunkwise.selecting import indexing
+from chunkwise.selecting.indexing import Request
+
+if TYPE_CHECKING:
+    from chunkwise.dataset import Dataset
+
+
+class OuterIndex:
+    """``d.oindex``: every choice of one entry goes with every choice of the others."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __getitem__(self, index: Any) -> Any:
+        """Read as ``d[index]`` does."""
+        return self._dataset[index]
+
+    def explain(self, index: Any) -> dict[str, Any]:
+        """Explain as ``d.explain(index)`` does."""
+        return self._dataset.explain(index)
+
+
+class PairedIndex:
+    """``d.vindex``: arrays pair up element by element; see `Dataset.vindex`."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __getitem__(self, index: Any) -> Any:
+        """Read the elements that the arrays name.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            For an index that does not fit the dataset, or arrays that do not pair up.
+        chunkwise.errors.CorruptDataError
+            When stored bytes are missing or do not decode.
+        """
+        return self._dataset._read_request(self._request(index))
+
+    def explain(self, index: Any) -> dict[str, Any]:
+        """Explain what reading an index does; see `Dataset.explain`."""
+        return self._dataset._explain(self._request(index).product)
+
+    def _request(self, index: Any) -> Request:
+        dataset = self._dataset
+        dataset._reads()
+        if not dataset.shape:
+            raise SelectionError(f"{dataset._label()}: vindex takes datasets with dimensions only")
+        return indexing.paired(dataset.shape, index, dataset._label())

@@ -1,0 +1,1 @@
+"""What is assigned to datasets, how they are made, and what waits before it is in the file."""

@@ -1,0 +1,345 @@
+"""How is a dataset made: of which type, shape, chunks and filters, and is that possible?
+
+What can be known to be impossible is said before libhdf5 is asked, whose refusal names no
+argument.  A filter that cannot take the type is tried out in memory first, since libhdf5
+would leave it out without a word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import index as as_int
+from typing import Any, Final, TypeAlias
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5f, h5p, h5s, h5t, h5z
+
+from chunkwise import access as patterns
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.errors import ChunkwiseError, UsageError, like
+from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
+from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, shown
+from chunkwise.words import counted
+
+Chunks: TypeAlias = int | Sequence[int] | str | bool | None
+MaxShape: TypeAlias = int | Sequence[int | None] | bool | None
+
+# HDF5 keeps the bytes of a chunk in 32 bits.
+_CHUNK_LIMIT: Final = 2**32
+# Keywords of h5py's that stand for filters.
+_H5PY_FILTERS: Final = ("compression", "shuffle", "fletcher32", "scaleoffset")
+# Filters that take every type.
+_UNDEMANDING: Final = frozenset({"deflate", "shuffle", "fletcher32"})
+# The types that scaleoffset's ways are for.
+_SCALED: Final[Mapping[str | int, int]] = {"in": h5t.INTEGER, "ds": h5t.FLOAT}
+_OF_NUMPY: Final = (np.ndarray, np.generic)
+# Of a value that is kept on the file's heap, what its dataset keeps.
+_REFERENCE_NBYTES: Final = 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `Group.create_dataset` was asked for; see there."""
+
+    shape: int | Sequence[int] | None
+    dtype: Any
+    data: Any
+    chunks: Chunks
+    maxshape: MaxShape
+    filters: Pipeline | str | None
+    access: str | Sequence[str]
+    fillvalue: Any
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Created:
+    """A new dataset.
+
+    Attributes
+    ----------
+    dataset
+        As h5py has it.
+    effort
+        With which its chunks are to be encoded.
+    data
+        Still to be written, of the dataset's shape; None where there is none, or h5py has
+        written it, as it does what is not plain bytes.
+    """
+
+    dataset: h5py.Dataset
+    effort: Effort
+    data: npt.NDArray[Any] | None
+
+
+def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Request) -> Created:
+    """Make a dataset in a group; `where` begins every message.
+
+    Raises
+    ------
+    UsageError
+        What is asked for is not possible.
+    SelectionError
+        An access does not fit the shape.
+    """
+    data, plain = _data(asked, where)
+    shape, kind = _shape(asked, data, where), _kind(asked, data, where)
+    pipeline = _pipeline(asked, where)
+    options = {**asked.options, "dcpl": h5p.create(h5p.DATASET_CREATE)}
+    if shape:
+        maxshape = _maxshape(asked.maxshape, shape, where)
+        chunk = _chunk(asked, shape, maxshape, kind, pipeline, where)
+        if maxshape != shape:
+            options["maxshape"] = maxshape
+        if chunk is not None:
+            options["dcpl"].set_chunk(chunk)
+            pipeline.apply(options["dcpl"])
+            _try_out(chunk, kind, pipeline, where)
+            if "maxshape" in options or _asks_h5py(options):
+                options["chunks"] = chunk  # Or h5py would guess.
+    elif pipeline.filters or asked.chunks or asked.maxshape or asked.access:
+        raise UsageError(
+            f"{where}: a dataset without dimensions, scalar or Empty, takes no chunks, filters, "
+            "maxshape or access; give it a shape"
+        )
+    if plain:
+        # Its type is that of the data; written is it later, by the engine.
+        options["dtype"] = data.dtype if asked.dtype is None else asked.dtype
+        options["shape"] = shape
+    else:
+        options |= {"dtype": asked.dtype, "shape": shape, "data": data}
+        if data is None and asked.dtype is None:
+            options["dtype"] = np.dtype("=f4")
+    try:
+        # Named when it is there: a failure leaves no groups that would have led to it.
+        made = group.create_dataset(None, fillvalue=asked.fillvalue, **options)
+        if name is not None:
+            group[name] = made
+            # Under its name, with the same chunk cache and prefixes.
+            raw = encode_name(name) if isinstance(name, str) else name
+            made = h5py.Dataset(h5d.open(group.id, raw, made.id.get_access_plist()))
+    except HDF5_ERRORS as error:
+        if isinstance(error, ChunkwiseError):
+            raise
+        raise like(UsageError, error)(f"{where}: cannot be made: {hdf5_reason(error)}") from error
+    return Created(made, pipeline.effort, data.reshape(shape) if plain else None)
+
+
+def _data(asked: Request, where: str) -> tuple[Any, bool]:
+    """Give the data, and whether it and its type in the file are plain bytes."""
+    data = asked.data
+    if data is None or isinstance(data, h5py.Empty):
+        return data, False
+    try:
+        if asked.dtype is None:
+            array = np.asarray(data)
+            stored = array.dtype
+        else:
+            stored = _kind(asked, data, where).dtype
+            # Integers beyond 64 bits with a sign are floats to NumPy, unless it is told.
+            array = np.asarray(data, None if isinstance(data, np.ndarray) else stored.base)
+    except (TypeError, ValueError, OverflowError):
+        return data, False  # h5py knows what it is, or why it is nothing.
+    if array.dtype.kind == "S" and asked.dtype is None and not isinstance(data, _OF_NUMPY):
+        return data, False  # Of bytes h5py makes strings of variable length.
+    plain = array.dtype.kind in "biufcSV" and not array.dtype.hasobject and not stored.hasobject
+    return (array, True) if plain else (data, False)
+
+
+def _shape(asked: Request, data: Any, where: str) -> tuple[int, ...] | None:
+    """The shape; None for a null dataspace."""
+    if asked.shape is None:
+        if data is None:
+            if asked.dtype is None:
+                raise UsageError(f"{where}: give its shape and dtype, or data")
+            return None
+        return None if isinstance(data, h5py.Empty) else tuple(np.shape(data))
+    try:
+        given = (asked.shape,) if np.ndim(asked.shape) == 0 else tuple(asked.shape)  # type: ignore[arg-type]
+        shape = tuple(map(as_int, given))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{where}: shape {shown(asked.shape)} is no shape; write (365, 20)"
+        ) from None
+    if any(n < 0 for n in shape):
+        raise UsageError(f"{where}: shape {format_shape(shape)} has a negative length")
+    if data is not None and math.prod(shape) != math.prod(np.shape(data)):
+        raise UsageError(
+            f"{where}: shape {format_shape(shape)} does not hold data of shape "
+            f"{format_shape(np.shape(data))}"
+        )
+    return shape
+
+
+def _kind(asked: Request, data: Any, where: str) -> h5t.TypeID:
+    """The type in the file."""
+    dtype = asked.dtype
+    if isinstance(dtype, h5py.Datatype):
+        return dtype.id
+    if isinstance(dtype, h5t.TypeID):
+        return dtype
+    try:
+        if dtype is None:
+            plain = isinstance(data, np.ndarray) and data.dtype.kind not in "OU"
+            dtype = data.dtype if plain else h5py.string_dtype() if data is not None else "=f4"
+        return h5t.py_create(np.dtype(dtype), logical=True)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: dtype {shown(dtype)} has no place in HDF5: {error}") from None
+
+
+def _pipeline(asked: Request, where: str) -> Pipeline:
+    if asked.filters is None:
+        return Pipeline()
+    if _asks_h5py(asked.options):
+        raise UsageError(f"{where}: give filters, or h5py's compression and its like, not both")
+    return asked.filters if isinstance(asked.filters, Pipeline) else Pipeline.parse(asked.filters)
+
+
+def _asks_h5py(options: dict[str, Any]) -> bool:
+    return any(options.get(one) not in (None, False) for one in _H5PY_FILTERS)
+
+
+def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int | None, ...]:
+    if asked is None or asked is False:
+        return shape
+    if asked is True:
+        return (None,) * len(shape)
+    try:
+        given: Any = (asked,) if np.ndim(asked) == 0 else asked  # type: ignore[arg-type]
+        maxshape = tuple(None if most is None else as_int(most) for most in given)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{where}: maxshape {shown(asked)} is no shape; write (None, 20)"
+        ) from None
+    if len(maxshape) != len(shape):
+        raise UsageError(
+            f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
+            f"{format_shape(shape)} has "
+            f"{len(shape)}: give one number for each, None where it may grow without limit"
+        )
+    if any(most is not None and most < n for most, n in zip(maxshape, shape, strict=True)):
+        raise UsageError(
+            f"{where}: maxshape {maxshape} is smaller than shape {format_shape(shape)}"
+        )
+    return maxshape
+
+
+def _chunk(
+    asked: Request,
+    shape: tuple[int, ...],
+    maxshape: tuple[int | None, ...],
+    kind: h5t.TypeID,
+    pipeline: Pipeline,
+    where: str,
+) -> tuple[int, ...] | None:
+    """The shape of chunks; None for contiguous data."""
+    wanted: Any = parse_shape(asked.chunks) if isinstance(asked.chunks, str) else asked.chunks
+    filtered = bool(pipeline.filters) or _asks_h5py(asked.options)
+    # Files beside this one hold contiguous data that may grow.
+    grows = maxshape != shape and not asked.options.get("external")
+    needed = filtered or grows
+    if wanted is False or wanted == "contiguous":
+        if needed or asked.access:
+            raise UsageError(
+                f"{where}: contiguous data takes no filters, no access and cannot grow; leave "
+                "chunks out, or give their shape"
+            )
+        return None
+    if wanted == "stored":
+        raise UsageError(f"{where}: a new dataset has no stored chunks: write auto, or a shape")
+    itemsize = max(1, _REFERENCE_NBYTES if kind.get_class() == h5t.VLEN else kind.get_size())
+    if wanted is None or wanted is True or wanted == "auto":
+        # As in h5py, where a largest shape is named, be it the present one.
+        named = asked.maxshape not in (None, False) and not asked.options.get("external")
+        if wanted is None and not (needed or named or asked.access):
+            return None
+        texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
+        blocks = patterns.stated(texts, shape, itemsize, maxshape, where)
+        return default_chunk(shape, itemsize, maxshape, blocks)
+    return _checked_chunk(wanted, shape, maxshape, itemsize, where)
+
+
+def _checked_chunk(
+    wanted: Any,
+    shape: tuple[int, ...],
+    maxshape: tuple[int | None, ...],
+    itemsize: int,
+    where: str,
+) -> tuple[int, ...]:
+    """A shape as it was given, if HDF5 can have it."""
+    try:
+        chunk = (as_int(wanted),) if np.ndim(wanted) == 0 else tuple(map(as_int, wanted))
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{where}: chunks {shown(wanted)} are no shape; write (365, 20, 20)"
+        ) from None
+    lengths = format_shape(chunk)
+    if len(chunk) != len(shape):
+        raise UsageError(
+            f"{where}: chunks {lengths} have {counted(len(chunk), 'dimension')}, shape "
+            f"{format_shape(shape)} "
+            f"has {len(shape)}: give one number for each"
+        )
+    if any(n < 1 for n in chunk):
+        raise UsageError(f"{where}: chunks {lengths}: each number must be at least 1")
+    if any(most is not None and n > max(1, most) for n, most in zip(chunk, maxshape, strict=True)):
+        raise UsageError(
+            f"{where}: chunks {lengths} are larger than the dataset, {format_shape(shape)}, may "
+            "become: make them smaller, or give a larger maxshape"
+        )
+    if math.prod(chunk) * itemsize >= _CHUNK_LIMIT:
+        raise UsageError(
+            f"{where}: chunks {lengths} take {math.prod(chunk) * itemsize:,} bytes, and HDF5 has "
+            "less than 4 GiB for one: make them smaller"
+        )
+    return chunk
+
+
+def _try_out(
+    chunk: tuple[int, ...],
+    kind: h5t.TypeID,
+    pipeline: Pipeline,
+    where: str,
+) -> None:
+    """Raise UsageError for a filter that cannot take the type: it would just be left out."""
+    if all(one.name in _UNDEMANDING for one in pipeline.filters):
+        return
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    dcpl.set_chunk(chunk)
+    pipeline.apply(dcpl)
+    asked = [dcpl.get_filter(place) for place in range(dcpl.get_nfilters())]
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fapl_core(backing_store=False)
+    file = h5f.create(b"filters", h5f.ACC_TRUNC, fapl=fapl)
+    try:
+        for one, (code, _, values, _) in zip(pipeline.filters, asked, strict=True):
+            # This one libhdf5 itself finds out only when it encodes.
+            if one.name == "scaleoffset" and kind.get_class() != _SCALED[one.options[0]]:
+                raise UsageError(
+                    f"{where}: filter {one} does not work on {_words(kind)}; write "
+                    "scaleoffset:in:BITS for integers, scaleoffset:ds:DIGITS for floats"
+                )
+            alone = h5p.create(h5p.DATASET_CREATE)
+            alone.set_chunk(chunk)
+            alone.set_filter(code, h5z.FLAG_MANDATORY, tuple(values))
+            space = h5s.create_simple(chunk)
+            try:
+                h5d.create(file, None, kind, space, alone)
+            except HDF5_ERRORS as error:
+                raise UsageError(
+                    f"{where}: filter {one} does not work on {_words(kind)} in chunks "
+                    f"{format_shape(chunk)} ({hdf5_reason(error)}); leave it out"
+                ) from None
+    finally:
+        file.close()
+
+
+def _words(kind: h5t.TypeID) -> str:
+    try:
+        return str(kind.dtype)
+    except HDF5_ERRORS:
+        return "this type"

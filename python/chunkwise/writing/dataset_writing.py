@@ -1,0 +1,470 @@
+"""How is a dataset written: in chunks that are encoded here, or through h5py?
+
+What a write covers in part is merged in memory, and is in the file after a flush.  One `Writing`
+stands for a dataset of an open file, whoever asks, so that nobody reads or writes past
+what is held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypedDict, cast
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5t
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
+from chunkwise.files.objects import address_of
+from chunkwise.grammar import Effort
+from chunkwise.names import hdf5_reason, printable
+from chunkwise.selecting import indexing, lowlevel
+from chunkwise.selection import Points, Selection, Union
+from chunkwise.words import counted
+from chunkwise.writing import pending, unfiltered_edges
+from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+phil = h5py._objects.phil
+
+
+class WritePlan(TypedDict):
+    """How a dataset is written; see `Dataset.explain_write`."""
+
+    path: str
+    reason: str | None
+    threads: int
+    encoder: str | None
+    held_nbytes: int
+    dirty_chunks: int
+    committed_chunks: int
+    read_chunks: int
+
+
+def writing_of(dataset: h5py.Dataset) -> Writing:
+    """Whatever is being written to a dataset; the same object for each who asks.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of a file that is open, of h5py's class or of ours.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When the file is closed.
+    """
+    with phil:
+        if not dataset:
+            raise UsageError("the dataset's file is closed")
+        known = pending.known(dataset)
+        if known is not None and not known.is_over:
+            return known
+        return pending.register(dataset, Writing(h5py.Dataset(dataset.id)))
+
+
+class Writing:
+    """What is being written to one dataset; made by `writing_of`.
+
+    Any number of threads may write; they take turns.
+    """
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self._h5 = dataset
+        self.label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
+        # By which all who write to the dataset are told from others.
+        self.key = address_of(dataset.id)
+        # Device and inode of its file; none where it is only in memory.
+        self.inode: tuple[int, ...] = ()
+        with contextlib.suppress(OSError):
+            status = os.stat(dataset.file.filename)  # noqa: PTH116 (a str, of any bytes)
+            self.inode = (status.st_dev, status.st_ino)
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._native: _native.Writer | None = None
+        # The shape for which that was made.
+        self._described: Shape | None = None
+        self._left: pending.Left | None = None
+        # Whether there may be dirty chunks.
+        self._dirty = False
+        # Whether chunks at the edge are stored without filters, once it is known.
+        self._unfiltered_edges: bool | None = None
+        # How deflate's encoder is chosen, with the next writer.
+        self.effort: Effort = "as-stated"
+
+    # What is asked for --------------------------------------------------------------
+
+    def put(self, index: Any, value: Any) -> None:
+        """Write what ``dataset[index] = value`` means to h5py."""
+        if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+            # Another dataset, maybe, whose turn is not to be waited for within this one's.
+            value = np.asarray(value)
+        with self._turn():
+            native = self._writer()
+            if native.reason is None:
+                understood = assignment(self._h5, index, value, self.label)
+                if understood is not None:
+                    self._write(native, understood)
+                    return
+            self._settle_reached()
+            if isinstance(value, np.ndarray):
+                value = self._fitting(value)
+            self._through_h5py(lambda: self._h5.__setitem__(index, value))
+
+    def write(self, selection: Selection | Union | Points | None, value: Any) -> None:
+        """Write a selection; see `Dataset.write`."""
+        with self._turn():
+            native = self._writer()
+            if selection is None:
+                self.put(..., value)
+                return
+            if not self._h5.shape or not isinstance(selection, Selection | Union | Points):
+                raise SelectionError(
+                    f"{self.label}: write() takes chunkwise.hyperslab, chunkwise.union or "
+                    f"chunkwise.points, not {type(selection).__name__}; d[...] takes an index"
+                )
+            array = self._array(value)
+            want = selection.shape + lowlevel.element_of(self._h5.dtype)[1]
+            if array.shape not in ((), want):
+                raise SelectionError(
+                    f"{self.label}: the selection has the shape {want}, the array {array.shape}"
+                )
+            if 0 in want:
+                return
+            elements = as_stored(array, self._h5.dtype) if native.reason is None else None
+            if elements is not None:
+                chosen = self._product(selection) if isinstance(selection, Points) else selection
+                self._write(native, Assignment(chosen, elements))
+                return
+            self._settle_reached()
+            whole = np.ascontiguousarray(np.broadcast_to(self._fitting(array), want))
+            self._through_h5py(lambda: self._write_selected(selection, whole))
+
+    def append(self, value: Any, axis: int = 0) -> None:
+        """Grow by an array along an axis; see `Dataset.append`."""
+        with self._turn():
+            shape = self._h5.shape
+            if not shape or not -len(shape) <= axis < len(shape):
+                raise SelectionError(f"{self.label}: there is no axis {axis} to append along")
+            axis %= len(shape)
+            array = self._array(value)
+            inner = lowlevel.element_of(self._h5.dtype)[1]
+            if array.ndim == len(shape) + len(inner) - 1:
+                array = np.expand_dims(array, axis)
+            rows = array.shape[axis] if axis < array.ndim else 0
+            want = (*shape[:axis], rows, *shape[axis + 1 :])
+            if array.shape != want + inner:
+                raise SelectionError(
+                    f"{self.label}: an array of shape {array.shape} cannot be appended along "
+                    f"axis {axis} to one of shape {shape}"
+                )
+            begin = shape[axis]
+            self.resize((*shape[:axis], begin + rows, *shape[axis + 1 :]))
+            if 0 not in want:
+                self.put((slice(None),) * axis + (slice(begin, begin + rows),), array)
+
+    def resize(self, size: Any, axis: int | None = None) -> None:
+        """Change the shape as ``h5py.Dataset.resize`` does."""
+        with self._turn():
+            self._writer()
+            old = self._h5.shape
+            new = _resized(old, size, axis)
+            grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
+            # What libhdf5 cuts off or stores in another way it must have.
+            if self._dirty and (not grows or self._has_unfiltered_edges()):
+                self.settle()
+            try:
+                self._set_extent(new, size, axis)
+            except (TypeError, ValueError, RuntimeError, OSError, OverflowError) as error:
+                raise like(UsageError, error)(
+                    f"{self.label}: it cannot be resized from {old}: {hdf5_reason(error)}; its "
+                    f"largest shape is {self._h5.maxshape}"
+                ) from error
+
+    def flush(self) -> None:
+        """Have all that was written in the file, and the file on storage."""
+        with self._turn():
+            self.settle()
+            if not self._h5:
+                raise UsageError("the dataset's file is closed")
+            file = self._h5.file
+            try:
+                # Others who write, and flush, may be waiting for this one.
+                with pending.without_waiting():
+                    file.flush()
+                sync(file)
+            except (OSError, RuntimeError) as error:
+                raise CannotWriteError(
+                    f"{self.label}: what was written cannot be flushed: {error}; it may not be "
+                    "in the file"
+                ) from error
+
+    def settle(self, blocking: bool = True) -> None:
+        """Commit all dirty chunks, so that libhdf5 reads what was written.
+
+        Raises
+        ------
+        chunkwise.writing.pending.BusyError
+            When another thread is writing, which is not to be waited for: libhdf5 would read
+            what is old.
+        """
+        if self._dirty:
+            self._check_process()
+            if not self.finish(blocking):
+                raise pending.BusyError(
+                    f"{self.label}: another thread is writing to it, and waits for h5py's lock, "
+                    "which this one holds: read it without that lock, outside of a visit"
+                )
+
+    def finish(self, blocking: bool = True) -> bool:
+        """Commit all dirty chunks, those of writes that have begun included.
+
+        Parameters
+        ----------
+        blocking : bool
+            Whether to wait for another thread that is writing.
+
+        Returns
+        -------
+        bool
+            False where another thread is writing, which is not waited for.
+        """
+        if os.getpid() != self._process:
+            return True
+        if not self._lock.acquire(blocking):
+            return False
+        try:
+            native = self._native
+            if native is not None and self._dirty:
+                self._check_open()
+                self._follow(native)
+                native.flush()
+                self._dirty = False
+            return True
+        finally:
+            self._lock.release()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the `h5py.File` that it writes through is open."""
+        # h5py sets the identifier to 0 when it closes a file; looking at it takes no lock.
+        return bool(self._h5.id.id)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that file is closed, with nothing left to write."""
+        return not self.is_open and not self._dirty
+
+    def explain(self) -> WritePlan:
+        """How the dataset is written."""
+        with self._turn():
+            native = self._writer()
+            encoded = native.reason is None
+            committed, read = native.stats if encoded else (0, 0)
+            return {
+                "path": "chunked" if encoded else "libhdf5",
+                "reason": native.reason,
+                "threads": _native.thread_count() if encoded else 1,
+                "encoder": native.tuning if encoded else None,
+                "held_nbytes": native.held_nbytes if encoded else 0,
+                "dirty_chunks": native.dirty_chunks if encoded else 0,
+                "committed_chunks": committed,
+                "read_chunks": read,
+            }
+
+    @property
+    def held_nbytes(self) -> int:
+        """Bytes of dirty chunks."""
+        return self._native.held_nbytes if self._dirty and self._native is not None else 0
+
+    # Underneath ---------------------------------------------------------------------
+
+    def _settle_reached(self) -> None:
+        """Commit what waits and libhdf5 is about to write over: of a virtual dataset, anywhere."""
+        self.settle()
+        # Nobody waits for this turn meanwhile: of a virtual dataset no chunks are dirty.
+        pending.settle_reached(self._h5)
+
+    def _fitting(self, array: Array) -> Array:
+        """The values as libhdf5 takes them: into a virtual dataset it writes them unconverted."""
+        return converted(array, self._h5.dtype) if self._h5.is_virtual else array
+
+    def _turn(self) -> contextlib.AbstractContextManager[Any]:
+        """Within it no other thread writes."""
+        self._check_process()
+        return self._turn_at_once() if phil._is_owned() else self._lock
+
+    @contextlib.contextmanager
+    def _turn_at_once(self) -> Iterator[None]:
+        # Who holds h5py's lock, as `visititems` does, is waited for by those who write.
+        if not self._lock.acquire(blocking=False):
+            raise pending.BusyError(
+                f"{self.label}: another thread is writing to it, and waits for h5py's lock, which "
+                "this one holds: write without it, not within a visit"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"{self.label}: it was opened by the process that this one was forked from: "
+                "write in the parent, or open the file here"
+            )
+
+    def _check_open(self) -> None:
+        if not self._h5:
+            if self._dirty and self._native is not None:
+                chunks = self._native.dirty_chunks
+                self._native.forget()
+                self._dirty = False
+                raise CannotWriteError(pending.lost(self.label, chunks))
+            raise UsageError("the dataset's file is closed")
+
+    def _writer(self) -> _native.Writer:
+        """The engine's part, which knows the dataset's present shape."""
+        self._check_open()
+        pending.refuse_late(self.key[:2], self.label)
+        native, shape = self._native, self._h5.shape
+        if native is not None and shape == self._described:
+            return native
+        if native is not None and native.reason is None:
+            smaller = self._follow(native)
+            if not smaller:
+                self._described = shape
+                return native
+            # What speaks against encoding here may have become true.
+            self.settle()
+        with phil:
+            h5 = self._h5
+            dtype = h5.dtype
+            enum = h5py.check_enum_dtype(dtype) is not None
+            memory_type = h5t.py_create(dtype, logical=enum)
+            native = _native.Writer(
+                library(), h5.id.id, memory_type.id, dtype, self.label, effort=self.effort
+            )
+        if self._left is not None:
+            self._left.drop()
+            self._left = None
+        if native.reason is None:
+            self._left = pending.Left(self, native, self._h5)
+        self._native, self._described = native, shape
+        return native
+
+    def _follow(self, native: _native.Writer) -> bool:
+        """Take over the dataset's shape, whoever has changed it; whether it became smaller."""
+        shape, former = self._h5.shape, native.shape
+        native.set_shape(shape)
+        return any(new < old for new, old in zip(shape, former, strict=True))
+
+    def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
+        """Have libhdf5 resize it, which needs help where chunks at the edge are unfiltered."""
+        h5 = self._h5
+        if new is None or not self._has_unfiltered_edges():
+            h5.resize(size, axis)
+            return
+        unfiltered_edges.make_index(h5)
+        longer = unfiltered_edges.lengthen(h5, new)
+        try:
+            h5.resize(size, axis)
+        except BaseException:
+            unfiltered_edges.shorten(h5, longer)
+            raise
+        # How libhdf5 has stored an only chunk now decides who writes it next.
+        self._native = None
+
+    def _has_unfiltered_edges(self) -> bool:
+        """Whether a chunk at the edge is stored in another way once it is none any more."""
+        if self._unfiltered_edges is None:
+            with phil:
+                self._unfiltered_edges = library().unfiltered_partial_chunks(self._h5.id.id)
+        return self._unfiltered_edges
+
+    def _array(self, value: Any) -> Array:
+        dtype = None if isinstance(value, np.ndarray) else lowlevel.element_of(self._h5.dtype)[0]
+        return np.asarray(value, dtype=dtype)
+
+    def _product(self, selection: Points) -> _native.Product:
+        return indexing.points(self._h5.shape, selection.coordinates, self.label).product
+
+    def _write(self, native: _native.Writer, assigned: Assignment) -> None:
+        """Write elements that need no conversion, and may have to be broadcast."""
+        self._dirty = True
+        selection, elements, members = assigned.selection, assigned.elements, assigned.members
+        if isinstance(selection, Selection):
+            for part, some in parts_of(selection, elements, self._h5.chunks):
+                native.write(part.parts, some, members)
+        else:
+            shape = tuple(selection.shape)
+            whole = np.ascontiguousarray(np.broadcast_to(elements, shape))
+            native.write(
+                selection.parts if isinstance(selection, Union) else selection, whole, members
+            )
+        pending.balance(self)
+
+    def _write_selected(self, selection: Selection | Union | Points, array: Array) -> None:
+        h5 = self._h5
+        if not isinstance(selection, Points):
+            # For its checks: both paths refuse the same selections.
+            chunk = h5.chunks or tuple(max(size, 1) for size in h5.shape)
+            _native.count_chunks(h5.shape, chunk, selection.parts, self.label)
+            lowlevel.write(h5, selection, array)
+            return
+        coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
+        if coordinates.shape[1] != len(sizes):
+            raise SelectionError(
+                f"{self.label}: points of {counted(coordinates.shape[1], 'dimension')}, the "
+                "dataset has "
+                f"{len(sizes)}"
+            )
+        wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)
+        if (wrapped < 0).any() or (wrapped >= sizes).any():
+            raise SelectionError(f"{self.label}: a point lies outside the shape {h5.shape}")
+        space = h5.id.get_space()
+        space.select_elements(wrapped.astype(np.uint64))
+        lowlevel.write_selected(h5, space, selection.shape, array)
+
+    def _through_h5py(self, write: Callable[[], Any]) -> None:
+        """Write; what libhdf5 cannot is said by name."""
+        try:
+            write()
+        except OSError as error:
+            raise CannotWriteError(
+                f"{self.label}: libhdf5 cannot write it: {error}; it may be written in part"
+            ) from error
+        except (IndexError, TypeError, ValueError) as error:
+            if isinstance(error, ChunkwiseError | UnicodeError):
+                raise
+            raise SelectionError(f"{self.label}: {hdf5_reason(error)}") from error
+        finally:
+            h5 = self._h5
+            if h5 and h5.chunks and all(a <= b for a, b in zip(h5.shape, h5.chunks, strict=True)):
+                # How its only chunk is stored now decides who writes it next.
+                self._native = None
+
+
+def sync(file: h5py.File) -> None:
+    """Have the system put a flushed file on storage, where it is a plain local one."""
+    if file.driver == "sec2":
+        os.fsync(cast("int", file.id.get_vfd_handle()))
+
+
+def _resized(shape: Shape, size: Any, axis: int | None) -> Shape | None:
+    """Give the shape that h5py's `resize` would make; None for what it refuses."""
+    try:
+        if axis is None:
+            new = tuple(int(n) for n in size)
+            return new if len(new) == len(shape) else None
+        return (*shape[:axis], int(size), *shape[axis + 1 :]) if 0 <= axis < len(shape) else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,350 @@
+"""Which datasets of which open files hold something that is not in the file yet?
+
+It is written before h5py closes or flushes the file, when nobody refers to the dataset any
+more, and when the program ends.  What was written before a file begins to close is in the file
+once it is closed; what comes later is refused.  What cannot be written any more is never passed
+over in silence.
+
+Who writes holds the dataset's own lock first and h5py's after it.  So nobody waits here for those
+who write while holding h5py's lock.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import threading
+import warnings
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import h5py
+
+from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.files import closing as closing_files
+from chunkwise.files.objects import address_of
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    from chunkwise.writing.dataset_writing import Writing
+
+Key = tuple[int, ...]
+
+phil = h5py._objects.phil
+
+# By the number of the open file and the address of the dataset's header, as libhdf5 tells
+# objects apart; a file's number is never given again.
+_writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
+
+# What a dataset holds outlives whoever wrote it, until it is in the file.
+_left: dict[int, Left] = {}
+
+# By how many threads a file is being closed, by its number.
+_closing: Counter[Key] = Counter()
+
+# Whether the program ends.
+_ended = threading.Event()
+
+
+class BusyError(UsageError):
+    """Somebody writes who needs the lock that the one who would have to wait holds."""
+
+
+def known(dataset: h5py.Dataset) -> Writing | None:
+    """Who writes to a dataset, if anybody does."""
+    return _writings.get(address_of(dataset.id)) if _writings else None
+
+
+def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
+    """Note who writes to a dataset from now on.  Under h5py's lock."""
+    _watch()
+    key = address_of(dataset.id)
+    former = _writings.get(key)
+    if former is not None and former.is_over:
+        # The file was opened twice, and closed once.
+        del _writings[key]
+    return _writings.setdefault(key, writing)
+
+
+def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
+    """Have libhdf5 given all that a read or a write of a dataset may meet.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        A virtual one may lead to any file of this process.
+    blocking : bool
+        Whether to wait for those who are writing: never while h5py's lock is held, which they
+        wait for.
+    """
+    if not _writings or not dataset:
+        return
+    if dataset.is_virtual:
+        settle_all(blocking)
+        return
+    writing = known(dataset)
+    if writing is not None:
+        writing.settle(blocking)
+
+
+def settle_for_h5py(dataset: h5py.Dataset) -> None:
+    """Have libhdf5 given what it is about to read, also within h5py's own methods."""
+    # Those who are writing may wait for h5py's lock, which some of its methods hold here.
+    settle_reached(dataset, blocking=not phil._is_owned())
+
+
+def settle_inode(inode: tuple[int, ...]) -> None:
+    """Have all that was written to a file, by its device and inode, handed to libhdf5."""
+    for writing in list(_writings.values()):
+        if writing.inode == inode:
+            writing.settle()
+
+
+def settle_all(blocking: bool = True) -> None:
+    """Have all that was written in this process handed to libhdf5, whatever the file.
+
+    Parameters
+    ----------
+    blocking : bool
+        Whether to wait for those who are writing: never while h5py's lock is held, which they
+        wait for.
+    """
+    for writing in _alive():
+        # What was lost with a closed file is told to whoever uses that dataset.
+        if writing.is_open:
+            writing.settle(blocking)
+
+
+def refuse_late(number: Key, label: str) -> None:
+    """Refuse a write to a file that is being closed: nobody would put it there.
+
+    Parameters
+    ----------
+    number : tuple of int
+        Of the open file.
+    label : str
+        What the error begins with.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When the file is being closed, or the program ends.
+    """
+    if _closing[number]:
+        raise UsageError(f"{label}: nothing was written: another thread is closing the file")
+    if _ended.is_set():
+        raise UsageError(f"{label}: nothing was written: the program is ending")
+
+
+@contextlib.contextmanager
+def closing(file: h5py.File | None) -> Iterator[None]:
+    """Within it nothing more is written to a file, which may be closed already, or None."""
+    number = _number(file)
+    if number is None:
+        yield
+        return
+    with phil:
+        _closing[number] += 1
+    try:
+        yield
+    finally:
+        with phil:
+            _closing[number] -= 1
+            if not _closing[number]:
+                del _closing[number]
+
+
+def settle_file(file: h5py.File) -> None:
+    """Have all that was written to the datasets of a file handed to libhdf5.
+
+    Each dataset is tried, whatever becomes of the others; the first error is raised.
+
+    Parameters
+    ----------
+    file : h5py.File
+        Open or closed.
+
+    Raises
+    ------
+    BusyError
+        When h5py's lock is held here, and another thread is writing, which waits for it.
+    """
+    number = _number(file) if _writings or _left else None
+    if number is not None:
+        _finish_all(lambda key: key[:2] == number)
+
+
+def _number(file: h5py.File | None) -> Key | None:
+    """Give the number of an open file; None where nothing can be written to it."""
+    if file is None or not file.id.valid:
+        return None
+    try:
+        return address_of(file.id)[:2]
+    except HDF5_ERRORS:
+        # Its root is damaged: nothing in it was ever opened.
+        return None
+
+
+def _finish_all(wanted: Callable[[Key], bool]) -> None:
+    failure: BaseException | None = None
+    for writing in _alive():
+        if wanted(writing.key):
+            try:
+                if not writing.finish(blocking=not phil._is_owned()):
+                    raise BusyError(
+                        f"{writing.label}: another thread is writing to it, and waits for h5py's "
+                        "lock, which this one holds: flush or close the file without it"
+                    )
+            except Exception as error:
+                failure = failure or error
+    for left in list(_left.values()):
+        if wanted(left.key) and left.writing() is None:
+            try:
+                left.flush(blocking=not phil._is_owned())
+            except Exception as error:
+                failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _alive() -> list[Writing]:
+    """Give all who write; others may come meanwhile."""
+    found = [reference() for reference in _writings.valuerefs()]
+    return [writing for writing in found if writing is not None]
+
+
+def balance(writing: Writing) -> None:
+    """Have other datasets write what they hold, where all together hold more than one may."""
+    others = [other for other in _alive() if other is not writing]
+    most = _native.setting("write_buffer_nbytes") if others else 0
+    if not others or sum(other.held_nbytes for other in others) + writing.held_nbytes <= most:
+        return
+    for other in others:
+        # One that is being written to takes care of itself.
+        if other.is_open:
+            other.finish(blocking=False)
+
+
+def lost(label: str, chunks: int) -> str:
+    """Say what has happened to a dataset whose file is gone."""
+    return (
+        f"{label}: the file was closed before all was written: {counted(chunks, 'chunk')} "
+        f"{'is' if chunks == 1 else 'are'} lost; call flush() first"
+    )
+
+
+class Left:
+    """What is to be done for a dataset once nobody refers to its `Writing` any more.
+
+    It is known from the first write on, so that whoever closes the file meanwhile finds it.
+    """
+
+    def __init__(self, writing: Writing, native: _native.Writer, dataset: h5py.Dataset) -> None:
+        self.key = writing.key
+        self.writing = weakref.ref(writing)
+        self._native = native
+        self._dataset = dataset
+        self._label = writing.label
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        _left[id(self)] = self
+        self._finalize = weakref.finalize(writing, self._finish)
+        # `_end` sees to those who are there when the program ends.
+        self._finalize.atexit = False
+
+    def drop(self) -> None:
+        """Forget it: somebody else takes care."""
+        self._finalize.detach()
+        _left.pop(id(self), None)
+
+    def flush(self, blocking: bool) -> None:
+        """Commit what is left, unless another thread does it and is not to be waited for."""
+        if os.getpid() != self._process or not self._lock.acquire(blocking):
+            return
+        try:
+            if self._native.dirty_chunks and self._dataset:
+                self._native.flush(interruptible=False)
+        finally:
+            self._lock.release()
+
+    def _finish(self) -> None:
+        if os.getpid() != self._process:
+            return
+        message = None
+        try:
+            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            self.flush(blocking=False)
+            if self._lock.acquire(blocking=False):
+                chunks = self._native.dirty_chunks
+                self._lock.release()
+                message = lost(self._label, chunks) if chunks else None
+        except Exception as error:
+            # Nobody is there to catch it.
+            chunks = self._native.dirty_chunks
+            message = f"{error}; {counted(chunks, 'chunk')} {'is' if chunks == 1 else 'are'} lost"
+        finally:
+            _left.pop(id(self), None)
+        if message is not None:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+@functools.cache
+def _watch() -> None:
+    """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
+    os.register_at_fork(after_in_child=_forget)
+    atexit.register(_end)
+    closing_files.ask(_after_settling)
+    # Of ours into a file of h5py's, maybe.
+    closing_files.ask_before_copies(lambda: settle_all(blocking=not phil._is_owned()))
+
+
+def _forget() -> None:
+    for known_here in (_writings, _left, _closing):
+        known_here.clear()
+
+
+def _end() -> None:
+    """Write what is left when the program ends; threads that still run write nothing more."""
+    _ended.set()
+    try:
+        _finish_all(lambda _: True)
+    except Exception as error:
+        warnings.warn(f"{error}; it is lost", RuntimeWarning, stacklevel=2)
+
+
+# Whether this thread is within one of h5py's methods, before which everything was written.
+_within = threading.local()
+
+
+@contextlib.contextmanager
+def without_waiting() -> Iterator[None]:
+    """Within it h5py's methods close and flush as they are, and nobody is waited for."""
+    outermost = not getattr(_within, "method", False)
+    _within.method = True
+    try:
+        yield
+    finally:
+        _within.method = not outermost
+
+
+def _after_settling(file: h5py.File, closes: bool, method: Callable[[], Any]) -> Any:
+    if getattr(_within, "method", False):
+        return method()
+    with closing(file) if closes else contextlib.nullcontext():
+        try:
+            settle_file(file)
+        except BusyError:
+            # The file stays as it is, and nothing is lost.
+            raise
+        except BaseException:
+            with without_waiting():
+                method()
+            raise
+        with without_waiting():
+            return method()

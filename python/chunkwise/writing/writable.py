@@ -1,0 +1,196 @@
+"""How does a program write data?  The writing half of `Dataset`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import h5py
+
+from chunkwise.grammar import Effort
+from chunkwise.selection import Points, Selection, Union
+from chunkwise.writing import pending
+from chunkwise.writing.dataset_writing import WritePlan, Writing, writing_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+phil = h5py._objects.phil
+
+
+class Writable:
+    """What can be written is written in parallel; libhdf5 does the rest.
+
+    A chunk that is written in part waits in memory for what it lacks, within a budget.  It is in
+    the file after `flush`, when the file is closed or flushed, also by h5py, and
+    before it is read here, by whatever name, link or virtual dataset.  Call `flush` before an
+    h5py object that is not of chunkwise reads or writes, or another process reads.
+    """
+
+    _writing: Writing | None = None
+    # Whether its elements lie in other datasets; found out when it matters.
+    _virtual: bool | None = None
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write as h5py does.
+
+        Integers, forward slices and an Ellipsis with numbers that NumPy converts as libhdf5
+        does are written in parallel; everything else through h5py.
+
+        Parameters
+        ----------
+        index
+            What stands between the brackets; of a selection, such as `chunkwise.hyperslab`
+            makes, what `write` makes of it.
+        value : array_like
+            Of the shape of what is selected, or broadcast to it.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            For an index that does not fit the dataset (an IndexError, ValueError and
+            TypeError).
+        chunkwise.errors.CannotWriteError
+            When a chunk cannot be put into the file: names it and says what is in the file (an
+            OSError).
+        chunkwise.errors.CorruptDataError
+            When a chunk is written in part, and the rest of it cannot be read (an OSError).
+        chunkwise.errors.UsageError
+            When the file is closed.
+        """
+        if isinstance(index, Selection | Union | Points):
+            self._written().write(index, value)
+            return
+        self._written().put(index, value)
+
+    def write(self, selection: Selection | Union | Points | None, value: npt.ArrayLike) -> None:
+        """Write a hyperslab, a union of several, or points.
+
+        Parameters
+        ----------
+        selection : Selection, Union, Points or None
+            See `chunkwise.hyperslab`, `chunkwise.union` and `chunkwise.points`; None selects
+            everything.
+        value : array_like
+            Of the selection's shape, as `read` gives it, or a scalar.  Of a point that is named
+            several times one of its values stays.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            When the selection does not fit the dataset, or the array the selection.
+        chunkwise.errors.CannotWriteError
+            When a chunk cannot be put into the file.
+        """
+        self._written().write(selection, value)
+
+    def append(self, value: npt.ArrayLike, axis: int = 0) -> None:
+        """Grow by an array along an axis, and write it there.
+
+        Chunks that the dataset's end cuts off wait for more, so that each is encoded once.
+
+        Parameters
+        ----------
+        value : array_like
+            Of the dataset's shape but along `axis`; without that axis it is one row.
+        axis : int
+            Along which the dataset can grow.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            When the array does not fit.
+        chunkwise.errors.UsageError
+            When the dataset cannot grow so far.
+        chunkwise.errors.CannotWriteError
+            When a chunk cannot be put into the file; the dataset has its new shape then.
+        """
+        self._written().append(value, axis)
+
+    def write_direct(self, source: Any, source_sel: Any = None, dest_sel: Any = None) -> None:
+        """Write from an array, as `h5py.Dataset.write_direct` does, through libhdf5.
+
+        Parameters
+        ----------
+        source : ndarray
+            C-contiguous.
+        source_sel, dest_sel : optional
+            Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None is everything.
+        """
+        self._settle()
+        h5py.Dataset.write_direct(self, source, source_sel, dest_sel)
+
+    def resize(self, size: Any, axis: int | None = None) -> None:
+        """Change the shape, as ``h5py.Dataset.resize`` does.
+
+        Parameters
+        ----------
+        size : tuple of int or int
+            The new shape; with `axis`, of that dimension alone.
+        axis : int, optional
+            Which dimension.
+
+        Raises
+        ------
+        chunkwise.errors.UsageError
+            When the dataset is not chunked, or cannot have this shape.
+        """
+        self._written().resize(size, axis)
+
+    def flush(self) -> None:
+        """Have all that was written in the file, and the file on storage (``fsync``).
+
+        Raises
+        ------
+        chunkwise.errors.CannotWriteError
+            When it cannot be written; chunks that are not in the file stay in memory.
+        """
+        self._written().flush()
+
+    def _flush_outside(self, file: tuple[int, ...]) -> None:
+        """Flush what was written here, unless it is in the file of that number."""
+        writing = self._writing
+        if writing is not None and not writing.is_over and writing.key[:2] != file:
+            writing.flush()
+
+    def explain_write(self) -> WritePlan:
+        """How the dataset is written, as data.
+
+        Returns
+        -------
+        WritePlan
+            ``path`` ("chunked" or "libhdf5") and ``reason`` (why libhdf5, or None);
+            ``threads``; ``encoder``, which one of deflate was chosen, and its size beside zlib's
+            (None before there was a chunk, or without a choice); ``held_nbytes`` and
+            ``dirty_chunks`` that wait in memory; ``committed_chunks`` so far, and ``read_chunks``
+            among them, whose stored bytes had to be read first.
+        """
+        return self._written().explain()
+
+    @property
+    def writer_reason(self) -> str | None:
+        """Why libhdf5 writes the dataset; None where it is written in parallel."""
+        return self.explain_write()["reason"]
+
+    def _written(self) -> Writing:
+        """What is being written, shared by all who write to the dataset."""
+        if self._writing is None or (self._writing.is_over and self):
+            self._writing = writing_of(self)
+        return self._writing
+
+    def _settle(self) -> None:
+        """Have libhdf5 given all that a read may meet, whoever has written it."""
+        # Within h5py's own methods nobody is waited for: who writes may wait for its lock.
+        blocking = not phil._is_owned()
+        if self._virtual is None:
+            self._virtual = getattr(self, "is_virtual", False)
+        if self._virtual:
+            pending.settle_all(blocking)
+            return
+        if self._writing is None or self._writing.is_over:
+            self._writing = pending.known(self)
+        if self._writing is not None:
+            self._writing.settle(blocking)
+
+    def _set_effort(self, effort: Effort) -> None:
+        """Say how deflate's encoder is chosen, before anything is written."""
+        self._written().effort = effort

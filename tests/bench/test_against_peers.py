@@ -1,0 +1,264 @@
+"""Does every comparison of `make bench` run, read the same bytes, and say what came of it?
+
+On tiny arrays, and mostly in this process: how fast anything is is `make bench`'s business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benches"))
+
+from against_peers import __main__ as program  # noqa: E402
+from against_peers import busy, repacks, results, schedule, table  # noqa: E402
+from against_peers.boxes import random_boxes, runs  # noqa: E402
+from against_peers.comparisons import GROUPS  # noqa: E402
+from against_peers.files import Data, Store  # noqa: E402
+from against_peers.spec import Comparison, Reader, Target  # noqa: E402
+from against_peers.task import EVERYTHING, CannotReadError  # noqa: E402
+from against_peers.worker import answer  # noqa: E402
+
+from tests.support.versions import needs_chunk_iter  # noqa: E402
+
+# Those that bring a libhdf5 of their own need a process of their own, and limits are compiled.
+ELSEWHERE = {"netCDF4", "hidefix", "limits"}
+# Built by `cargo test`; `make bench` builds it with optimisation.
+LIMITS = ROOT / "target/debug/examples/limits"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("bench"), small=True)
+
+
+def run_here(reader: Reader) -> schedule.Samples:
+    """One sample of a reader, in this process."""
+    samples = schedule.Samples(reader, skipped="not here")
+    module, _, name = reader.task.partition(":")
+    if not {reader.name, module} & ELSEWHERE:
+        prepare = getattr(importlib.import_module(f"against_peers.{module}"), name)
+        # Peers that are not installed, or that lack a filter.
+        with (
+            contextlib.suppress(CannotReadError, NotImplementedError),
+            contextlib.contextmanager(prepare)(**reader.arguments) as measure,
+        ):
+            samples.take(answer(measure()))
+    return samples
+
+
+@needs_chunk_iter
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.slow
+def test_all_readers_read_the_same(store: Store, group: str) -> None:
+    names = []
+    for comparison in GROUPS[group](store):
+        names.append(comparison.name)
+        result = results.Result(comparison, tuple(map(run_here, comparison.readers)))
+        assert result.differing == []
+        if result.of("chunkwise").skipped:
+            continue
+        with_bytes = [one for one in result.samples if one.checksums]
+        assert result.compared == len(with_bytes)
+        assert all(one.values[0] > 0 for one in result.samples if one.skipped is None)
+        if comparison.unit == "seconds":
+            assert len(with_bytes) >= 2
+    assert names
+    assert len(set(names)) == len(names)
+
+
+def compiled(argv: Sequence[Any]) -> schedule.Samples:
+    comparison = Comparison("c", "g", "t", (Reader("chunkwise", "limits", {"argv": argv}),))
+    (samples,) = schedule.measure(comparison, 1)
+    return samples
+
+
+def crc_of(array: npt.NDArray[Any]) -> dict[str, set[int]]:
+    return {EVERYTHING: {zlib.crc32(array.tobytes())}}
+
+
+@needs_chunk_iter
+def test_limits_are_of_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not LIMITS.exists():
+        pytest.skip("cargo test builds the program")
+    monkeypatch.setattr(schedule, "LIMITS", LIMITS)
+    cube = np.random.default_rng(0).integers(0, 99, (6, 8, 8), "i4")
+    path = store.folder / "limits.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=cube, chunks=(1, 8, 8), compression=5, shuffle=True)
+        offset = f.create_dataset("flat", data=cube[:, :, 0]).id.get_offset()
+    assert compiled([*store.chunks(Data(path, "x", cube.shape)), 2]).checksums == crc_of(cube)
+    chosen = np.zeros((6, 8), bool)
+    boxes = random_boxes((6, 8), 3, 1)
+    for (row, column), (rows, columns) in boxes:
+        chosen[row : row + rows, column : column + columns] = True
+    found = runs((6, 8), 4, boxes, offset)
+    expected = crc_of(cube[:, :, 0][chosen])
+    for threads in (1, 2, 5):
+        argv = ["copy", path, store.numbers("runs", found), threads]
+        assert compiled(argv).checksums == expected
+    assert compiled(["index", 1000]).values[0] >= 1000 * 12
+    assert "beyond the end" in str(
+        compiled(["copy", path, store.numbers("far", [(0, 1 << 40)]), 1]).failed
+    )
+
+
+def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    docs = tmp_path / "figures.md"
+    # Figures of other groups stay.
+    others = "<!-- figures: write, repack -->\nof another day\n<!-- end -->\n"
+    docs.write_text(f"{others}before\n<!-- figures -->\nold\n<!-- end -->\nafter\n")
+    asked = ["--small", "--folder", str(tmp_path), "--repeat", "1", "--only", "rows"]
+    assert program.main([*asked, "--docs", str(docs)]) == 0
+    said = capsys.readouterr().out
+    assert "2 targets: " in said
+    saved = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert (saved["format"], saved["version"]) == ("chunkwise-benchmarks", 1)
+    assert {"cpu", "hdf5", "chunkwise"} <= saved["environment"].keys()
+    assert [c["name"] for c in saved["comparisons"]] == ["rows-contiguous", "rows-one-chunk"]
+    for comparison in saved["comparisons"]:
+        assert comparison["compared"] == 3
+        for reader in comparison["readers"]:
+            assert len(reader["values"]) == 1
+            assert reader["median"] == reader["lowest"] == reader["highest"]
+            assert {"others_share", "told", "skipped", "failed", "limit"} <= reader.keys()
+        (target,) = comparison["targets"]
+        assert (target["at_least"], target["against"]) == (1, "libhdf5, one read")
+        assert target["word"] in ("reached", "not reached")
+    figures = docs.read_text()
+    assert figures.startswith(f"{others}before\n<!-- figures -->\n")
+    assert figures.endswith("<!-- end -->\nafter\n")
+    assert "old" not in figures
+    assert table.markdown(saved) in figures
+    # What was kept can be shown again.
+    assert program.main(["--from", str(tmp_path / "benchmarks.json")]) == 0
+    assert capsys.readouterr().out == said
+    assert program.main(["--small", "--folder", str(tmp_path), "--only", "none"]) == 2
+
+
+def judged(values: dict[str, list[float]], target: Target, limit: str = "") -> results.Judged:
+    readers = tuple(Reader(name, "", limit=name == limit) for name in values)
+    comparison = Comparison("c", "g", "t", readers, (target,))
+    samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
+    (one,) = results.Result(comparison, samples).judged
+    return one
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "limit", "wanted", "word"),
+    [
+        ([1.0, 1.01, 0.99], [4.1, 4.2, 4.0], [0.9] * 3, 4.0, "reached"),
+        ([1.0, 1.2, 0.9], [3.9, 4.1, 3.7], [0.5] * 3, 4.0, "cannot tell"),
+        ([1.0, 1.01, 0.99], [2.0, 2.1, 2.0], [0.3] * 3, 4.0, "not reached"),
+        # The limit would be 2.2 times as fast: 4 times is beyond it, twice is near it.
+        ([1.0, 1.01, 0.99], [2.0, 2.1, 2.0], [0.9] * 3, 4.0, "at the limit"),
+        ([1.0, 1.01, 0.99], [2.0, 2.1, 2.0], [0.6] * 3, 4.0, "not reached"),
+        ([], [2.0, 2.1, 2.0], [0.9] * 3, 4.0, "no figure"),
+        ([1.0], [], [0.9] * 3, 4.0, "no figure"),
+    ],
+)
+def test_what_came_of_a_target(
+    ours: list[float], theirs: list[float], limit: list[float], wanted: float, word: str
+) -> None:
+    values = {"h5py": theirs, "chunkwise": ours, "bare": limit}
+    assert judged(values, Target(wanted, "h5py"), "bare").word == word
+
+
+def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Busy seconds of the machine, and of the reader.
+    looks = iter([(100.0, 5.0), (103.0, 6.0), None, (0.0, 0.0)])
+    clock = iter([0.0, 2.0, 2.0, 3.0])
+    monkeypatch.setattr(busy, "_look", lambda _: next(looks))
+    monkeypatch.setattr(busy, "usable_cpus", lambda: 2)
+    monkeypatch.setattr("against_peers.busy.time.perf_counter", lambda: next(clock))
+    share = busy.Share()
+    assert share.of_others is None
+    for _ in range(2):
+        with share.watched(1):
+            pass
+    # Of four processor seconds others had two; what nobody tells does not count.
+    assert share.of_others == 0.5
+
+
+def test_a_figure_of_its_own_has_a_most() -> None:
+    assert judged({"chunkwise": [2.0, 2.2]}, Target(3.0)).word == "reached"
+    assert judged({"chunkwise": [2.0, 5.0, 6.0]}, Target(3.0)).word == "cannot tell"
+    assert judged({"chunkwise": [4.0, 5.0]}, Target(3.0)).word == "not reached"
+
+
+def test_other_bytes_are_named() -> None:
+    readers = (Reader("h5py", ""), Reader("chunkwise", ""), Reader("pyfive", ""))
+    samples = [schedule.Samples(reader, [1.0]) for reader in readers]
+    for one, crc in zip(samples, (1, 1, 2), strict=True):
+        one.take({"value": 1.0, "checksums": {EVERYTHING: crc}})
+    comparison = Comparison("c", "g", "t", readers, (Target(1, "h5py"),))
+    result = results.Result(comparison, tuple(samples))
+    # A peer's other values are told; they are no failure of ours.
+    assert (result.differing, result.failed) == (["pyfive"], False)
+    samples[0].take({"value": 1.0, "checksums": {EVERYTHING: 3}})
+    assert results.Result(comparison, tuple(samples)).failed
+    shown = table.markdown(results.to_json([result]))
+    assert "OTHER BYTES" in shown
+
+
+def test_a_target_may_be_that_of_another_reader() -> None:
+    readers = tuple(Reader(name, "") for name in ("h5repack", "chunkwise", "fast"))
+    values = {"h5repack": [8.0], "chunkwise": [4.0, 4.0, 4.0], "fast": [2.0, 2.0, 2.0]}
+    samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
+    targets = (Target(3, "h5repack"), Target(3, "h5repack", by="fast"))
+    result = results.Result(Comparison("c", "g", "t", readers, targets), samples)
+    assert [one.word for one in result.judged] == ["not reached", "reached"]
+    (saved,) = results.to_json([result])["comparisons"]
+    shown = {row[0]: row[5:] for row in table.rows(saved)}
+    assert shown["h5repack"] == ("2.00x", "2.00x", "3.00x", "not reached")
+    assert shown["h5repack, beside fast"] == ("4.00x", "4.00x", "3.00x", "reached")
+
+
+def test_what_takes_minutes_is_run_less_often(store: Store) -> None:
+    data = store.sampled("counting", (20, 20), (5, 5), "deflate:1")
+    asked = {"reader": "h5py", **data.arguments}
+    readers = (
+        Reader("chunkwise", "peers:whole", asked),
+        Reader("h5py", "peers:whole", asked, most=1),
+    )
+    often, once = schedule.measure(Comparison("c", "g", "t", readers), 3)
+    assert (len(often.values), len(once.values)) == (3, 1)
+
+
+def test_a_program_that_fails_is_told(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "echo broken >&2; exit 3", "{in}", "{out}"]
+    measure = next(repacks.run(argv, "in", str(tmp_path / "out"), "x"))
+    with pytest.raises(RuntimeError, match="ended with 3: broken"):
+        measure()
+    with pytest.raises(CannotReadError, match="not installed"):
+        next(repacks.run(["no-such-program"], "in", "out", "x"))
+    with pytest.raises(CannotReadError, match="the comparison before"):
+        next(repacks.size(str(tmp_path / "out")))
+
+
+def test_a_worker_that_cannot_says_why(store: Store) -> None:
+    data = store.sampled("counting", (20, 20), (5, 5), "deflate:1")
+    readers = tuple(
+        Reader(name, "peers:whole", {"reader": name, **data.arguments})
+        for name in ("b2h5py", "chunkwise")
+    )
+    asked = Comparison("c", "g", "t", readers)
+    peer, ours = schedule.measure(asked, 1)
+    assert peer.values == []
+    assert "Blosc2" in str(peer.skipped) or "not installed" in str(peer.skipped)
+    assert len(ours.values) == 1
+    missing = Reader("chunkwise", "peers:whole", {"reader": "h5py", "file": "none", "dataset": ""})
+    (samples,) = schedule.measure(Comparison("c", "g", "t", (missing,)), 1)
+    assert "FileNotFoundError" in str(samples.failed)

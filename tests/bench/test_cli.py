@@ -1,0 +1,192 @@
+"""What does `chunkwise bench` print, and with which exit code does it end?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise.benching
+from chunkwise.cli import main
+from chunkwise.cli.signals import ending
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.h5"
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 50, (40, 30, 20)).astype(">f4")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("t", data=data, chunks=(1, 30, 20), compression=4, shuffle=True)
+        f.create_dataset("flat", data=data)
+        f.create_dataset("scalar", data=1.0)
+    return path
+
+
+def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from chunkwise.cli import main; main()", "bench"]
+        + [str(argument) for argument in arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_plain(file: Path) -> None:
+    done = bench(file, "--seconds", 6)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    before, _, after = done.stdout.partition("What helps:\n")
+    shown = before.splitlines()[1:] + after.splitlines()[1:]  # paths and commands stay whole
+    assert max(map(len, shown)) <= 80
+    for word in ("step", "line", "all", "h5py", "chunkwise", "Bytes equal in all", "Why: "):
+        assert word in done.stdout
+    assert "chunkwise-py" not in done.stdout
+
+
+def test_the_widest_table_keeps_its_names(file: Path) -> None:
+    done = bench(
+        file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1.5MiB,64MiB",
+        "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--seconds", 12,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.partition("\n\n")[2].partition("\n\n")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "\u2026" not in table
+    for name in ("chunkwise-py", "libhdf5, 1.5 MiB", "libhdf5, 64 MiB", "h5py, default"):
+        assert table.count(name) == 2
+    # One read that is all of the pattern has one time.
+    for line in table.splitlines()[-8:]:
+        assert line.split()[-6:-4] == ["-", "-"]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_pipe_that_closes_early_is_no_error(file: Path, options: list[str]) -> None:
+    command = [sys.executable, "-c", "from chunkwise.cli import main; main()", "bench", str(file)]
+    command += ["t", "--access", "all", "--repeat", "1", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+
+
+def test_every_reader_and_cache_as_json(file: Path) -> None:
+    done = bench(
+        file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1MiB",
+        "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["format"], found["version"]) == ("chunkwise-bench", 2)
+    assert found["bytes_equal"] is True
+    assert len(found["records"]) == len(found["summary"]) == 2 * (2 * 2 + 2)
+    assert {record["status"] for record in found["records"]} == {"ok"}
+    assert {record["page_cache"] for record in found["records"]} == {"warm"}
+    assert {row["speed"] for row in found["summary"] if row["reader"] == "libhdf5"} >= {1.0}
+    assert found["advice"]["why"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("sum = 1 if trial['reader'] == 'h5py' else 2", "DIFFERENT BYTES: h5py and libhdf5"),
+        ("sys.exit('no luck')", "failed: 'all' by h5py"),
+    ],
+)
+def test_a_run_that_failed_ends_with_1(
+    file: Path,
+    code: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    worker = (
+        f"import json, sys; trial = json.load(sys.stdin); {code}; "
+        "print(json.dumps({'status': 'ok', 'operations': 1, 'total_operations': 1,"
+        " 'elapsed_s': 1.0, 'total_s': 1.0, 'first_s': 1.0, 'checksums': {'1': sum}}))"
+    )
+    run = partial(chunkwise.benching.run, worker=(sys.executable, "-c", worker))
+    monkeypatch.setattr("chunkwise.cli.bench.benching.run", run)
+    arguments = ["chunkwise", "bench", str(file), "t", "--access", "all"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--reader", "h5py,libhdf5", "--repeat", "1"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    printed = capsys.readouterr()
+    assert said in printed.out
+    assert "Bytes equal" not in printed.out
+    assert ("do not trust" in printed.err) == ("DIFFERENT" in said)
+
+
+def test_contiguous_can_be_asked_for(file: Path) -> None:
+    done = bench(file, "flat", "--repeat", 1, "--seconds", 4)
+    assert done.returncode == 0, done.stderr
+    assert "contiguous" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["scalar"], "is a scalar"),
+        (["tt"], "no dataset"),
+        (["t", "--access", "1x1"], "has 2 dimensions"),
+        (["t", "--cache", "lots"], "not understood"),
+        (["t", "--reader", "netcdf"], "unknown reader"),
+        (["t", "--reader", "chunkwise", "--cache", "8MiB"], "concerns libhdf5 and h5py"),
+        (["t", "--repeat", "0"], "--repeat"),
+    ],
+)
+def test_bad_input_is_one_error(file: Path, arguments: list[str], said: str) -> None:
+    done = bench(file, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    done = bench(tmp_path / "none.h5")
+    assert done.returncode == 2
+    assert "no such file" in done.stderr
+
+
+def test_help_has_examples() -> None:
+    done = bench("--help")
+    assert done.returncode == 0
+    assert "chunkwise bench data.nc" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+class Finalised:
+    """What meets Ctrl-C where no exception gets out."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ValueError
+
+
+def test_ctrl_c_in_a_finaliser_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: reported.append(lost.exc_type))
+    with pytest.raises(KeyboardInterrupt), ending():
+        Finalised()
+    assert reported == []
+    hook = sys.unraisablehook
+    with ending():
+        # What else gets lost is told as ever.
+        monkeypatch.setattr(os, "kill", lambda *_: None)
+        Finalised()
+    assert reported == [ValueError]
+    assert sys.unraisablehook is hook

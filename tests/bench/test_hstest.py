@@ -1,0 +1,165 @@
+"""`chunkwise hstest`: what it prints, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from rich.console import Console
+
+from chunkwise import benching
+from chunkwise.benching import hstest
+from chunkwise.benching.records import as_json
+from chunkwise.benching.render import show
+from chunkwise.benching.run import run as run_bench
+from chunkwise.cli import main
+from chunkwise.report.build import report
+from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as f:
+        data = np.arange(6000, dtype=">f4").reshape(60, 100)
+        f.create_dataset("g/d", data=data, chunks=(7, 30), compression=1)
+        f["flat"] = data
+    return path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr("sys.argv", ["chunkwise", "hstest", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0)
+
+
+def test_each_reader_has_a_row(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, file, "--count", 5, "-k", 6) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "/g/d in x.h5: 60x100 >f4, chunks of 7x30, filters deflate:1"
+    assert lines[1].startswith("5 unions")
+    title = next(i for i, line in enumerate(lines) if line.startswith("reader"))
+    rows = [line.split() for line in lines[title + 1 :]]
+    assert [row[0] for row in rows] == list(hstest.READERS)
+    assert {row[-1] for row in rows} == {"0"}
+    # All have checked the same elements.
+    assert len({row[-2] for row in rows}) == 1
+    assert printed.err == ""
+
+
+def _damage_a_chunk(file: Path, chunk: tuple[int, int]) -> None:
+    """Overwrite the stored bytes of one chunk of `/g/d`."""
+    with h5py.File(file) as f:
+        found = f["g/d"].id.get_chunk_info_by_coord(chunk)
+    with file.open("r+b") as stream:
+        stream.seek(found.byte_offset)
+        stream.write(b"\xff" * found.size)
+
+
+def test_a_damaged_chunk_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _damage_a_chunk(file, (14, 60))
+    assert run(monkeypatch, file, "--count", 2, "-k", 3) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(
+        f"chunkwise: '/g/d' in {file}: the chunk at element [14, 60] cannot be read: "
+    )
+    assert told.count("\n") == 1
+    assert "scratch" not in told
+
+
+def test_a_damaged_chunk_is_named_where_bench_writes_variants(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _damage_a_chunk(file, (0, 30))
+    monkeypatch.setattr("sys.argv", ["chunkwise", "bench", str(file), "g/d", "--chunk", "10x10"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert "the chunk at element [0, 30] cannot be read: " in told
+
+
+def test_data_without_chunks_that_cannot_be_read_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(file, "r+") as f:
+        f.create_dataset("out", (60, 100), "f4", external=[("none.raw", 0, 24000)])
+    assert run(monkeypatch, file, "out", "--count", 2, "-k", 3) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"chunkwise: 'out' in {file}: cannot be read: ")
+
+
+def test_what_libhdf5_read_in_chunkwises_place_is_said(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with h5py.File(file, "a") as f:
+        layout = h5py.VirtualLayout((60, 100), ">f4")
+        layout[:] = h5py.VirtualSource(f["flat"])
+        f.create_virtual_dataset("seen", layout)
+    given = (file, "seen", "--count", 2, "-k", 3, "--reader", "chunkwise")
+    assert run(monkeypatch, *given) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "done by libhdf5 in chunkwise's place: 'cells:3:2:0' by chunkwise: " in printed
+    saved = tmp_path / "run.json"
+    results = run_bench(
+        file, "seen", benching.Space.of(access=["all"], reader=["chunkwise"]), repeat=1
+    )
+    out = io.StringIO()
+    show(results, Console(file=out, width=80))
+    assert "done by libhdf5 in chunkwise's place: 'all' by chunkwise: " in out.getvalue()
+    saved.write_text(json.dumps(as_json(results)))
+    (section,) = report([saved]).sections
+    assert section.blocks[0].texts[0][0] == "Done by libhdf5 in chunkwise's place"
+
+
+def test_a_wrong_value_ends_with_1(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (file, "flat", "--reader", "h5py", "--count", 3, "--seed", 8)
+    monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_H5PY))
+    assert run(monkeypatch, *arguments) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "WRONG: 'flat' in " in printed
+    assert all(fact in printed for fact in ("'cells:20:3:8'", "seed 8"))
+    assert run(monkeypatch, *arguments, "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["wrong"]) == 1
+    assert told["records"][0]["wrong"] is True
+    monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_NOTHING))
+    assert run(monkeypatch, *arguments, "--json") == 0
+    record = json.loads(capsys.readouterr().out)["records"][0]
+    assert record["checked_elements"] * 4 == record["selected_nbytes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--reader", "netcdf4"], "leave the reader netcdf4 out"),
+        (["-k", "1"], "x>=2"),
+        (["missing"], "missing"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    file: Path,
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, file, *arguments) == 2
+    assert said in capsys.readouterr().err

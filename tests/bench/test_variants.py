@@ -1,0 +1,202 @@
+"""Do other ways of storing the data hold the same data, and are they gone afterwards?"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise import benching
+from chunkwise.benching import explain
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.space import Space
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import Variant, prepared, variant_of
+from chunkwise.errors import UsageError
+
+SHAPE = (40, 30, 20)
+DATA = np.arange(40 * 30 * 20, dtype=">i4").reshape(SHAPE)
+
+
+def combine(target: Target, chunks: list[str], filters: list[str]) -> list[Variant]:
+    return list(dict.fromkeys(variant_of(target, c, f) for c in chunks for f in filters))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "data.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("g/x", data=DATA, chunks=(4, 30, 20), compression=1, shuffle=True)
+        f.create_dataset("plain", data=DATA)
+    return path
+
+
+def test_each_shape_with_each_pipeline(file: Path) -> None:
+    target = look(file, "g/x")
+    found = combine(target, ["stored", "8x5x20"], ["stored", "none", "shuffle+gzip:1"])
+    assert found == [
+        Variant((4, 30, 20), "shuffle+deflate:1"),
+        Variant((4, 30, 20), "none"),
+        Variant((8, 5, 20), "shuffle+deflate:1"),
+        Variant((8, 5, 20), "none"),
+    ]
+    assert combine(target, ["contiguous"], ["none"]) == [Variant(None, "none")]
+    (auto,) = combine(target, ["auto"], ["none"])
+    assert auto.chunks == SHAPE  # all of it is smaller than a chunk may be
+    assert str(found[1]) == "chunks 4x30x20, no filter"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "filters", "said"),
+    [
+        ("4x30", "none", "2 dimensions"),
+        ("41x1x1", "none", "are larger than"),
+        ("contiguous", "deflate:1", "contiguous data takes no filters"),
+        ("stored", "gzipp", "gzipp"),
+        ("4xx", "none", "4xx"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(file: Path, chunks: str, filters: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        combine(look(file, "g/x"), [chunks], [filters])
+
+
+def test_variants_hold_the_same_data_and_go_away(file: Path, tmp_path: Path) -> None:
+    target = look(file, "g/x")
+    variants = combine(target, ["stored", "7x9x20"], ["stored", "none", "fletcher32", "lzf"])
+    variants += combine(target, ["contiguous"], ["none"])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with prepared(target, variants, scratch=str(scratch)) as made:
+        assert made.sampled is None
+        assert made.reading[variants[0]] == target
+        for variant, each in made.reading.items():
+            assert Variant(each.chunks, each.filters) == variant
+            with h5py.File(each.file) as f:
+                assert f["g/x"].id.get_type().equal(h5py.h5t.STD_I32BE)
+                assert np.array_equal(f["g/x"][...], DATA)
+        assert list(scratch.iterdir())
+    assert not list(scratch.iterdir())
+
+
+def test_a_sample_is_whole_slabs_spread_over_the_data(file: Path) -> None:
+    target = look(file, "g/x")
+    # Three slabs of 4 of the 40 indexes.
+    sample = 3 * 4 * 30 * 20 * 4 + 100
+    variants = combine(target, ["stored", "1x30x20"], ["none"])
+    with prepared(target, variants, sample_nbytes=sample) as made:
+        assert made.sampled == 12
+        for each in made.reading.values():
+            assert each.shape == (12, 30, 20)
+            with h5py.File(each.file) as f:
+                rows = [*range(4), *range(12, 16), *range(24, 28)]
+                assert np.array_equal(f["g/x"][...], DATA[rows])
+    too_small = prepared(target, variants, sample_nbytes=100)
+    with pytest.raises(UsageError, match="give a larger --sample"), too_small:
+        pass
+
+
+def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type("usage", (), {"free": 1000})
+    monkeypatch.setattr("chunkwise.benching.variants.shutil.disk_usage", lambda _: usage)
+    target = look(file, "g/x")
+    with pytest.raises(UsageError, match="name a folder with --scratch"):
+        benching.run(file, "g/x", space=Space.of(access=["all"], chunk=["1x30x20"]), repeat=1)
+    # What is stored already needs none.
+    (stored,) = combine(target, ["stored"], ["stored"])
+    with prepared(target, [stored]) as made:
+        assert made.reading == {stored: target}
+
+
+def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
+    results = benching.run(
+        file,
+        "g/x",
+        space=Space.of(
+            access=["line:0", "all"],
+            reader=["libhdf5", "h5py"],
+            chunk=["stored", "40x5x5"],
+            filter=["stored", "none"],
+        ),
+        repeat=1,
+        seconds=60,
+        save=tmp_path / "trials.jsonl",
+    )
+    assert [cell.problem for cell in results.cells] == [None] * 16
+    assert results.compared == 16
+    assert results.mismatches == []
+    assert len(results.variants) == 4
+    assert results.target.file == str(file)
+    by_variant = {
+        (tuple(row["chunks"]), row["filters"]): row["stored_nbytes"] for row in results.records
+    }
+    assert by_variant[(4, 30, 20), "none"] == DATA.nbytes
+    assert by_variant[(4, 30, 20), "shuffle+deflate:1"] < DATA.nbytes
+    # Scratch files are others each time, and the trials the same.
+    made: list[Step] = []
+    benching.run(
+        file,
+        "g/x",
+        space=Space.of(
+            access=["line:0", "all"],
+            reader=["libhdf5", "h5py"],
+            chunk=["stored", "40x5x5"],
+            filter=["stored", "none"],
+        ),
+        repeat=1,
+        save=tmp_path / "trials.jsonl",
+        progress=made.append,
+    )
+    assert [step for step in made if step.total] == []
+
+
+def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
+    path = tmp_path / "slow.h5"
+    with h5py.File(path, "w") as f:
+        data = np.random.default_rng(1).integers(0, 99, (60, 200, 200), "i4")
+        f.create_dataset("x", data=data, chunks=(60, 200, 200), compression=1)
+    results = benching.run(
+        path,
+        "x",
+        space=Space.of(
+            access=["1x1x200"], reader=["libhdf5"], cache=["1MiB"], chunk=["stored", "1x200x200"]
+        ),
+        repeat=1,
+        seconds=10,
+    )
+    advice = explain(results)
+    assert advice is not None
+    assert advice.fix == f"chunkwise repack --chunk /x:1x200x200 {path} slow_rechunked.h5"
+    assert "measured: all reads of '1x1x200'" in (advice.effect or "")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_scratch_files_go_with_the_run(
+    file: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [
+            Path(sys.executable).with_name("chunkwise"),
+            *("bench", file, "g/x", "--chunk", "1x30x20", "--scratch", scratch),
+            *("--access", "1x1x1", "--seconds", "60"),
+        ],
+        stderr=subprocess.PIPE,
+    )
+    while not list(scratch.rglob("*.h5")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert b"Traceback" not in said
+    assert not list(scratch.iterdir())

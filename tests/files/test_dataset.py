@@ -1,0 +1,381 @@
+"""Do files, groups and datasets have the face that h5py's have?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import (
+    ChunkwiseError,
+    DatasetNotFoundError,
+    FileFormatError,
+    NotADatasetError,
+    SelectionError,
+    UsageError,
+)
+from tests.support.reading import LEFT_TO_LIBHDF5, assert_reads_like_h5py, same
+
+DATA = np.arange(8 * 10, dtype=">i4").reshape(8, 10)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "face.h5"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset(
+            "a/b/chunked",
+            data=DATA,
+            chunks=(3, 4),
+            maxshape=(None, 10),
+            compression=1,
+            fillvalue=9,
+        )
+        d.attrs["units"] = "K"
+        f["a"].attrs["about"] = "a group"
+        f.create_dataset("a/contiguous", data=DATA)
+        f.create_dataset("zfp", data=DATA, **LEFT_TO_LIBHDF5)
+        f.create_dataset("record", data=np.zeros(5, [("x", "i4"), ("y", "f8")]), chunks=(2,))
+        f.create_dataset("scalar", data=2.5)
+        f.create_dataset("null", data=h5py.Empty("f4"))
+        f.create_dataset("words", data=["one", "two"])
+        f["named"] = np.dtype("f4")
+        f["soft"] = h5py.SoftLink("/a/contiguous")
+        f["dangling"] = h5py.SoftLink("/nowhere")
+    return path
+
+
+@pytest.fixture
+def file(path: Path) -> Iterator[chunkwise.File]:
+    with chunkwise.open(path) as f:
+        yield f
+
+
+def dataset(group: chunkwise.Group, name: str) -> chunkwise.Dataset:
+    found = group[name]
+    assert isinstance(found, chunkwise.Dataset)
+    return found
+
+
+NAMES = ["a/b/chunked", "a/contiguous", "zfp", "record", "scalar", "null", "words"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_are_those_of_h5py(path: Path, name: str) -> None:
+    with h5py.File(path) as f, chunkwise.open(path) as ours:
+        d, theirs = dataset(ours, name), f[name]
+        for fact in ("name", "shape", "dtype", "chunks", "maxshape", "ndim", "size", "nbytes"):
+            assert getattr(d, fact) == getattr(theirs, fact), fact
+        assert same(d.fillvalue, theirs.fillvalue)
+        assert dict(d.attrs) == dict(theirs.attrs)
+        if d.shape:
+            assert len(d) == len(theirs)
+        else:
+            with pytest.raises(TypeError):
+                len(d)
+        assert str(d.shape) in repr(d)
+        assert d.h5py.name == theirs.name
+
+
+def test_groups_are_mappings(path: Path, file: chunkwise.File) -> None:
+    assert file.filename == str(path)
+    with h5py.File(path) as f:
+        assert list(file) == list(f)
+        assert list(file.keys()) == list(f)
+        assert len(file) == len(f)
+    assert "a/b/chunked" in file
+    assert "a/b/missing" not in file
+    group = file["a"]
+    assert isinstance(group, chunkwise.Group)
+    assert group.name == "/a"
+    assert dict(group.attrs) == {"about": "a group"}
+    assert sorted(group) == ["b", "contiguous"]
+    assert {type(value).__name__ for value in group.values()} == {"Group", "Dataset"}
+    assert group["b/chunked"] is file["a/b/chunked"]
+    assert group["/a/b/chunked"] is file["/a/b/chunked"]
+    assert np.array_equal(dataset(file, "soft")[...], DATA)
+    assert file.get("missing") is None
+
+
+def test_the_same_object_twice(file: chunkwise.File) -> None:
+    assert file["a/contiguous"] is file["a/contiguous"]
+    assert file[b"a/contiguous"] is file["a/contiguous"]
+
+
+def test_an_external_group_has_names_of_its_own(tmp_path: Path, path: Path) -> None:
+    """The same path in another file is another dataset."""
+    with h5py.File(tmp_path / "other.h5", "w") as f:
+        f["a/contiguous"] = DATA + 1000
+        f["a/only"] = 1
+    with h5py.File(path, "r+") as f:
+        f["elsewhere"] = h5py.ExternalLink("other.h5", "/a")
+    with chunkwise.open(path) as ours:
+        assert dataset(ours, "a/contiguous")[0, 1] == 1
+        there = ours["elsewhere"]
+        assert isinstance(there, chunkwise.Group)
+        assert dataset(there, "contiguous")[0, 1] == 1001
+        assert dataset(ours, "elsewhere/contiguous")[0, 1] == 1001
+        assert dataset(ours, "a/contiguous")[0, 1] == 1
+        with pytest.raises(DatasetNotFoundError, match=r"other\.h5.*'/a/only'"):
+            there["onyl"]
+
+
+def test_missing_names_offer_near_ones(file: chunkwise.File) -> None:
+    with pytest.raises(DatasetNotFoundError, match="did you mean '/a/b/chunked'") as error:
+        file["a/b/chunkd"]
+    assert isinstance(error.value, KeyError)
+    assert "\n" not in str(error.value)
+    with pytest.raises(DatasetNotFoundError, match="did you mean '/a/b/chunked'"):
+        file["chunked"]
+    with pytest.raises(DatasetNotFoundError, match="soft link to '/nowhere'"):
+        file["dangling"]
+    with pytest.raises(DatasetNotFoundError):
+        file["scalar/x"]
+    assert file["named"].dtype == np.dtype("f4")
+    with pytest.raises(NotADatasetError, match="not int"):
+        file[3]
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="no such file"):
+        chunkwise.open(tmp_path / "none.h5")
+    (tmp_path / "text.h5").write_text("hello")
+    with pytest.raises(OSError, match="not an HDF5 file"):
+        chunkwise.open(tmp_path / "text.h5")
+
+
+def test_wrap_takes_datasets_only(path: Path) -> None:
+    with h5py.File(path) as f:
+        for other in (f, f["a"], DATA, None):
+            with pytest.raises(UsageError, match=r"wrap\(\) takes an h5py.Dataset"):
+                chunkwise.wrap(other)
+        wrapped = chunkwise.wrap(f["zfp"])
+        assert chunkwise.wrap(wrapped) is wrapped
+
+
+def test_nothing_is_read_from_a_closed_file(path: Path) -> None:
+    file = chunkwise.open(path)
+    ours = dataset(file, "a/b/chunked")
+    group = file["a"]
+    assert ours[1, 1] == 11
+    file.close()
+    file.close()
+    with h5py.File(path) as f:
+        wrapped = chunkwise.wrap(f["a/b/chunked"])
+        never_read = chunkwise.wrap(f["a/contiguous"])
+        assert wrapped[1, 1] == 11
+    for closed in (ours, wrapped, never_read):
+        for read in (
+            lambda d: d[0],
+            lambda d: d[[0, 1]],
+            lambda d: d.read(),
+            lambda d: d.explain(),
+            lambda d: np.asarray(d),
+            lambda d: d.vindex[[1], [2]],
+        ):
+            with pytest.raises(UsageError, match="closed"):
+                read(closed)
+        assert "Closed" in repr(closed)
+    assert isinstance(group, chunkwise.Group)
+    for look in (lambda: file["a"], lambda: list(file), lambda: len(file), lambda: group["b"]):
+        with pytest.raises(UsageError, match="closed"):
+            look()
+
+
+@pytest.mark.parametrize("how", ["open", "wrap"])
+def test_a_closed_file_can_be_written_while_a_dataset_lives(path: Path, how: str) -> None:
+    """Our descriptor must not keep libhdf5's lock on the file."""
+    if how == "open":
+        with chunkwise.open(path) as f:
+            kept = dataset(f, "a/b/chunked")
+            assert kept[0, 1] == 1
+    else:
+        with h5py.File(path) as h:
+            kept = chunkwise.wrap(h["a/b/chunked"])
+            assert kept[0, 1] == 1
+    with h5py.File(path, "r+") as h:
+        h["a/b/chunked"][0, 1] = 77
+    with chunkwise.open(path) as f:
+        assert dataset(f, "a/b/chunked")[0, 1] == 77
+    with pytest.raises(UsageError):
+        kept[0, 1]
+
+
+def test_nothing_stale_after_a_change(path: Path) -> None:
+    for value in (1, 70, 71, 72):
+        with chunkwise.open(path) as f:
+            d = dataset(f, "a/b/chunked")
+            # A part of a chunk, so that the decoded chunk is kept.
+            assert d[0, 1] == value
+            assert d[0, 1] == value
+            misses = chunkwise.cache_stats()["misses"]
+            assert same(d[0, :3], d.h5py[0, :3])
+            assert chunkwise.cache_stats()["misses"] == misses
+            del d
+        with h5py.File(path, "r+") as h:
+            h["a/b/chunked"][0, 1] = max(value, 69) + 1
+            assert chunkwise.wrap(h["a/b/chunked"])[0, 1] == max(value, 69) + 1
+
+
+def test_a_file_opened_again_while_open_for_writing(path: Path) -> None:
+    with h5py.File(path, "r+") as writer:
+        with h5py.File(path) as reader:
+            d = chunkwise.wrap(reader["a/b/chunked"])
+            assert "open for writing" in d.explain()["reason"]
+            writer["a/b/chunked"][0, 1] = 50
+            assert d[0, 1] == 50
+        with chunkwise.open(path) as f:
+            writer["a/b/chunked"][0, 1] = 51
+            assert dataset(f, "a/b/chunked")[0, 1] == 51
+
+
+def test_two_open_files_do_not_share_chunks(tmp_path: Path, path: Path) -> None:
+    with h5py.File(tmp_path / "two.h5", "w") as f:
+        f.create_dataset("a/b/chunked", data=DATA + 500, chunks=(3, 4), compression=1)
+    with chunkwise.open(path) as one, chunkwise.open(tmp_path / "two.h5") as two:
+        with chunkwise.open(path) as again:
+            for _ in range(3):
+                assert dataset(one, "a/b/chunked")[0, 1] == 1
+                assert dataset(two, "a/b/chunked")[0, 1] == 501
+                assert dataset(again, "a/b/chunked")[0, 1] == 1
+        assert dataset(one, "a/b/chunked")[4, 1] == 41
+
+
+@pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
+def test_as_an_array_and_as_an_iterable(file: chunkwise.File, name: str) -> None:
+    d = dataset(file, name)
+    assert same(np.asarray(d), DATA)
+    assert same(np.asarray(d, "f8"), DATA.astype("f8"))
+    assert same(np.array(d, copy=True), DATA)
+    assert np.sum(d) == DATA.sum()
+    rows = list(d)
+    assert len(rows) == 8
+    assert all(same(ours, theirs) for ours, theirs in zip(rows, DATA, strict=True))
+    with pytest.raises(ValueError, match="without copying"):
+        d.__array__(copy=False)
+
+
+def test_scalars_and_nothing(file: chunkwise.File) -> None:
+    scalar = dataset(file, "scalar")
+    assert same(scalar[()], np.float64(2.5))
+    assert same(np.asarray(scalar), np.array(2.5))
+    assert same(scalar.read(), np.array(2.5))
+    for name in ("scalar", "null"):
+        with pytest.raises(TypeError):
+            list(dataset(file, name))
+    with pytest.raises(SelectionError, match="1 dimension, the dataset has 0"):
+        scalar.read(chunkwise.hyperslab(0, 1))
+    with pytest.raises(SelectionError, match="null"):
+        dataset(file, "null").read()
+    assert isinstance(dataset(file, "null")[()], h5py.Empty)
+
+
+INDICES: dict[str, Any] = {
+    "list": ([0, 3, 5],),
+    "list beside slice": (slice(1, 7, 2), [0, 9]),
+    "mask": (DATA % 3 == 0,),
+    "mask of rows": (np.arange(8) > 4,),
+    "array": (np.array([1, 2]), 3),
+    "one-element array": (np.array([1]),),
+    "0-d array": (np.array(1),),
+    "bool": (True,),
+    "multi-block": (h5py.MultiBlockSlice(start=0, stride=3, count=2, block=2),),
+}
+
+
+@pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous"])
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES.keys())
+def test_what_h5py_understands_beyond_slices(
+    file: chunkwise.File, name: str, index: tuple[Any, ...]
+) -> None:
+    d = dataset(file, name)
+    key = index[0] if len(index) == 1 else index
+    try:
+        theirs = d.h5py[key]
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            d[key]
+        return
+    assert same(d[key], theirs)
+
+
+def test_field_names(file: chunkwise.File) -> None:
+    d = dataset(file, "record")
+    for key in ("x", ("x", "y"), ("x", slice(1, 4)), ("y", 2)):
+        assert same(d[key], d.h5py[key])
+    with pytest.raises(ValueError, match="zzz"):
+        d["zzz"]
+
+
+@pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
+def test_out_must_fit(file: chunkwise.File, name: str) -> None:
+    d = dataset(file, name)
+    part = chunkwise.hyperslab((2, 3), (2, 4))
+    read_only = np.zeros((2, 4), ">i4")
+    read_only.flags.writeable = False
+    wrong: list[Any] = [
+        np.zeros((2, 5), ">i4"),
+        np.zeros(8, ">i4"),
+        np.zeros((2, 4), "<i4"),
+        np.zeros((2, 4), "f4"),
+        np.zeros((4, 8), ">i4")[::2, ::2],
+        np.zeros((2, 4), ">i4", order="F"),
+        read_only,
+        [[0] * 4] * 2,
+    ]
+    for out in wrong:
+        with pytest.raises(SelectionError, match=r"face\.h5: dataset /.*out"):
+            d.read(part, out=out)
+    assert not read_only.any()
+    out = np.zeros((3, 4), ">i4")
+    assert same(d.read(part, out=out[:2]), DATA[2:4, 3:7])
+    assert not out[2].any()
+    with pytest.raises(SelectionError, match=r"chunkwise\.hyperslab, not int"):
+        d.read(3)  # type: ignore[arg-type]
+
+
+def test_a_netcdf_file(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")  # noqa: N806
+    path = tmp_path / "field.nc"
+    values = np.random.default_rng(2).normal(280, 5, (6, 11, 13)).astype("f4")
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, size in (("time", None), ("lat", 11), ("lon", 13)):
+            nc.createDimension(name, size)
+        group = nc.createGroup("model")
+        v = group.createVariable("t2m", "f4", ("time", "lat", "lon"), zlib=True, shuffle=True)
+        v[:] = values
+        v.units = "K"
+        nc.createVariable("lat", "f8", ("lat",))[:] = np.arange(11)
+    with chunkwise.open(path) as f:
+        d = dataset(f, "model/t2m")
+        assert d.explain()["path"] == "chunked"
+        assert same(d[...], values)
+        assert d.attrs["units"] == b"K" or d.attrs["units"] == "K"
+        for name in ("model/t2m", "lat", "lon"):
+            assert_reads_like_h5py(dataset(f, name).h5py, 20)
+
+
+def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
+    d = dataset(file, "a/b/chunked")
+    for wrong in (99, (0, 0, 0), (slice(None, None, 0),), [0, 99]):
+        with pytest.raises(ChunkwiseError) as error:
+            d[wrong]
+        assert "face.h5: dataset /a/b/chunked" in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_filters_in_the_grammar(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "filters.h5", "w") as f:
+        data = np.zeros((8, 8))
+        f.create_dataset("two", data=data, chunks=(4, 4), shuffle=True, compression=4)
+        f.create_dataset("none", data=data, chunks=(4, 4))
+        f.create_dataset("contiguous", data=data)
+    with chunkwise.open(tmp_path / "filters.h5") as ours:
+        assert dataset(ours, "two").filters == "shuffle+deflate:4"
+        assert dataset(ours, "none").filters == "none"
+        assert dataset(ours, "contiguous").filters == "none"

@@ -1,0 +1,492 @@
+"""Does every file and name that cannot be opened end in one line that helps?"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.errors import (
+    CorruptDataError,
+    DatasetNotFoundError,
+    FileFormatError,
+    NotADatasetError,
+)
+from chunkwise.files.objects import decode_name, encode_name, hdf5_reason, printable, walk
+from chunkwise.files.opening import (
+    find_dataset,
+    full_name,
+    largest_chunked,
+    open_h5,
+    walk_datasets,
+)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(1000, dtype="i4")
+    return path
+
+
+def refusal(path: Path | str) -> str:
+    """The one line with which `open_h5` refuses a file."""
+    with pytest.raises(FileFormatError) as caught:
+        open_h5(path)
+    message = str(caught.value)
+    assert message.startswith(printable(str(path)) + ": ")
+    assert message.isprintable()
+    return message.removeprefix(printable(str(path)) + ": ")
+
+
+# --- opening ---------------------------------------------------------------------------
+
+
+def test_opens_read_only(good: Path) -> None:
+    with open_h5(good, rdcc_nbytes=12345, rdcc_nslots=101, rdcc_w0=0.25) as file:
+        assert file.mode == "r"
+        assert file["x"][999] == 999
+        assert file.id.get_access_plist().get_cache()[1:] == (101, 12345, 0.25)
+
+
+@pytest.mark.parametrize("userblock", [512, 1024, 4096])
+def test_user_block(tmp_path: Path, userblock: int) -> None:
+    path = tmp_path / "block.h5"
+    with h5py.File(path, "w", userblock_size=userblock) as file:
+        file["x"] = 7
+    # What MATLAB writes there is text; here it even looks like another format.
+    with path.open("r+b") as stream:
+        stream.write(b"CDF\x01")
+    with open_h5(path) as opened:
+        assert opened["x"][()] == 7
+
+
+def test_missing_offers_near_names(good: Path) -> None:
+    near = good.with_name("god.h5")
+    assert refusal(near) == f"no such file; did you mean '{good}'?"
+    assert "did you mean" in refusal(good.with_name("GOOD.H5"))
+    assert refusal(good.with_name("entirely_else.nc")) == "no such file"
+    nowhere = good.parent / "nofolder" / "a.h5"
+    assert refusal(nowhere) == f"no such file (nor is there a folder '{nowhere.parent}')"
+    assert refusal(good / "below") == "no such file"
+
+
+def test_remote_file_is_not_looked_for() -> None:
+    assert refusal("https://example.org/a.nc") == "not a local file; download it first"
+
+
+def test_directory(good: Path) -> None:
+    assert refusal(good.parent) == "a directory; name a file, such as 'good.h5'"
+    empty = good.parent / "empty"
+    empty.mkdir()
+    assert refusal(empty) == "a directory; name a file"
+
+
+@pytest.mark.parametrize("marker", [".zgroup", ".zarray", "zarr.json"])
+def test_zarr_store(tmp_path: Path, marker: str) -> None:
+    (tmp_path / marker).write_text("{}")
+    assert refusal(tmp_path).startswith("a Zarr store, not an HDF5 file; open it with ")
+
+
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.h5"
+    os.mkfifo(pipe)
+    assert refusal(pipe) == "not a regular file; copy its content to one first"
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder that anyone may enter, and a process that is not root."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+
+
+def test_permission_denied(unprivileged: Path) -> None:
+    user, path = os.geteuid(), unprivileged / "secret.h5"
+    os.seteuid(os.getuid())
+    with h5py.File(path, "w") as file:
+        file["x"] = 1
+    path.chmod(0)
+    os.seteuid(user)
+    assert refusal(path).startswith("permission denied; ")
+
+
+def test_empty(tmp_path: Path) -> None:
+    path = tmp_path / "empty.h5"
+    path.touch()
+    assert refusal(path) == "the file is empty (0 bytes); write or download it again"
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "remedy"),
+    [
+        (b"\x0e\x03\x13\x01", "an HDF4 file", "h4toh5"),
+        (b"GRIB\x00\x00\x00\x02", "a GRIB file", "grib_to_netcdf"),
+        (b"II*\x00\x08", "a TIFF image", "gdal_translate"),
+        (b"MM\x00*\x00", "a TIFF image", "gdal_translate"),
+        (b"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer", "git lfs pull"),
+        (b"<!doctype html><html>", "a web page", "download"),
+        (b"\x00" * 64, "it begins with zeros", "get it again"),
+        (b"time,value\n0,1\n", "not known here", "`file`"),
+    ],
+)
+def test_other_formats(tmp_path: Path, head: bytes, name: str, remedy: str) -> None:
+    path = tmp_path / "other.h5"
+    path.write_bytes(head + bytes(range(256)) * 20)
+    message = refusal(path)
+    assert message.startswith("not an HDF5 file: it")
+    assert name in message
+    assert remedy in message
+
+
+def test_compressed_and_archived(good: Path) -> None:
+    packed = good.with_name("good.h5.gz")
+    packed.write_bytes(gzip.compress(good.read_bytes()))
+    assert refusal(packed).endswith(f"it is gzip-compressed; decompress it: gunzip -k {packed}")
+    archive = good.with_name("good.zip")
+    with zipfile.ZipFile(archive, "w") as stream:
+        stream.write(good, "good.h5")
+    assert refusal(archive).endswith(f"it is a zip archive; unpack it: unzip {archive}")
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+def test_netcdf3_says_how_to_convert(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / "my model.nc"
+    with netCDF4.Dataset(path, "w", format=kind) as file:
+        file.createDimension("x", 3)
+        file.createVariable("v", "f4", ("x",))[:] = 1
+    message = refusal(path)
+    assert "it is a netCDF-3 classic file" in message
+    command = message.rpartition("convert it: ")[2]
+    assert command == f"nccopy -k nc4 '{path}' 'my model_nc4.nc'"
+    nccopy = shutil.which("nccopy")
+    if nccopy is not None:
+        subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+        with open_h5(tmp_path / "my model_nc4.nc") as converted:
+            assert converted["v"][...].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("userblock", [0, 512])
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_truncated_gives_both_sizes(tmp_path: Path, userblock: int, libver: str) -> None:
+    path = tmp_path / "cut.h5"
+    with h5py.File(path, "w", userblock_size=userblock, libver=libver) as file:
+        file["x"] = np.arange(1000)
+    whole = path.stat().st_size
+    os.truncate(path, whole - 1000)
+    message = refusal(path)
+    assert message.startswith(
+        f"truncated HDF5 file: it has {whole - 1000:,} bytes and should have {whole:,}; "
+    )
+    os.truncate(path, userblock + 20)
+    assert refusal(path).startswith("truncated HDF5 file: ")
+
+
+def test_writer_still_at_work(tmp_path: Path) -> None:
+    path, copy = tmp_path / "live.h5", tmp_path / "copy.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["x"] = 1
+        file.flush()
+        shutil.copy(path, copy)
+    assert refusal(copy).endswith(f"is saved by: chunkwise repack {copy} copy_repacked.h5")
+
+
+def test_damaged_superblock(good: Path) -> None:
+    with good.open("r+b") as stream:
+        stream.seek(8)
+        stream.write(b"\xee")
+    message = refusal(good)
+    assert "bad superblock version number" in message
+    assert message.endswith("the file is damaged, or written by a newer HDF5")
+
+
+def test_nothing_else_on_stderr(good: Path) -> None:
+    os.truncate(good, 900)
+    program = (
+        "import sys\nfrom chunkwise.files.opening import open_h5\n"
+        "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(good)], capture_output=True, text=True, check=True
+    )
+    assert "truncated HDF5 file" in done.stdout
+    assert done.stderr == ""
+
+
+# --- finding ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[h5py.File]:
+    """Groups, links that lead and links that do not, and a group within itself."""
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["there"] = 2
+    path = tmp_path / "tree.h5"
+    with h5py.File(path, "w") as file:
+        file["air/temperature"] = np.arange(10.0)
+        file["air/pressure"] = np.arange(20.0)
+        file["sea/Temperature"] = np.arange(5.0)
+        for i in range(7):
+            file[f"many/d{i}"] = i
+        file.create_group("bare")
+        file["kind"] = np.dtype("i4")
+        file["again"] = file["air/temperature"]
+        file["sea/up"] = file["/"]
+        file["leads"] = h5py.SoftLink("/air/pressure")
+        file["dangles"] = h5py.SoftLink("/air/nothing")
+        file["abroad"] = h5py.ExternalLink("other.h5", "/there")
+        file["lost"] = h5py.ExternalLink("gone.h5", "/there")
+        file[b"caf\xe9"] = 1
+    with open_h5(path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("air/pressure", 20),
+        ("/air/pressure", 20),
+        ("./air//pressure/", 20),
+        ("leads", 20),
+        ("abroad", 1),
+        ("sea/up/sea/up/air/pressure", 20),
+        (decode_name(b"caf\xe9"), 1),
+    ],
+)
+def test_found(tree: h5py.File, name: str, size: int) -> None:
+    assert find_dataset(tree, name).size == size
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("temperature", "did you mean '/air/temperature', '/sea/Temperature'?"),
+        ("air/presure", "did you mean '/air/pressure'?"),
+        ("AIR/PRESSURE", "did you mean '/air/pressure'?"),
+        ("pressure", "did you mean '/air/pressure'?"),
+        ("air/pressure/x", "did you mean '/air/pressure'?"),
+        ("zzz", "it holds "),
+        ("leads\0", "did you mean '/leads'?"),
+        ("line\nbreak", "it holds "),
+    ],
+)
+def test_not_found_offers_near_names(tree: h5py.File, name: str, hint: str) -> None:
+    with pytest.raises(DatasetNotFoundError) as caught:
+        find_dataset(tree, name)
+    message = str(caught.value)
+    assert message.startswith(f"{tree.filename}: no dataset '/{printable(name)}'; ")
+    assert message.isprintable()
+    assert hint in message
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("air", "'/air' is a group, not a dataset; datasets in it: '/air/pressure', "),
+        ("bare", "'/bare' is a group, not a dataset; it holds no dataset"),
+        ("kind", "'/kind' is a named datatype, not a dataset"),
+        ("/", "'/' is a group, not a dataset; datasets in it: "),
+        ("", "'/' is a group, not a dataset; datasets in it: "),
+    ],
+)
+def test_not_a_dataset(tree: h5py.File, name: str, message: str) -> None:
+    with pytest.raises(NotADatasetError) as caught:
+        find_dataset(tree, name)
+    assert str(caught.value).startswith(f"{tree.filename}: {message}")
+
+
+def test_group_lists_five(tree: h5py.File) -> None:
+    with pytest.raises(NotADatasetError, match=r"'/many/d4' and 2 more$"):
+        find_dataset(tree, "many")
+
+
+def test_links_that_lead_nowhere(tree: h5py.File) -> None:
+    with pytest.raises(DatasetNotFoundError, match="'/dangles' is a soft link to '/air/nothing'"):
+        find_dataset(tree, "dangles")
+    lost = "'/lost' is an external link to '/there' in the file 'gone.h5'"
+    with pytest.raises(DatasetNotFoundError, match=lost):
+        find_dataset(tree, "lost/deeper")
+
+
+def damage(path: Path, name: str) -> None:
+    """Overwrite the version number of an object's header."""
+    with h5py.File(path, "r") as file:
+        address = h5py.h5o.get_info(file[name].id).addr
+    with path.open("r+b") as stream:
+        stream.seek(address)
+        stream.write(b"\xee")
+
+
+def test_damaged_object(tree: h5py.File) -> None:
+    path = Path(tree.filename)
+    tree.close()
+    damage(path, "air/pressure")
+    with open_h5(path) as file:
+        with pytest.raises(CorruptDataError, match=r"'/air/pressure': HDF5 .* cannot open it"):
+            find_dataset(file, "air/pressure")
+        (entry,) = [entry for entry in walk(file) if entry.path == "/air/pressure"]
+        assert entry.kind == "unreadable"
+        assert entry.reason
+        assert "/air/temperature" not in dict(walk_datasets(file))  # '/again' came first
+        assert "/again" in dict(walk_datasets(file))
+
+
+def test_damaged_group(tree: h5py.File) -> None:
+    path = Path(tree.filename)
+    tree.close()
+    damage(path, "many")
+    with open_h5(path) as file:
+        kinds = {entry.path: entry.kind for entry in walk(file)}
+        assert kinds["/many"] == "unreadable"
+        assert "/many/d0" not in kinds
+        assert kinds["/sea/Temperature"] == "dataset"
+
+
+def test_damaged_root_group(good: Path) -> None:
+    text = good.read_bytes()
+    # The heap that holds the names of the root group's members.
+    good.write_bytes(text.replace(b"HEAP", b"HE\0P"))
+    with open_h5(good) as file:
+        kinds = [(entry.path, entry.kind) for entry in walk(file)]
+        assert kinds == [("/", "group"), ("/*", "unreadable")]
+        with pytest.raises(CorruptDataError, match=r"'/x': HDF5 .* cannot open it: "):
+            find_dataset(file, "x")
+        with pytest.raises(DatasetNotFoundError, match="its datasets: 1 unreadable"):
+            largest_chunked(file)
+
+
+# --- walking ---------------------------------------------------------------------------
+
+
+def test_walk_visits_each_object_once(tree: h5py.File) -> None:
+    entries = {entry.path: entry for entry in walk(tree)}
+    assert len(entries) == sum(1 for _ in walk(tree))
+    assert (entries["/again"].kind, entries["/air/temperature"].kind) == ("dataset", "hard_link")
+    assert entries["/air/temperature"].target == "/again"
+    assert (entries["/sea/up"].kind, entries["/sea/up"].target) == ("hard_link", "/")
+    assert (entries["/leads"].kind, entries["/leads"].target) == ("soft_link", "/air/pressure")
+    assert entries["/abroad"].target == "other.h5:/there"
+    assert entries["/kind"].kind == "named_type"
+    assert entries["/many/d6"].depth == 2
+
+
+def test_walk_datasets(tree: h5py.File) -> None:
+    names = [path for path, _ in walk_datasets(tree)]
+    assert sorted(names) == sorted(
+        ["/again", "/air/pressure", "/sea/Temperature", decode_name(b"/caf\xe9")]
+        + [f"/many/d{i}" for i in range(7)]
+    )
+    assert all(isinstance(dataset, h5py.Dataset) for _, dataset in walk_datasets(tree))
+    inside = [path for path, _ in walk_datasets(tree["air"])]
+    assert inside == ["/air/pressure", "/air/temperature"]
+
+
+def test_walk_of_a_chain_deeper_than_the_stack(tmp_path: Path) -> None:
+    depth = sys.getrecursionlimit() + 100
+    with h5py.File(tmp_path / "deep.h5", "w") as file:
+        group = file.id
+        for _ in range(depth):
+            group = h5py.h5g.create(group, b"g")
+        assert sum(1 for _ in walk(file)) == depth + 1
+
+
+@given(st.binary(min_size=1))
+def test_names_survive(name: bytes) -> None:
+    assert encode_name(decode_name(name)) == name
+
+
+@given(st.text() | st.binary().map(decode_name))
+@pytest.mark.slow
+def test_printable_is_one_harmless_line(text: str) -> None:
+    assert printable(text).isprintable()
+    assert printable(text).encode("utf-8").decode("utf-8") == printable(text)
+
+
+def test_reason_without_h5py_words() -> None:
+    wrapped = OSError("Unable to synchronously open file (file read failed: (x)\n time = 1)")
+    assert hdf5_reason(wrapped) == "file read failed: (x) time = 1"
+    assert hdf5_reason(ValueError("Not a (location)")) == "location"
+    assert hdf5_reason(ValueError("plain words")) == "plain words"
+    assert hdf5_reason(RuntimeError()) == "RuntimeError"
+
+
+# --- choosing --------------------------------------------------------------------------
+
+
+def test_largest_chunked(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("contiguous", (1000, 1000), "f8")
+        file.create_dataset("strings", (10**6,), h5py.string_dtype(), chunks=(100,))
+        file.create_dataset("empty", (0, 10**6), "f8", chunks=(1, 100), maxshape=(None, 10**6))
+        file.create_dataset("many_small", (1000,), "i1", chunks=(10,))
+        file.create_dataset("g/few_large", (200,), "f8", chunks=(10,))
+        assert largest_chunked(file).name == "/g/few_large"
+
+
+def lone(file: h5py.File) -> None:
+    file["a"] = np.arange(3)
+    file.create_dataset("b", (10,), h5py.string_dtype(), chunks=(5,))
+    file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
+
+
+@pytest.mark.parametrize(
+    ("fill", "held"),
+    [
+        (
+            lone,
+            "its datasets: 1 not chunked, 1 of variable length, 1 empty; "
+            "name one to measure it: chunkwise bench {file} a",
+        ),
+        (lambda file: file.create_group("g"), "it holds no dataset at all"),
+    ],
+)
+def test_nothing_chunked(tmp_path: Path, fill: Callable[[h5py.File], object], held: str) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        fill(file)
+        with pytest.raises(DatasetNotFoundError) as caught:
+            largest_chunked(file)
+    assert str(caught.value).endswith(
+        f"no chunked dataset with data of fixed size; {held}".replace(
+            "{file}", str(tmp_path / "a.h5")
+        )
+    )
+
+
+def test_a_bare_name_is_completed_where_one_dataset_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        for name in ("g/x", "g/y", "h/y", "x/deep", "z"):
+            f[name] = [1]
+    with h5py.File(path) as f:
+        assert full_name(f, "deep") == "/x/deep"
+        # What is there under that very name is meant, also a group.
+        assert full_name(f, "x") == "x"
+        assert full_name(f, "/z") == "/z"
+        assert full_name(f, "gone") == "gone"
+        assert full_name(f, "g/y") == "g/y"
+        with pytest.raises(
+            DatasetNotFoundError, match=r"2 datasets are called 'y'.*'/g/y', '/h/y'"
+        ):
+            full_name(f, "y")

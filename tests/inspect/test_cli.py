@@ -1,0 +1,518 @@
+"""Does `chunkwise inspect` take the words it documents, and print and exit as it says?"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+from click.testing import CliRunner
+
+from chunkwise.cli.main import cli
+from chunkwise.errors import ChunkwiseError, CorruptDataError, FileFormatError, UsageError
+from chunkwise.files.contained import Outcome
+from chunkwise.inspecting.facts import FileFacts
+from tests.support.inspect_fakes import dataset, file_facts, finding
+from tests.support.inspect_files import MISSING_FILTER, make_file
+
+CHUNKWISE = Path(sys.executable).with_name("chunkwise")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = tmp_path_factory.mktemp("inspect") / "all.h5"
+    make_file(result)
+    return result
+
+
+def invoke(*arguments: str | Path, columns: int = 80) -> tuple[str, int]:
+    """Run the command in this process; give what it printed and its exit code."""
+    result = CliRunner().invoke(
+        cli,
+        ["inspect", *map(str, arguments)],
+        env={"COLUMNS": str(columns)},
+        standalone_mode=False,
+    )
+    if result.exception is not None:
+        raise result.exception
+    return result.output, result.return_value
+
+
+def run(*arguments: str | Path, columns: int = 80) -> str:
+    output, code = invoke(*arguments, columns=columns)
+    assert code == 0
+    return output
+
+
+def each_here(
+    works: Iterable[tuple[Callable[[], FileFacts], str]], *_: object
+) -> Iterator[Outcome[FileFacts]]:
+    """Do in this process what `contained_each` does in children."""
+    for work, _what in works:
+        try:
+            yield Outcome(work())
+        except ChunkwiseError as error:
+            yield Outcome(None, error)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Let any file have three findings, and note how it was asked for."""
+    asked: list[dict[str, Any]] = []
+
+    def fake(path: str, name: str | None = None, **options: Any) -> FileFacts:
+        asked.append({"path": path, "dataset": name, **options})
+        if "bad" in path:
+            raise FileFormatError(f"{path}: not an HDF5 file: it is a TIFF image")
+        found = (finding("/t2m"), finding("/v", "filter-unavailable", severity="note"))
+        facts = file_facts(path=path, findings=() if "clean" in path else found)
+        return facts if name is None else replace(facts, objects=(dataset(),), metadata=None)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    # What happens in a child leaves no notes here.
+    monkeypatch.setattr("chunkwise.files.contained.contained", lambda work, *_: work())
+    monkeypatch.setattr("chunkwise.files.contained.contained_each", each_here)
+    return asked
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of three files with HDF5's signature and one without it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("wrong.nc", "bad.nc", "clean.nc"):
+        (tmp_path / name).write_bytes(b"\x89HDF\r\n\x1a\n")
+    (tmp_path / "notes.txt").write_text("words")
+    return tmp_path
+
+
+# --- one file --------------------------------------------------------------------------
+
+
+def test_tree_says_what_matters(path: Path) -> None:
+    output = " ".join(run(path, "--all").replace("│", " ").split())
+    for words in (
+        "chunked 50x70 (axis 0 unlimited, axis 1 up to 100) int32 big-endian",
+        "9 chunks of 20x30, 2.3 KiB each, shuffle+deflate:6+fletcher32",
+        "4 of 100 chunks of 10x10, 200 B each, no filter",
+        "ratio 25.0 (absent chunks included)",
+        "80 B of data, none of it written",
+        "virtual, 2 mappings",
+        "external, in 1 raw file",
+        f"HDF5 lacks filter number {MISSING_FILTER}",
+        "null null dataspace float32",
+        "scalar scalar float64",
+        "same same object as /chunked",
+        "up same object as /",
+        "soft soft link to /nowhere",
+        "far external link to gone.h5:/x",
+        "named named datatype",
+        "no elements",
+        "user block of 512 B",
+    ):
+        assert words in output
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_fits_the_console(path: Path, columns: int) -> None:
+    lines = run(path, "--all", columns=columns).splitlines()
+    # Lines to paste are whole, and indented by four.
+    assert max(len(line) for line in lines if not line.startswith("    ")) <= columns
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_one_dataset_is_shown_in_full(path: Path) -> None:
+    output = run(path, "types/compound")
+    assert "type        compound{a: int32, b: float64, c: string(5)} mixed byte order" in output
+    assert "dataset     /types/compound" in output
+    assert "chunked" not in output
+
+
+def test_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "odd.h5"
+    with h5py.File(path, "w") as file:
+        file["\x1b[31mred\nline [bold]b"] = 1
+        file[b"caf\xe9"] = 2
+        group = file
+        for _ in range(40):
+            group = group.create_group("deep")
+        group["bottom"] = 1
+    output = run(path, "--all")
+    assert "\x1b" not in output
+    assert r"\x1b[31mred\nline [bold]b  scalar" in output
+    assert r"caf\udce9  scalar" in output
+    # However deep, the last name is legible: its whole path is printed.
+    last = "".join(output.rpartition("└── ")[2].split())
+    assert last.startswith("/deep" * 40 + "/bottom")
+    paths = [entry["path"] for entry in json.loads(run(path, "--json"))["objects"]]
+    assert "/caf\udce9" in paths
+
+
+def test_damaged_objects_are_shown_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.h5"
+    with h5py.File(path, "w") as file:
+        file["bad"], file["good"] = 1, 2
+        address = h5py.h5o.get_info(file["bad"].id).addr
+    with path.open("r+b") as stream:
+        stream.seek(address)
+        stream.write(b"\xee")
+    output = run(path)
+    assert "bad  cannot be opened: " in output
+    assert "good  scalar" in output
+
+
+def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> None:
+    run("wrong.nc")
+    run("wrong.nc", "t2m", "--no-sample")
+    run("wrong.nc", "--for", "netcdf-c", "--for", "libhdf5-2")
+    assert "Not sampled: --sample" in run(folder)
+    assert "Not sampled" not in run(folder, "--sample")
+    assert [(call["path"], call["dataset"]) for call in calls[:2]] == [
+        ("wrong.nc", None),
+        ("wrong.nc", "t2m"),
+    ]
+    assert [call["sample"] for call in calls] == [True, False, True] + [False] * 3 + [True] * 3
+    assert calls[0]["readers"] is None
+    assert [reader.name for reader in calls[2]["readers"]] == ["netcdf-c", "libhdf5-2"]
+
+
+def test_fixes_and_order(folder: Path, calls: list[dict[str, Any]]) -> None:
+    assert "Fix (nccopy):" in run("wrong.nc", "--fixes", "NCCOPY")
+    assert "└──" not in run("wrong.nc", "--sort", "bytes")
+    assert len(calls) == 2
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("wrong.nc", "t2m", "--sort", "name"),
+        (".", "--fixes", "h5py"),
+        (".", "--all"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    folder: Path, calls: list[dict[str, Any]], arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match="--"):
+        invoke(*arguments)
+    assert not calls
+    assert folder.is_dir()
+
+
+def test_readers_are_those_of_the_package() -> None:
+    from chunkwise.advise.readers import NAMES
+    from chunkwise.cli.inspect import _READERS
+
+    assert _READERS == NAMES
+
+
+def test_help_has_examples_and_exit_codes() -> None:
+    output = CliRunner().invoke(cli, ["inspect", "--help"]).output
+    assert "chunkwise inspect model.nc temperature" in output
+    assert re.search(r"^ +1 +--fail-on LEVEL", output, re.MULTILINE)
+    assert max(map(len, output.splitlines())) <= 80
+
+
+# --- as a linter -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "count", "code"), [("note", 2, 1), ("warning", 1, 1), ("error", 0, 0)]
+)
+def test_fail_on(
+    folder: Path, calls: list[dict[str, Any]], level: str, count: int, code: int
+) -> None:
+    output, returned = invoke("wrong.nc", "--fail-on", level)
+    assert returned == code
+    lines = output.splitlines()
+    assert len(lines) == count
+    if lines:
+        assert lines[0].startswith("wrong.nc: /t2m: warning: chunk-exceeds-cache: Reading a line")
+    assert invoke("clean.nc", "--fail-on", "note") == ("", 0)
+    _, returned = invoke("wrong.nc", "--fail-on", level, "--json")
+    assert returned == code
+    assert (len(calls), folder.is_dir()) == (3, True)
+
+
+def test_fail_on_a_folder(folder: Path, calls: list[dict[str, Any]]) -> None:
+    output, code = invoke(folder, "--fail-on", "warning")
+    assert code == 1
+    assert [line.split(": ")[:4] for line in output.splitlines()] == [
+        [f"{folder}/bad.nc", "(file)", "error", "cannot-open"],
+        [f"{folder}/wrong.nc", "/t2m", "warning", "chunk-exceeds-cache"],
+    ]
+    assert invoke("clean.nc", "wrong.nc", "--fail-on", "error")[1] == 0
+    assert invoke("clean.nc", "bad.nc", "--fail-on", "error")[1] == 1
+    assert len(calls) == 7
+
+
+def test_exit_codes_of_the_process(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_bytes(b"II*\x00" + bytes(100))
+
+    def code(*arguments: str | Path) -> int:
+        done = subprocess.run([CHUNKWISE, "inspect", *arguments], capture_output=True, text=True)
+        assert "Traceback" not in done.stderr
+        return done.returncode
+
+    # Its virtual dataset has no sources, and one filter is missing.
+    assert code(path, "--fail-on", "note", "--no-sample") == 1
+    assert code(path, "--no-sample") == 0
+    assert code(tmp_path / "a.tif", "--fail-on", "error") == 2
+    assert code(tmp_path / "gone*.nc") == 2
+
+
+# --- many files ------------------------------------------------------------------------
+
+
+def test_a_line_a_file_worst_first(folder: Path, calls: list[dict[str, Any]]) -> None:
+    output = run(folder)
+    rows = [line.split() for line in output.splitlines()[1:4]]
+    assert [(row[0], row[1]) for row in rows] == [("error", "-"), ("warning", "2"), ("ok", "-")]
+    (bad,) = (line for line in output.splitlines() if "bad.nc" in line and "TIFF" in line)
+    assert "cannot be opened" in bad
+    assert f"{folder}/wrong.nc  chunk-exceeds-cache" in output
+    total = " ".join(output.split())
+    assert all(fact in total for fact in ("3 HDF5 files", "40.1 MiB", "1 file of other formats"))
+    by_name = run(folder, "--sort", "name").splitlines()[1:4]
+    assert [line.split()[0] for line in by_name] == ["error", "ok", "warning"]
+    assert len(calls) == 6
+
+
+def test_named_files_that_are_not_hdf5_are_errors(
+    folder: Path, calls: list[dict[str, Any]]
+) -> None:
+    (folder / "bad.txt").write_text("words")
+    output = run("bad.txt", "clean.nc")
+    assert output.splitlines()[1].split()[0] == "error"
+    assert len(calls) == 2
+
+
+def test_json_of_many_files_is_a_line_each(folder: Path, calls: list[dict[str, Any]]) -> None:
+    given = [json.loads(line) for line in run(folder, "--json").splitlines()]
+    assert len(calls) == 3
+    bad, clean, wrong = sorted(given, key=lambda record: str(record["path"]))
+    assert list(bad) == list(clean) == list(wrong)
+    reason = "not an HDF5 file: it is a TIFF image"
+    assert (bad["path"], bad["nbytes"], bad["error"]) == (f"{folder}/bad.nc", 8, reason)
+    assert (bad["objects"], bad["metadata"], bad["hdf5_version"]) == ([], None, None)
+    (found,) = bad["findings"]
+    assert list(found) == list(wrong["findings"][0])
+    assert (found["code"], found["severity"], found["path"]) == ("cannot-open", "error", None)
+    assert found["summary"] == reason
+    assert clean["error"] is wrong["error"] is None
+    assert (clean["findings"], clean["nbytes"]) == ([], 21_000_000)
+    assert wrong["findings"][0]["code"] == "chunk-exceeds-cache"
+
+
+def test_findings_are_totalled_by_code(folder: Path, calls: list[dict[str, Any]]) -> None:
+    lines = run(folder).splitlines()
+    head = next(i for i, line in enumerate(lines) if "at most, in" in line)
+    rows = [line.split() for line in lines[head + 1 : head + 4]]
+    assert [(*row[:4], row[-1]) for row in rows] == [
+        ("error", "cannot-open", "1", "1", f"{folder}/bad.nc"),
+        ("warning", "chunk-exceeds-cache", "1", "1", f"{folder}/wrong.nc"),
+        ("note", "filter-unavailable", "1", "1", f"{folder}/wrong.nc"),
+    ]
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "code"),
+    [
+        ((), ["bad.nc", "wrong.nc"], 0),
+        (("--fail-on", "error"), ["bad.nc"], 1),
+        (("--fail-on", "error", "--ignore", "cannot-open"), [], 0),
+        (("--ignore", "cannot-open"), ["wrong.nc"], 0),
+        (("--ignore", "chunk-exceeds-cache", "--fail-on", "warning"), ["bad.nc"], 1),
+    ],
+)
+def test_quiet_prints_names_alone(
+    folder: Path,
+    calls: list[dict[str, Any]],
+    words: tuple[str, ...],
+    names: list[str],
+    code: int,
+) -> None:
+    output, returned = invoke(folder, "--quiet", *words)
+    assert output.splitlines() == [f"{folder}/{name}" for name in names]
+    assert returned == code
+    assert len(calls) == 3
+
+
+def test_quiet_and_ignore_of_one_file(folder: Path, calls: list[dict[str, Any]]) -> None:
+    assert invoke("wrong.nc", "-q", "--fail-on", "warning") == ("wrong.nc\n", 1)
+    assert invoke("clean.nc", "-q", "--fail-on", "note") == ("", 0)
+    output = run("wrong.nc", "--ignore", "chunk-exceeds-cache")
+    assert "chunk-exceeds-cache" not in output
+    assert "filter-unavailable" in output
+    assert len(calls) == 3
+    assert folder.is_dir()
+
+
+def test_an_ignored_file_that_cannot_be_opened_is_still_shown(
+    folder: Path, calls: list[dict[str, Any]]
+) -> None:
+    output = run(folder, "--ignore", "cannot-open")
+    assert re.search(r"^- .*bad\.nc  cannot be opened", output, re.MULTILINE)
+    assert len(calls) == 3
+
+
+def test_a_code_that_there_is_not_is_refused(folder: Path, calls: list[dict[str, Any]]) -> None:
+    said = r"'edge-wast' \(did you mean 'edge-waste'\?\): there are filter-unavailable, "
+    with pytest.raises(UsageError, match=said):
+        invoke(folder, "--ignore", "edge-wast")
+    assert not calls
+
+
+def test_only_what_is_new_since_a_baseline_counts(
+    folder: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "known.jsonl").write_text(run(".", "--json"))
+    assert invoke(".", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
+    # Another name of the same file.
+    assert invoke("./wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
+    # Of one file a baseline is one object of several lines.
+    (folder / "one.json").write_text(run("wrong.nc", "--json"))
+    assert invoke("wrong.nc", "--fail-on", "note", "--baseline", "one.json") == ("", 0)
+    output, code = invoke(".", "--fail-on", "note", "--baseline", "one.json")
+    assert (code, output.count("\n")) == (1, 1)
+    assert "bad.nc: (file): error: cannot-open" in output
+    assert len(calls) == 12
+
+    def worse(path: str, *_: Any, **__: Any) -> FileFacts:
+        found = (finding("/t2m", severity="error"), finding("/new"))
+        return file_facts(path=path, findings=found)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", worse)
+    output, _ = invoke("wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl")
+    assert [line.split(": ")[1] for line in output.splitlines()] == ["/t2m", "/new"]
+    given = json.loads(run("wrong.nc", "--json", "--baseline", "known.jsonl"))
+    assert len(given["findings"]) == 2
+
+
+@pytest.mark.parametrize("text", ["words", "[]", "{}", '{"format": "chunkwise-bench"}', "3"])
+def test_a_file_that_is_no_baseline_is_refused(
+    folder: Path, calls: list[dict[str, Any]], text: str
+) -> None:
+    (folder / "known").write_text(text)
+    with pytest.raises(UsageError, match=r"known: is not what chunkwise inspect --json prints"):
+        invoke(folder, "--baseline", "known")
+    with pytest.raises(UsageError, match=r"gone: cannot be read: No such file"):
+        invoke(folder, "--baseline", "gone")
+    assert not calls
+
+
+def test_real_folder(path: Path) -> None:
+    output = run(path.parent)
+    assert re.search(r"^(error|warning) .*all\.h5  [a-z-]+$", output, re.MULTILINE)
+
+
+def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
+        if "clean" in path:
+            raise KeyboardInterrupt
+        return file_facts(path=path)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    output, code = invoke(folder)
+    assert code == 130
+    assert f"{folder}/bad.nc" in output
+    assert "wrong.nc" not in output
+    assert "interrupted after 1 of 3 files" in output
+
+
+def test_a_crash_in_libhdf5_does_not_stop_the_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
+        if "bad" in path:
+            ctypes.string_at(0)
+        return file_facts(path=path)
+
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    output, code = invoke(folder, "--fail-on", "error")
+    assert code == 1
+    assert re.search(r"bad\.nc: \(file\): error: cannot-open: HDF5 .* crashed on it", output)
+    with pytest.raises(CorruptDataError, match="crashed on it"):
+        invoke(folder / "bad.nc")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_process(tmp_path: Path) -> None:
+    for i in range(300):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            for name in range(50):
+                file.create_dataset(str(name), (100,), "f4", chunks=(10,))
+    with subprocess.Popen(
+        [CHUNKWISE, "inspect", tmp_path, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors
+    if process.returncode:  # else it was done before the signal came
+        assert process.returncode == 130
+        assert "interrupted after" in errors
+
+
+# --- where it is run -------------------------------------------------------------------
+
+
+def environment(**changes: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return kept | changes
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    path = tmp_path / "many.h5"
+    with h5py.File(path, "w") as file:
+        for i in range(1500):
+            file[f"a_rather_long_name_for_a_dataset_{i}"] = i
+    return path
+
+
+def test_reader_that_leaves_early(many: Path) -> None:
+    with subprocess.Popen(
+        [CHUNKWISE, "inspect", many, "--all"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("columns", ["", "0", "wide"])
+def test_piped_output_has_80_columns_and_no_colour(path: Path, columns: str) -> None:
+    output = subprocess.run(
+        [CHUNKWISE, "inspect", path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(COLUMNS=columns),
+    )
+    assert "\x1b" not in output.stdout
+    assert not output.stderr
+    widths = [len(line) for line in output.stdout.splitlines() if not line.startswith("    ")]
+    assert 70 < max(widths) <= 80
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ChunkwiseError, match=r"gone\.nc: no such file"):
+        invoke(tmp_path / "gone.nc")

@@ -1,0 +1,279 @@
+"""Are chunks that no cache keeps found, and those that it just keeps not?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.advise.chunk_shape import shrunk
+from chunkwise.advise.readers import (
+    LIBHDF5_1,
+    LIBHDF5_2,
+    LIBRARIES,
+    NETCDF_C,
+    Reader,
+    this_process,
+)
+from chunkwise.inspecting import Finding, dataset_facts, inspect
+from chunkwise.inspecting.findings.cache import (
+    chunk_exceeds_cache,
+    reads_exceed_cache,
+    slot_collision,
+)
+from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from tests.support.versions import needs_cache_of_hdf5_2
+
+SHAPE = (8, 30, 9, 717)
+
+
+def findings(
+    check: DatasetCheck,
+    path: Path,
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    readers: tuple[Reader, ...] = LIBRARIES,
+    **options: Any,
+) -> list[Finding]:
+    """What a check says of a dataset of zeros."""
+    with h5py.File(path, "w") as file:
+        data = np.zeros(shape, options.pop("dtype", ">f4"))
+        dataset = file.create_dataset("x", data=data, chunks=chunks, **options)
+        subject = Subject(str(path), "/x", dataset_facts(dataset.id), readers)
+    return list(check(subject))
+
+
+def test_chunk_larger_than_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    (found,) = findings(
+        chunk_exceeds_cache, path, SHAPE, (4, 30, 9, 717), compression="gzip", compression_opts=1
+    )
+    assert (found.code, found.severity, found.path) == ("chunk-exceeds-cache", "warning", "/x")
+    assert "3.0 MiB" in found.summary
+    assert "libhdf5 before 2.0 (1.0 MiB)" in found.summary
+    assert "1,080 times" in found.summary
+    assert found.evidence["decodes_per_chunk"] == 1080
+    # What the cache has to hold is one chunk; the paper's own chunk fits 1 MB.
+    texts = {fix.tool: fix.text for fix in found.fixes}
+    held = max(3 << 20, this_process().cache_nbytes)
+    assert f"rdcc_nbytes={held}" in next(f.text for f in found.fixes if f.tool == "h5py")
+    natively = f"chunkwise.open({str(path)!r})['/x']"
+    assert natively in [fix.text for fix in found.fixes if fix.tool == "chunkwise"]
+    assert "--chunk /x:1x30x9x717" in texts["chunkwise"]
+    assert "CHUNK=1x30x9x717" in texts["h5repack"]
+
+
+def test_the_h5py_line_spares_the_decodes(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    (found,) = findings(chunk_exceeds_cache, path, SHAPE, (4, 30, 9, 717), compression="gzip")
+    names: dict[str, h5py.Dataset] = {}
+    exec(found.fixes[0].text, {"h5py": h5py}, names)
+    file = names["file"]
+    with file:
+        _, nslots, nbytes, _ = file.id.get_access_plist().get_cache()
+        assert nbytes >= 3 << 20
+        assert nslots >= 521
+        assert names["dataset"].shape == SHAPE
+
+
+@pytest.mark.parametrize(
+    ("chunks", "readers", "options"),
+    [
+        # 774,360 bytes fit 1 MiB.
+        ((1, 30, 9, 717), LIBRARIES, {"compression": "gzip"}),
+        # Later libraries and netCDF-C hold a chunk of 3 MiB.
+        ((4, 30, 9, 717), (LIBHDF5_2, NETCDF_C), {"compression": "gzip"}),
+        # Without filters nothing is decoded: only what is selected is read.
+        ((4, 30, 9, 717), LIBRARIES, {}),
+    ],
+)
+def test_chunks_that_fit(
+    tmp_path: Path, chunks: tuple[int, ...], readers: tuple[Reader, ...], options: dict[str, str]
+) -> None:
+    assert not findings(chunk_exceeds_cache, tmp_path / "a.h5", SHAPE, chunks, readers, **options)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1024, 0), (1025, 1)])
+def test_exactly_the_cache_fits(tmp_path: Path, rows: int, count: int) -> None:
+    path, shape = tmp_path / "a.h5", (2 * rows, 1024)
+    made = findings(chunk_exceeds_cache, path, shape, (rows, 1024), dtype="u1", compression="gzip")
+    assert len(made) == count
+
+
+def test_a_chunk_that_is_a_row_is_decoded_once_whatever_the_cache(tmp_path: Path) -> None:
+    path, shape, chunks = tmp_path / "a.h5", (9, (1 << 20) + 1), (1, (1 << 20) + 1)
+    assert not findings(chunk_exceeds_cache, path, shape, chunks, dtype="u1", compression="gzip")
+
+
+def test_what_takes_no_second_is_not_worth_a_word(tmp_path: Path) -> None:
+    # Each chunk is decoded 8 times, which is 24 MiB in all.
+    path, shape, chunks = tmp_path / "a.h5", (16, 1 << 18), (8, 1 << 18)
+    assert not findings(chunk_exceeds_cache, path, shape, chunks, dtype="u1", compression="gzip")
+
+
+def test_series_through_maps(tmp_path: Path) -> None:
+    """120 maps in a chunk each: series come back to a chunk after all the others."""
+    path, shape, chunks = tmp_path / "a.h5", (120, 150, 150), (1, 150, 150)
+    (found,) = findings(reads_exceed_cache, path, shape, chunks, compression="gzip")
+    # Many minutes in place of a moment, though nobody may read so.
+    assert (found.code, found.severity) == ("reads-exceed-cache", "warning")
+    assert found.evidence["pattern"] == "line along 0"
+    assert found.evidence["chunks_to_cache"] == 120
+    assert found.evidence["decodes_per_chunk"] == 22_500
+    assert "lines along dimension 0 (120x1x1)" in found.summary
+    assert "120 of them (10.3 MiB)" in found.summary
+    assert "libhdf5 before 2.0 (1.0 MiB) and libhdf5 from 2.0 (8.0 MiB)" in found.summary
+    # Where the cache holds all of them there is nothing to say.
+    assert not findings(reads_exceed_cache, path, shape, chunks, (NETCDF_C,), compression="gzip")
+
+
+def test_the_cache_that_is_offered_for_series_is_enough(tmp_path: Path) -> None:
+    path, shape, chunks = tmp_path / "a.h5", (120, 150, 150), (1, 150, 150)
+    (found,) = findings(reads_exceed_cache, path, shape, chunks, compression="gzip")
+    names: dict[str, h5py.Dataset] = {}
+    exec(found.fixes[0].text, {"h5py": h5py}, names)
+    with names["file"] as file:
+        _, _, nbytes, _ = file.id.get_access_plist().get_cache()
+        assert nbytes >= 120 * 150 * 150 * 4
+    # And the chunks that are offered need no larger one than HDF5 2.0 has by default.
+    repack = next(fix.text for fix in found.fixes if fix.tool == "h5repack")
+    spelled = repack.partition("CHUNK=")[2].split()[0]
+    other = tuple(map(int, spelled.split("x")))
+    readers = (LIBHDF5_2,)
+    assert not findings(reads_exceed_cache, path, shape, other, readers, compression="gzip")
+
+
+def test_rows_of_chunks_that_do_not_fit_together(tmp_path: Path) -> None:
+    """Each chunk fits 8 MiB, and the four of a row do not."""
+    path, shape, chunks = tmp_path / "a.h5", (1600, 6400), (800, 1600)
+    (found,) = findings(
+        reads_exceed_cache, path, shape, chunks, (LIBHDF5_2,), dtype="u2", compression="gzip"
+    )
+    # How programs read by default, and the reader asked for: more than a note.
+    assert found.severity == "warning"
+    assert found.evidence["decodes_per_chunk"] == 800
+    assert "row by row (1x6400)" in found.summary
+    smaller = (800, 1300)
+    assert not findings(
+        reads_exceed_cache,
+        path,
+        (1600, 3900),
+        smaller,
+        (LIBHDF5_2,),
+        dtype="u2",
+        compression="gzip",
+    )
+
+
+def test_chunks_that_do_not_fit_do_not_collide(tmp_path: Path) -> None:
+    """2,000 chunks of 10 KiB are too many bytes: the slots are not the cause."""
+    path, shape, chunks, readers = tmp_path / "a.h5", (2000, 50, 50), (1, 50, 50), (LIBHDF5_1,)
+    options = {"dtype": "f4", "compression": "gzip"}
+    assert not findings(slot_collision, path, shape, chunks, readers, **options)
+    assert findings(reads_exceed_cache, path, shape, chunks, readers, **options)
+
+
+@needs_cache_of_hdf5_2
+def test_sensible_files_get_no_warning(tmp_path: Path) -> None:
+    """What reads well one way reads badly another: a note, until that takes minutes."""
+    sensible: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
+        ((128, 128, 128), (64, 64, 64), "f4"),
+        ((500, 24, 24, 3), (1, 24, 24, 3), "u1"),
+        ((4000, 4000), (500, 500), "u1"),
+        ((1000, 1500), (300, 400), "f4"),
+    ]
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for i, (shape, chunks, dtype) in enumerate(sensible):
+            data = np.zeros(shape, dtype)
+            file.create_dataset(f"d{i}", data=data, chunks=chunks, compression="gzip")
+    found = inspect(path, sample=False).findings
+    assert [f for f in found if f.severity != "note" and f.code.endswith("-cache")] == []
+
+
+def test_one_shape_is_offered_to_a_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        data = np.zeros((3162, 3162), "i4")
+        file.create_dataset("x", data=data, chunks=(790, 790), compression="gzip")
+    found = {finding.code: finding for finding in inspect(path, sample=False).findings}
+    assert {"floor-chunk", "chunk-exceeds-cache"} <= set(found)
+    offering = [code for code, f in found.items() if any(fix.rechunks for fix in f.fixes)]
+    assert offering == ["floor-chunk"]
+    assert found["chunk-exceeds-cache"].fixes
+
+
+def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        data = np.zeros((150, 150, 150), "f4")
+        file.create_dataset(
+            "x", data=data, chunks=(1, 150, 150), maxshape=(None, 150, 150), compression="gzip"
+        )
+    codes = [finding.code for finding in inspect(path, sample=False).findings]
+    assert codes == ["unlimited-chunk-1"]
+    (found,) = inspect(path, sample=False).findings
+    assert found.severity == "warning"
+    assert "22,500 times" in found.summary
+
+
+def test_the_line_for_the_reader_concerned_comes_first(tmp_path: Path) -> None:
+    path, shape, chunks = tmp_path / "a.h5", (2048, 1024), (1, 1024)
+    (found,) = findings(
+        slot_collision, path, shape, chunks, (NETCDF_C,), dtype="u1", compression="gzip"
+    )
+    assert found.evidence["reader"] == "netcdf-c"
+    assert found.fixes[0].tool == "netCDF4"
+
+
+def test_more_chunks_in_a_line_than_slots(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    (found,) = findings(
+        slot_collision, path, (1024, 1024), (1, 1024), dtype="u1", compression="gzip"
+    )
+    assert (found.code, found.severity) == ("slot-collision", "warning")
+    assert found.evidence["reader"] == "libhdf5-1.10"
+    assert found.evidence["collisions"] == 2 * (1024 - 521)
+    assert "521 slots" in found.summary
+    assert "rdcc_nslots=102407" in found.fixes[0].text
+
+
+def test_as_many_chunks_as_slots(tmp_path: Path) -> None:
+    # 512 chunks of 1 KiB in a line: packed one after the other, each has its slot.
+    path = tmp_path / "a.h5"
+    assert not findings(
+        slot_collision, path, (512, 1024), (1, 1024), dtype="u1", compression="gzip"
+    )
+    readers = (LIBHDF5_2,)
+    assert not findings(slot_collision, path, (1024, 1024), (1, 1024), readers, dtype="u1")
+    # 1,024 chunks of 2 KiB are too many for the bytes as well: no slot would help.
+    readers = (LIBHDF5_1,)
+    assert not findings(slot_collision, path, (1024, 2048), (1, 2048), readers, dtype="u1")
+
+
+def test_chunks_are_halved_from_the_slowest_dimension() -> None:
+    assert shrunk((4, 30, 9, 717), 4, 1 << 20) == (1, 30, 9, 717)
+    assert shrunk((1, 2167, 2070), 4, 1 << 20) == (1, 68, 2070)
+    assert shrunk((905633,), 4, 1 << 20) == (226409,)
+    assert shrunk((2, 2), 1 << 30, 1) == (1, 1)
+
+
+def test_it_is_the_first_thing_said_of_the_papers_file(tmp_path: Path) -> None:
+    path = tmp_path / "cris.h5"
+    rng = np.random.default_rng(1)
+    with h5py.File(path, "w") as file:
+        # Noise like the paper's: compression saves 7%.
+        data = rng.normal(size=SHAPE).astype(">f4")
+        file.create_dataset(
+            "ES_ImaginaryLW", data=data, chunks=(4, 30, 9, 717), compression="gzip"
+        )
+    found = inspect(path).findings
+    assert found[0].code == "chunk-exceeds-cache"
+    assert "1,080 times" in found[0].summary
+    assert "instead of" in found[0].summary
+    assert found[0].evidence["predicted_s"] == pytest.approx(
+        1080 * float(found[0].evidence["decoded_once_s"])
+    )

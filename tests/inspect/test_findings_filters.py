@@ -1,0 +1,532 @@
+"""Are filters that do not earn their cost found, and those that do left alone?"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.inspecting.collect import dataset_facts
+from chunkwise.inspecting.facts import DatasetFacts, Encoding
+from chunkwise.inspecting.finding import Finding
+from chunkwise.inspecting.findings.filters import (
+    CHECKS,
+    filter_unavailable,
+    filters_left_out,
+    shuffle_missing,
+    shuffle_useless,
+    uncompressed,
+    weak_compression,
+)
+from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.sampling import take_sample
+from tests.support.tools import paste, require_tool
+
+RNG = np.random.default_rng(0)
+ROWS, COLUMNS = 300, 1000  # 1.2 MB of 4-byte values
+NOISE = np.frombuffer(RNG.bytes(ROWS * COLUMNS * 4), "<u4").reshape(ROWS, COLUMNS)
+# A random walk: its high bytes repeat, its low bytes do not, and shuffle sorts them.
+WALK = np.cumsum(RNG.integers(-50, 51, (ROWS, COLUMNS)), axis=1).astype("<u4") + 10**6
+# All four bytes of a value are alike: shuffle tears apart what repeats.
+ALIKE = RNG.integers(0, 256, (ROWS, COLUMNS), "<u4") * 0x01010101
+
+# Filters that libhdf5 leaves out of chunks, and one that keeps their length.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "lzf": {"compression": "lzf"},
+    "szip": {"compression": "szip"},
+    "blosc": dict(hdf5plugin.Blosc()),
+    "shuffle": {"shuffle": True},
+}
+
+
+def bits(count: int) -> Any:
+    """Values with so many random bits in each byte: deflate takes about that share."""
+    mask = np.uint32(((1 << count) - 1) * 0x01010101)
+    return NOISE & mask
+
+
+def mixed(data: Any, other: Any, rows: int) -> Any:
+    """Spread so many rows of other data over every 50, that is, over every chunk."""
+    taken = np.diff(np.arange(ROWS + 1) * rows // 50).astype(bool)
+    return np.where(taken[:, None], other, data)
+
+
+def write(path: Path, data: Any, **options: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=data, **({"chunks": (50, COLUMNS)} | options))
+    return path
+
+
+def subject_of(path: Path, sample: bool = True) -> Subject:
+    with h5py.File(path, "r", rdcc_nbytes=0) as file:
+        dataset = file["x"].id
+        facts = dataset_facts(dataset)
+        if sample:
+            facts = replace(facts, sample=take_sample(dataset, facts))
+    return Subject(str(path), "/x", facts, ())
+
+
+def codes(subject: Subject) -> list[str]:
+    return [found.code for check in CHECKS for found in check(subject)]
+
+
+def repaired(tmp_path: Path, found: Finding) -> Subject:
+    """Run the finding's line of h5repack and look at what comes out."""
+    require_tool("h5repack")
+    (line,) = [fix.text for fix in found.fixes if fix.tool == "h5repack"]
+    subprocess.run(shlex.split(line), cwd=tmp_path, check=True)
+    return subject_of(tmp_path / shlex.split(line)[-1])
+
+
+# --- weak-compression ------------------------------------------------------------------
+
+
+def test_weak_compression(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", NOISE, compression="gzip", compression_opts=6)
+    (found,) = weak_compression(subject_of(path, sample=False))
+    assert (found.code, found.severity, found.path) == ("weak-compression", "note", "/x")
+    assert found.summary.startswith("deflate:6 saves ")
+    assert found.evidence["raw_nbytes"] == NOISE.nbytes == found.waste_nbytes
+    assert "decode_s" not in found.evidence
+    (found,) = weak_compression(subject_of(path))
+    assert float(found.evidence["decode_s"]) > 0
+    assert "of one core" in found.summary
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == "none"
+    assert codes(after) == []
+
+
+def test_compression_that_pays(tmp_path: Path) -> None:
+    """Seven of eight bits are random: a little over 10% is saved."""
+    path = write(tmp_path / "a.h5", bits(7), compression="gzip")
+    subject = subject_of(path)
+    assert subject.facts.ratio == pytest.approx(8 / 7, rel=0.02)
+    assert not list(weak_compression(subject))
+
+
+def test_weakness_is_that_of_the_chunks_stored(tmp_path: Path) -> None:
+    """Chunks never written take no space, and are not what compression saved."""
+    path = write(tmp_path / "a.h5", NOISE, compression="gzip", maxshape=(None, COLUMNS))
+    with h5py.File(path, "r+") as file:
+        file["x"].resize(10 * ROWS, 0)
+    subject = subject_of(path)
+    assert subject.facts.ratio is not None
+    assert subject.facts.ratio > 9
+    assert codes(subject)[0] == "weak-compression"
+
+
+def test_compression_of_padding_pays(tmp_path: Path) -> None:
+    """Edge chunks are half empty; without compression they would be stored whole."""
+    path = write(
+        tmp_path / "a.h5",
+        NOISE,
+        chunks=(2 * ROWS, COLUMNS),
+        maxshape=(None, None),
+        compression="gzip",
+    )
+    assert not list(weak_compression(subject_of(path)))
+
+
+def test_what_else_the_pipeline_has_stays(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", NOISE, compression="gzip", shuffle=True, fletcher32=True)
+    (found,) = weak_compression(subject_of(path))
+    assert repaired(tmp_path, found).facts.filters == "fletcher32"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"shuffle": True}, {"fletcher32": True}, {"chunks": None}, {"chunks": (1, 1000)}],
+)
+def test_without_compression_none_is_weak(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = write(tmp_path / "a.h5", NOISE, **options)
+    assert not list(weak_compression(subject_of(path, sample=False)))
+
+
+def test_small_data_is_left_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", NOISE[:250], compression="gzip")
+    assert codes(subject_of(path)) == []
+
+
+def test_shuffle_may_be_what_weak_compression_lacks(tmp_path: Path) -> None:
+    """Of four bytes three are random; the other is that of the row before."""
+    data = (NOISE & 0x00FFFFFF) | (NOISE[:1] & 0x1F000000)
+    path = write(tmp_path / "a.h5", data, compression="gzip", compression_opts=1)
+    (found,) = weak_compression(subject_of(path))
+    assert "With shuffle before it" in found.summary
+    assert float(found.evidence["sample_saving_with_shuffle"]) > 0.1
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == "shuffle+deflate:1"
+    assert codes(after) == []
+
+
+def test_shuffle_may_be_what_makes_compression_weak(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", ALIKE, compression="gzip", shuffle=True)
+    (found,) = weak_compression(subject_of(path))
+    assert "Without shuffle before it" in found.summary
+    assert float(found.evidence["sample_saving_without_shuffle"]) > 0.5
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == "deflate:4"
+    assert codes(after) == []
+
+
+# --- shuffle ---------------------------------------------------------------------------
+
+
+def test_shuffle_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, compression="gzip", compression_opts=4)
+    subject = subject_of(path)
+    (found,) = shuffle_missing(subject)
+    assert (found.code, found.severity) == ("shuffle-missing", "note")
+    saved = float(found.evidence["saved_nbytes"])
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == "shuffle+deflate:4"
+    assert before_less_after(subject, after) == pytest.approx(saved, rel=0.1)
+    assert codes(after) == []
+
+
+def before_less_after(before: Subject, after: Subject) -> int:
+    assert before.facts.stored_nbytes is not None
+    assert after.facts.stored_nbytes is not None
+    return before.facts.stored_nbytes - after.facts.stored_nbytes
+
+
+def test_shuffle_useless(tmp_path: Path) -> None:
+    """All bytes of a value are alike: shuffle tears apart what repeats."""
+    data = np.repeat(RNG.integers(0, 256, ROWS * COLUMNS, "u1"), 4).view("<u4")
+    path = write(tmp_path / "a.h5", data.reshape(ROWS, COLUMNS), compression="gzip", shuffle=True)
+    subject = subject_of(path)
+    (found,) = shuffle_useless(subject)
+    assert (found.code, found.severity) == ("shuffle-useless", "note")
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == "deflate:4"
+    assert codes(after) == []
+
+
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"shuffle": False}])
+def test_shuffle_is_not_judged_without_a_sample(tmp_path: Path, options: dict[str, Any]) -> None:
+    subject = subject_of(write(tmp_path / "a.h5", WALK, compression="gzip", **options), False)
+    assert codes(subject) == []
+
+
+def test_shuffle_that_pays_just_so(tmp_path: Path) -> None:
+    """With ever more noise in the walk, what shuffle saves falls below 10%."""
+    for rows, expected in ((32, True), (37, False)):
+        path = write(tmp_path / "a.h5", mixed(WALK, NOISE, rows), compression="gzip")
+        assert bool(list(shuffle_missing(subject_of(path)))) is expected
+
+
+def test_shuffle_that_helps_just_so(tmp_path: Path) -> None:
+    """With ever more of the walk in it, data is no smaller without shuffle."""
+    for rows, expected in ((36, True), (39, False)):
+        data = mixed(ALIKE, WALK, rows)
+        path = write(tmp_path / "a.h5", data, compression="gzip", shuffle=True)
+        assert bool(list(shuffle_useless(subject_of(path)))) is expected
+
+
+def with_sample(facts: DatasetFacts, plain_nbytes: int, shuffled_nbytes: int) -> DatasetFacts:
+    """Put other sizes in the place of those found, to stand exactly at a threshold."""
+    assert facts.sample is not None
+    encodings = (
+        Encoding("deflate:4", 10_000, plain_nbytes),
+        Encoding("shuffle+deflate:4", 10_000, shuffled_nbytes),
+    )
+    return replace(facts, sample=replace(facts.sample, encodings=encodings))
+
+
+@pytest.mark.parametrize(
+    ("check", "shuffled", "sizes", "found"),
+    [
+        (shuffle_missing, False, (5000, 4500), True),
+        (shuffle_missing, False, (5000, 4501), False),
+        (shuffle_missing, True, (5000, 4500), False),
+        (shuffle_useless, True, (5000, 5000), True),
+        (shuffle_useless, True, (5001, 5000), False),
+        (shuffle_useless, False, (5000, 5000), False),
+        # What is next to nothing with shuffle and without is not worth a word.
+        (shuffle_missing, False, (499, 100), False),
+        (shuffle_useless, True, (100, 499), False),
+    ],
+)
+def test_thresholds_of_shuffle(
+    tmp_path: Path, check: DatasetCheck, shuffled: bool, sizes: tuple[int, int], found: bool
+) -> None:
+    path = write(tmp_path / "a.h5", WALK, compression="gzip", shuffle=shuffled)
+    subject = subject_of(path)
+    subject = replace(subject, facts=with_sample(subject.facts, *sizes))
+    assert bool(list(check(subject))) is found
+
+
+@pytest.mark.parametrize(
+    ("filters", "after"),
+    [
+        ("deflate:6", "shuffle+deflate:6"),
+        ("fletcher32+lzf", "fletcher32+shuffle+lzf"),
+        ("zstd:3+fletcher32", "shuffle+zstd:3+fletcher32"),
+        ("lz4", "shuffle+lz4"),
+        # These rearrange bytes or bits themselves, or do not look for repeated bytes.
+        ("blosc:lz4:5", None),
+        ("bitshuffle:lz4", None),
+        ("bitshuffle+deflate:4", None),
+        ("szip:nn:8", None),
+        ("scaleoffset:in:0+deflate:4", None),
+        ("bzip2:9", None),
+        ("none", None),
+    ],
+)
+def test_where_shuffle_belongs(tmp_path: Path, filters: str, after: str | None) -> None:
+    subject = subject_of(write(tmp_path / "a.h5", WALK, compression="gzip"))
+    subject = replace(subject, facts=replace(subject.facts, filters=filters))
+    found = list(shuffle_missing(subject))
+    assert bool(found) is (after is not None)
+    if after is not None:
+        assert any("shuffle" in fix.text.lower() for fix in found[0].fixes)
+
+
+# --- uncompressed ----------------------------------------------------------------------
+
+
+def large(path: Path, data: Any, **options: Any) -> Subject:
+    """16 MiB of the same values over and over, further apart than deflate looks."""
+    rows = -(-(16 << 20) // data[:1].nbytes)
+    return subject_of(write(path, np.resize(data, (rows, COLUMNS)), **options))
+
+
+@pytest.mark.parametrize("chunks", [(50, COLUMNS), None])
+def test_uncompressed(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
+    subject = large(tmp_path / "a.h5", WALK, chunks=chunks)
+    (found,) = uncompressed(subject)
+    assert (found.code, found.severity) == ("uncompressed", "note")
+    assert (" in chunks a sample" in found.summary) is (chunks is None)
+    saved = float(found.evidence["saved_nbytes"])
+    after = repaired(tmp_path, found)
+    assert after.facts.filters == found.evidence["filters"]
+    assert after.facts.chunks is not None
+    assert after.facts.chunks.nbytes <= 1 << 20
+    assert before_less_after(subject, after) >= saved * 0.9
+    assert "uncompressed" not in codes(after)
+
+
+def test_what_shrinks_to_half_stays(tmp_path: Path) -> None:
+    for rows, expected in ((14, True), (17, False)):
+        subject = large(tmp_path / "a.h5", mixed(WALK, NOISE, rows), chunks=None)
+        assert bool(list(uncompressed(subject))) is expected
+
+
+def test_half_is_not_under_half(tmp_path: Path) -> None:
+    subject = large(tmp_path / "a.h5", WALK, chunks=None)
+    for nbytes, expected in ((5000, False), (4999, True)):
+        facts = with_sample(subject.facts, nbytes, 6000)
+        assert bool(list(uncompressed(replace(subject, facts=facts)))) is expected
+    below = replace(subject.facts, stored_nbytes=(16 << 20) - 1)
+    assert not list(uncompressed(replace(subject, facts=below)))
+    for filters in ("shuffle", "fletcher32"):
+        assert list(uncompressed(replace(subject, facts=replace(subject.facts, filters=filters))))
+    for filters in ("nbit", "filter-32123", "deflate:1"):
+        other = replace(subject, facts=replace(subject.facts, filters=filters))
+        assert not list(uncompressed(other))
+
+
+# --- filter-unavailable ----------------------------------------------------------------
+
+
+def lacking(path: Path, filter_id: int, written: bool = True) -> Subject:
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset(
+            "x", (4,), "i4", chunks=(4,), compression=filter_id, allow_unknown_filter=True
+        )
+        if written:
+            dataset.id.write_direct_chunk((0,), b"0123456789abcdef")
+    return subject_of(path)
+
+
+def test_filter_unavailable(tmp_path: Path) -> None:
+    (found,) = filter_unavailable(lacking(tmp_path / "a.h5", 32027))
+    assert (found.code, found.severity, found.path) == ("filter-unavailable", "error", "/x")
+    assert "FLAC (number 32027)" in found.summary
+    assert h5py.version.hdf5_version in found.summary
+    assert found.evidence["filter_id"] == 32027
+    assert "plugin" in str(found.evidence["plugin_folders"])
+
+
+READ_ELSEWHERE = """
+import chunkwise, h5py, json, sys
+from chunkwise.advise.readers import reader
+from chunkwise.inspecting import inspect
+readers = tuple(map(reader, sys.argv[2:])) or None
+for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:
+    if finding.code == "filter-unavailable":
+        print(json.dumps([finding.severity, finding.summary, [fix.text for fix in finding.fixes]]))
+"""
+
+
+def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any]]:
+    """Inspect in a process that has not imported hdf5plugin, or cannot."""
+    hidden = "" if plugin else "import sys; sys.modules['hdf5plugin'] = None\n"
+    environment = {k: v for k, v in os.environ.items() if k != "HDF5_PLUGIN_PATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", hidden + READ_ELSEWHERE, path, *readers],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
+    ((severity, summary, fixes),) = unavailable(path)
+    assert severity == "note"
+    assert "read here by chunkwise.open and by h5py after 'import hdf5plugin'" in summary
+    assert fixes[0].startswith("import hdf5plugin")
+    # As pasted, where libhdf5 lacks the filter.
+    paste = f"import chunkwise; print(int({fixes[-1]}[...].sum()))"
+    done = subprocess.run(
+        [sys.executable, "-c", paste], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) == int(WALK.sum(dtype="i8"))
+    ((severity, summary, _),) = unavailable(path, plugin=False)
+    assert severity == "note"
+    assert "by chunkwise.open;" in summary
+
+
+def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
+    assert unavailable(path, "chunkwise") == []
+    for reader in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"):
+        ((severity, summary, fixes),) = unavailable(path, "chunkwise", reader)
+        assert severity == "error"
+        assert "cannot be read by libhdf5 alone" in summary
+        assert fixes
+
+
+def test_what_nothing_installed_reads_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK.astype("f4"), **hdf5plugin.Zfp(rate=16))
+    assert [each[0] for each in unavailable(path)] == ["note"]
+    for readers in ((), ("chunkwise",), ("libhdf5-2",)):
+        ((severity, summary, _),) = unavailable(path, *readers, plugin=False)
+        assert severity == "error"
+        assert "It cannot be read here" in summary
+
+
+def test_nothing_written_needs_no_filter(tmp_path: Path) -> None:
+    subject = lacking(tmp_path / "a.h5", 32027, written=False)
+    assert subject.facts.unavailable_filters == (32027,)
+    assert codes(subject) == []
+
+
+def test_filters_that_are_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.h5", WALK, compression="lzf", shuffle=True, fletcher32=True)
+    assert codes(subject_of(path)) == []
+
+
+# --- all of them -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: file.create_dataset("x", data="text"),
+        lambda file: file.create_dataset("x", data=h5py.Empty("f4")),
+        lambda file: file.create_dataset("x", (0, 5), "f4", chunks=(4, 5), maxshape=(None, 5)),
+        lambda file: file.create_dataset("x", (500, 1000), "f4", compression="gzip", chunks=True),
+        lambda file: file.create_dataset("x", data=7),
+        lambda file: file.create_dataset("x", (10,), h5py.vlen_dtype("i4"), compression="gzip"),
+    ],
+)
+def test_datasets_of_other_kinds(tmp_path: Path, make: Callable[[h5py.File], Any]) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        make(file)
+    assert codes(subject_of(tmp_path / "a.h5")) == []
+
+
+def test_names_are_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "it's a file.h5"
+    write(path, NOISE, compression="gzip")
+    (found,) = weak_compression(subject_of(path))
+    assert repaired(tmp_path, found).facts.filters == "none"
+
+
+# --- chunks without their filters ---------------------------------------------------------
+
+
+def test_chunks_without_their_filters(tmp_path: Path) -> None:
+    # LZF leaves out what does not shrink; of 6 chunks, 3 are noise.
+    data = np.where(np.arange(ROWS)[:, None] < ROWS // 2, WALK & 0xFF, NOISE)
+    path = write(tmp_path / "some.h5", data, compression="lzf", fletcher32=True)
+    (found,) = filters_left_out(subject_of(path, sample=False))
+    assert found.severity == "note"
+    assert found.evidence == {"filters": "lzf+fletcher32", "chunks": 6, "chunks_masked": 3}
+    (fix,) = found.fixes
+    assert fix.text == f"chunkwise repack --filter /x:lzf+fletcher32 {path} some_repacked.h5"
+    paste(fix.text, tmp_path)
+    copy = tmp_path / "some_repacked.h5"
+    assert not list(filters_left_out(subject_of(copy, sample=False)))
+    with h5py.File(copy) as file:
+        assert np.array_equal(file["x"], data)
+        assert {file["x"].id.get_chunk_info(i).filter_mask for i in range(6)} == {0}
+    # What has nothing left out is copied as it is.
+    paste(f"chunkwise repack --filter /x:lzf+fletcher32 {copy} again.h5", tmp_path)
+    with h5py.File(copy) as file, h5py.File(tmp_path / "again.h5") as again:
+        for i in range(6):
+            origin = file["x"].id.get_chunk_info(i).chunk_offset
+            stored = file["x"].id.read_direct_chunk(origin)
+            assert stored == again["x"].id.read_direct_chunk(origin)
+
+
+def test_what_filters_that_keep_a_chunks_length_lead_to(tmp_path: Path) -> None:
+    path = tmp_path / "one.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", WALK.shape, "<u4", chunks=(50, COLUMNS), shuffle=True)
+        # First: of a chunk that is there libhdf5 would keep the mask here, too.
+        made.id.write_direct_chunk((50, 0), WALK[50:100].tobytes(), 1)
+        made[:50], made[100:] = WALK[:50], WALK[100:]
+    (found,) = filters_left_out(subject_of(path, sample=False))
+    assert found.severity == "warning"
+    assert found.summary.startswith("1 of 6 chunks were stored without")
+    # It is as the finding says: read right, and wrong once libhdf5 has stored it again.
+    with h5py.File(path, "r+") as file:
+        assert np.array_equal(file["x"], WALK)
+        file["x"][50:100] = WALK[50:100]
+    with h5py.File(path) as file:
+        assert not np.array_equal(file["x"][50:100], WALK[50:100])
+
+
+@pytest.mark.parametrize("filters", ["lzf", "szip", "blosc", "shuffle"])
+def test_nothing_is_left_out_of_files_of_ours(filters: str, tmp_path: Path) -> None:
+    plain = write(tmp_path / "plain.h5", NOISE)
+    assert not list(filters_left_out(subject_of(plain, sample=False)))
+    chunkwise.repack(plain, tmp_path / "ours.h5", filters=filters)
+    assert not list(filters_left_out(subject_of(tmp_path / "ours.h5", sample=False)))
+    written = write(tmp_path / "written.h5", NOISE, **OPTIONS[filters])
+    with chunkwise.open(written, "r+") as file:
+        dataset = file["x"]
+        assert isinstance(dataset, chunkwise.Dataset)
+        dataset[...] = NOISE
+    assert not list(filters_left_out(subject_of(written, sample=False)))
+
+
+def test_a_checksum_alone_is_never_in_danger(tmp_path: Path) -> None:
+    path = write(tmp_path / "sum.h5", WALK, fletcher32=True)
+    with h5py.File(path, "r+") as file:
+        file["x"].id.write_direct_chunk((0, 0), WALK[:50].tobytes(), 1)
+    subject = subject_of(path, sample=False)
+    assert subject.facts.chunks is not None
+    assert subject.facts.chunks.masked == 1
+    assert not list(filters_left_out(subject))
+    with h5py.File(path, "r+") as file:
+        file["x"][:50] = NOISE[:50]
+    with h5py.File(path) as file:
+        assert np.array_equal(file["x"][:50], NOISE[:50])

@@ -1,0 +1,100 @@
+"""Is `chunkwise inspect --json` what docs/inspect.md says, for each key of each record?"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from chunkwise.advise.fix import Fix
+from chunkwise.cli.main import cli
+from chunkwise.inspecting import facts as records
+from chunkwise.inspecting import inspect
+from chunkwise.inspecting.finding import Finding
+from chunkwise.inspecting.records import json_lines, plain
+from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding
+from tests.support.inspect_files import make_file
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "inspect.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = tmp_path_factory.mktemp("inspect") / "all.h5"
+    make_file(result)
+    return result
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(cli, ["inspect", *map(str, arguments), "--json"])
+    assert result.exception is None
+    return result.output
+
+
+def documented_keys(record: str) -> set[str]:
+    """Read the keys of one record from its table in docs/inspect.md."""
+    section = re.search(rf"^#### `{record}`\n(.*?)(?=^#)", DOCUMENTED, re.MULTILINE | re.DOTALL)
+    assert section, f"docs/inspect.md has no section on {record}"
+    return set(re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE))
+
+
+RECORDS = {
+    name: getattr(records, name)
+    for name in (
+        "FormatFacts",
+        "MetadataFacts",
+        "ObjectFacts",
+        "DatasetFacts",
+        "ChunkFacts",
+        "Source",
+        "SampleFacts",
+        "Encoding",
+        "PatternFacts",
+        "Survival",
+    )
+} | {"Finding": Finding, "Fix": Fix}
+
+
+@pytest.mark.parametrize("name", list(RECORDS))
+def test_each_key_of_each_record_is_documented(name: str) -> None:
+    assert documented_keys(name) == {field.name for field in fields(RECORDS[name])}
+
+
+def test_each_key_of_the_file_is_documented(path: Path) -> None:
+    given = json.loads(run(path))
+    assert (given["format"], given["version"]) == ("chunkwise-inspect", 2)
+    assert documented_keys("FileFacts") == set(given)
+
+
+def test_json_gives_all_facts(path: Path) -> None:
+    given = json.loads(run(path, "chunked"))
+    (entry,) = given["objects"]
+    assert entry["path"] == "/chunked"
+    assert entry["dataset"]["maxshape"] == [None, 100]
+    assert entry["dataset"]["filters"] == "shuffle+deflate:6+fletcher32"
+    assert entry["dataset"]["chunks"]["allocated"] == 9
+    everything = inspect(path, sample=False).as_dict()
+    assert json.loads("\n".join(json_lines(everything))) == json.loads(json.dumps(everything))
+
+
+def test_json_has_an_object_a_line() -> None:
+    facts = file_facts(dataset("/a"), dataset("/b", VIRTUAL), findings=(finding(),))
+    lines = list(json_lines(facts.as_dict()))
+    assert json.loads("\n".join(lines)) == json.loads(json.dumps(asdict(facts))) | {
+        "format": "chunkwise-inspect",
+        "version": 2,
+        "error": None,
+    }
+    (line,) = [line for line in lines if '"/b"' in line]
+    assert json.loads(line)["dataset"]["mappings"] == 4
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    odd = finding(evidence={"ratio": float("inf"), "share": float("nan"), "count": 3})
+    assert plain(odd)["evidence"] == {"ratio": None, "share": None, "count": 3}
+    assert plain(DATASET) == asdict(DATASET)
+    assert plain(SAMPLE) == asdict(SAMPLE)

@@ -1,0 +1,75 @@
+"""Do h5py's own tests come out patched, and on our files, as they do plain, test by test?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SUITE = Path(__file__).parents[1] / "support" / "h5py_suite.py"
+# A minute on a busy machine; a hang is what this ends.
+HANG_S = 900
+
+
+def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    folder.mkdir()
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, str(SUITE), "outcomes.json", *options],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            # The tests make files there under fixed names.
+            env=os.environ | {"TMPDIR": str(folder)},
+        )
+
+
+def finish(run: subprocess.Popen[bytes], folder: Path) -> Any:
+    try:
+        code = run.wait(HANG_S)
+    finally:
+        run.kill()
+    assert code == 0, (folder / "log").read_text()[-2000:]
+    return json.loads((folder / "outcomes.json").read_text())
+
+
+# On chunkwise's files these fail, and why that is meant.
+ON_PURPOSE = {
+    "test_dataset.py::TestRepr::test_repr_anonymous": "it says what it is",
+    "test_dataset.py::TestRepr::test_repr_basic": "it says what it is",
+    "test_dataset.py::TestRepr::test_repr_closed": "it says what it is",
+    "test_dataset.py::TestCreateShape::test_no_dtype": "single precision needs no warning",
+    "test_dataset.py::TestCreateCompressionNumber::test_compression_number_invalid": (
+        "the message is in our words"
+    ),
+    "test_dataset_getitem.py::Test1DFloat::test_indexlist_monotonic_negative": "it is taken",
+    "test_dataset_getitem.py::Test1DFloat::test_indexlist_nonmonotonic": "it is taken",
+    "test_dataset_getitem.py::Test1DFloat::test_indexlist_repeated": "it is taken",
+    "test_dataset_getitem.py::Test1DFloat::test_slice_backwards": "it is taken",
+    "test_file.py::TestFileLocking::test_unsupported_locking": "that there is no file comes first",
+    "test_vds/test_lowlevel_vds.py::test_virtual_prefix": "its file keeps the dataset open",
+    "test_file2.py::TestDealloc::test_autoclose": "a group keeps its file's identifier",
+    "test_file2.py::TestFileObj::test_exception_writeonly": "the error names the dataset, too",
+}
+
+
+@pytest.mark.slow
+def test_h5pys_own_tests_have_the_same_outcomes(tmp_path: Path) -> None:
+    ways = {"plain": [], "patched": ["--patched"], "face": ["--face"]}
+    runs = {way: start(tmp_path / way, *options) for way, options in ways.items()}
+    records = {way: finish(run, tmp_path / way) for way, run in runs.items()}
+    plain, patched, face = (records[way]["outcomes"] for way in ways)
+    assert sum(outcome == "passed" for outcome in plain.values()) > 500
+    assert patched == plain
+    differs = {test for test in plain if face.get(test) != plain[test]}
+    assert differs - set(ON_PURPOSE) == set()
+    assert set(face) == set(plain)
+    # Most of h5py's tests read what they have just written, in a file that is still open.
+    stats = records["patched"]["stats"]
+    assert stats["engine"] > 20
+    assert sum(stats["h5py"].values()) > 100

@@ -1,0 +1,235 @@
+"""What a read takes beside its result is bounded, whatever the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.support.versions import HDF5
+
+# The result is touched first, and the high-water mark of memory begins anew after that.
+PROGRAM = """
+import sys
+import numpy as np
+import chunkwise
+
+def memory(field):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
+
+dataset = chunkwise.open(sys.argv[1])["x"]
+out = np.ones(dataset.shape, dataset.dtype)
+dataset.prepare()
+selection = chunkwise.hyperslab((0, 0), dataset.shape)
+with open("/proc/self/clear_refs", "w") as f:
+    f.write("5")
+before = memory("VmRSS")
+dataset.read(selection, out=out)
+print(memory("VmHWM") - before)
+assert not out.any()
+"""
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_memory_beside_the_result(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "large.h5"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("x", (256, MIB), "u1", chunks=(8, MIB), shuffle=True, compression=1)
+        # Written once: the other chunks are copies, without deflating them again.
+        d[:8] = np.zeros((8, MIB), "u1")
+        _, stored = d.id.read_direct_chunk((0, 0))
+        for row in range(8, 256, 8):
+            d.id.write_direct_chunk((row, 0), stored)
+    environment = os.environ | {"CHUNKWISE_THREADS": str(threads)}
+    command = [sys.executable, "-c", PROGRAM, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    # A chunk of 8 MiB between two filters for each thread, and what libraries take.
+    assert int(done.stdout) < (threads * 3 * 8 + 8) * MIB
+
+
+# What a program takes beside its array, under settings; see docs/memory.md.
+UNDER_SETTINGS = """
+import json, sys
+import numpy as np
+import chunkwise
+from chunkwise.trials import pagecache
+
+path, what, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+def memory(field):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
+
+def begin():
+    with open("/proc/self/clear_refs", "w") as f:
+        f.write("5")
+    return memory("VmRSS")
+
+chunkwise.settings(**settings)
+if what == "write":
+    f = chunkwise.open(path + ".new", "w")
+    shape, chunks = (128, 1 << 20), (4, 1 << 20)
+    d = f.create_dataset("x", shape, "u1", chunks=chunks, filters="shuffle+deflate:1")
+    part = np.ones((128, 1 << 18), "u1")
+    before = begin()
+    # A quarter of each chunk at a time: none is complete before the last.
+    for at in range(0, 1 << 20, 1 << 18):
+        d[:, at : at + (1 << 18)] = part
+    f.close()
+    print(memory("VmHWM") - before)
+else:
+    d = chunkwise.open(path)["x"]
+    out = np.ones(d.shape, d.dtype)
+    d.prepare()
+    if what == "cold":
+        pagecache.drop(path)
+    before = begin()
+    if what == "rows":
+        # Each chunk is wanted four times.
+        for row in range(len(d)):
+            d.read(chunkwise.hyperslab((row, 0), (1, d.shape[1])), out=out[row : row + 1])
+    else:
+        d.read(chunkwise.hyperslab((0, 0), d.shape), out=out)
+    print(memory("VmHWM") - before)
+    if what == "rows":
+        # What is given up is given back to the system.
+        for give_up in (chunkwise.cache_clear, lambda: chunkwise.settings(cache_nbytes=0)):
+            for row in range(0, len(d), 4):
+                d.read(chunkwise.hyperslab((row, 0), (1, 99)))
+            held, full = chunkwise.cache_stats()["held_nbytes"], memory("VmRSS")
+            give_up()
+            assert chunkwise.cache_stats()["held_nbytes"] == 0
+            assert memory("VmRSS") <= full - held * 3 // 4 + (1 << 20)
+"""
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """128 MiB in chunks of 4 MiB that deflate makes little smaller."""
+    path = tmp_path_factory.mktemp("noise") / "noise.h5"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("x", (128, MIB), "u1", chunks=(4, MIB), shuffle=True, compression=1)
+        d[:4] = np.random.default_rng(0).integers(0, 200, (4, MIB), "u1")
+        _, stored = d.id.read_direct_chunk((0, 0))
+        for row in range(4, 128, 4):
+            d.id.write_direct_chunk((row, 0), stored)
+    return path
+
+
+def formula(name: str, **settings: int) -> float:
+    """Evaluate what docs/memory.md says."""
+    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text("utf-8")
+    [line] = [line for line in page.splitlines() if line.startswith(f"{name} = ")]
+    return float(eval(line.partition("=")[2], {"MiB": MIB, **settings}))
+
+
+@pytest.mark.parametrize("what", ["whole", "rows", "cold", "write"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"threads": 1, "cache_nbytes": 0, "prefetch_nbytes": 0, "write_buffer_nbytes": 0},
+        {"threads": 2, "cache_nbytes": 24 * MIB, "prefetch_nbytes": 8 * MIB}
+        | {"write_buffer_nbytes": 40 * MIB},
+        {"threads": 4, "cache_nbytes": 96 * MIB, "prefetch_nbytes": 32 * MIB}
+        | {"write_buffer_nbytes": 100 * MIB},
+    ],
+    ids=["least", "some", "much"],
+)
+def test_memory_is_what_the_page_says(noise: Path, what: str, settings: dict[str, int]) -> None:
+    command = [sys.executable, "-c", UNDER_SETTINGS, str(noise), what, json.dumps(settings)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    name = "writing" if what == "write" else "reading"
+    most = formula(name, chunk_nbytes=4 * MIB, **settings)
+    taken = int(done.stdout)
+    assert taken <= most
+    # What may be kept is, or the settings would say nothing.
+    if what == "rows":
+        assert taken >= settings["cache_nbytes"] * 3 // 4
+    if what == "write":
+        assert taken >= settings["write_buffer_nbytes"] * 3 // 4
+
+
+# Reads, or repacks, in a child of its own; prints the most memory that it ever had.
+HOSTILE = """
+import sys
+import chunkwise
+from chunkwise.trials.environment import peak_rss_nbytes
+
+path, name, what = sys.argv[1:]
+if what == "repack":
+    chunkwise.repack(path, path + ".new", filters="many:none", memory=2**26)
+    with chunkwise.open(path + ".new") as f:
+        assert not f["many"][...].any()
+else:
+    with chunkwise.open(path) as f:
+        d = f[name]
+        found = d[...] if what == "all" else d[:10]
+        print(found.tolist()[:10], d.explain()["path"])
+print(peak_rss_nbytes())
+"""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small chunks that inflate to megabytes, huge grids of few written chunks."""
+    if HDF5 < (2, 0):
+        pytest.skip("HDF5 before 2.0 writes no chunk so much larger than it should be")
+    path = tmp_path_factory.mktemp("hostile") / "d.h5"
+    with h5py.File(path, "w", libver="latest") as f:
+        made = zlib.compressobj(9)
+        zeros = b"".join(made.compress(bytes(MIB)) for _ in range(256)) + made.flush()
+        f.create_dataset("one", (10,), "u1", chunks=(10,), compression=1)
+        f["one"].id.write_direct_chunk((0,), zeros)
+        made = zlib.compressobj(9)
+        zeros = b"".join(made.compress(bytes(MIB)) for _ in range(24)) + made.flush()
+        many = f.create_dataset("many", (200,), "u1", chunks=(10,), compression=1)
+        for at in range(0, 200, 10):
+            many.id.write_direct_chunk((at,), zeros)
+        f.create_dataset("rows", (2**45,), "u1", chunks=(2**20,), compression=1)
+        f["rows"].id.write_direct_chunk((0,), zlib.compress(bytes([1]) * 2**20))
+        f.create_dataset("grown", (2**25,), "u1", chunks=(1,), maxshape=(None,))[5] = 1
+        f.create_dataset("unwritten", (2**44,), "f8")
+        f.create_dataset("ones", (10**7,), "u1", chunks=(1,), compression=1, fillvalue=3)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "found"),
+    [
+        ("one", "some", [0] * 10),
+        ("many", "all", [0] * 10),
+        ("rows", "some", [1] * 10),
+        ("grown", "some", [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]),
+        ("unwritten", "some", [0.0] * 10),
+        ("ones", "all", [3] * 10),
+        ("many", "repack", None),
+    ],
+)
+@pytest.mark.slow
+def test_a_small_file_takes_little_memory(
+    hostile: Path, name: str, what: str, found: list[Any] | None
+) -> None:
+    command = [sys.executable, "-c", HOSTILE, str(hostile), name, what]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    *told, peak = done.stdout.splitlines()
+    if found is not None:
+        path = "contiguous" if name == "unwritten" else "chunked"
+        assert told == [f"{found} {path}"]
+    # Python and its libraries take 45 MiB, a list of ten million numbers 80, a repack the 64 that
+    # it may.
+    most = {"all": 220, "some": 110, "repack": 170}[what]
+    assert int(peak) < most * MIB

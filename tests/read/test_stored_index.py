@@ -1,0 +1,219 @@
+"""Chunk indexes as the file has them: every kind, sparse or full, sound or not."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.files.stored import stored_nbytes
+from tests.support.damage import overwrite, read_elsewhere
+from tests.support.make_bad import find, patch
+from tests.support.reading import same
+
+# Shape, chunk, largest shape (None: fixed); which of HDF5's formats.
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str]] = {
+    "btree1": ((23, 21), (2, 3), None, "earliest"),
+    "btree1, deep": ((300, 60), (2, 2), (None, None), "earliest"),
+    "btree1, one dimension": ((5000,), (3,), None, "earliest"),
+    "fixed array": ((23, 21), (2, 3), None, "latest"),
+    "fixed array, larger": ((23, 21), (2, 3), (50, 44), "latest"),
+    "fixed array, pages": ((3000, 4), (1, 3), None, "latest"),
+    "extensible array": ((23, 21), (2, 3), (None, 21), "latest"),
+    "extensible array, inner": ((5, 23, 4), (1, 2, 3), (5, None, 9), "latest"),
+    "extensible array, last": ((6, 9, 40), (2, 3, 1), (30, 9, None), "latest"),
+    "extensible array, long": ((40_000,), (1,), (None,), "latest"),
+    "btree2": ((23, 21), (2, 3), (None, None), "latest"),
+    "single chunk": ((23, 21), (23, 21), None, "latest"),
+}
+
+
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+@pytest.mark.parametrize("written", ["all", "some", "one", "none"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
+def test_chunks_are_where_h5py_finds_them(
+    tmp_path: Path, case: str, written: str, filters: dict[str, Any]
+) -> None:
+    shape, chunk, largest, libver = CASES[case]
+    rng = np.random.default_rng(len(case))
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w", libver=libver, userblock_size=512) as f:
+        d = f.create_dataset(
+            "d", shape, "<i2", chunks=chunk, maxshape=largest, fillvalue=-1, **filters
+        )
+        if written == "all":
+            d[...] = rng.integers(0, 99, shape)
+        elif written == "some":
+            for _ in range(7):
+                at = tuple(int(rng.integers(0, n)) for n in shape)
+                d[tuple(slice(i, i + 3) for i in at)] = rng.integers(0, 99)
+        elif written == "one":
+            d[tuple(n - 1 for n in shape)] = 5
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["d"])
+        assert same(ours[...], f["d"][...])
+        assert ours.explain()["path"] == "chunked"
+        last = tuple(slice(n // 2, n) for n in shape)
+        assert same(ours[last], f["d"][last])
+
+
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+@pytest.mark.parametrize("largest", [(None,), (700_000,)], ids=["extensible", "fixed"])
+@pytest.mark.slow
+def test_pages_of_long_blocks(tmp_path: Path, largest: Any, filters: dict[str, Any]) -> None:
+    """Blocks of two, four and more pages, some of which were never written."""
+    path = tmp_path / "d.h5"
+    rng = np.random.default_rng(3)
+    written = np.zeros(700_000, "u1")
+    begins = rng.integers(0, written.size, 60)
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("d", written.shape, "u1", chunks=(1,), maxshape=largest, **filters)
+        for begin in begins:
+            d[begin : begin + 9] = written[begin : begin + 9] = rng.integers(1, 99)
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["d"])
+        assert ours.explain()["path"] == "chunked"
+        # libhdf5 takes seconds for all of it, and what it says of the rest is known.
+        assert same(ours[...], written)
+        for begin in begins:
+            assert same(f["d"][begin - 9 : begin + 18], written[begin - 9 : begin + 18])
+
+
+def test_a_dataset_that_shrank_and_grew(tmp_path: Path) -> None:
+    path = tmp_path / "d.h5"
+    for libver in ("earliest", "latest"):
+        with h5py.File(path, "w", libver=libver) as f:
+            options: dict[str, Any] = {"maxshape": (30, None), "compression": 1, "chunks": (2, 3)}
+            d = f.create_dataset("d", data=np.arange(600).reshape(20, 30), **options)
+            d.resize((7, 11))
+            d.resize((9, 40))
+        with h5py.File(path) as f:
+            assert same(chunkwise.wrap(f["d"])[...], f["d"][...])
+
+
+@pytest.mark.parametrize("largest", [None, (None,)], ids=["fixed", "extensible"])
+def test_one_chunk_of_many_millions(tmp_path: Path, largest: Any) -> None:
+    """An array costs what was written of it, not what it could hold."""
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("d", (2**45,), "u1", chunks=(2**20,), maxshape=largest, compression=1)
+        for at in (0, 2**44 + 2**20):
+            d.id.write_direct_chunk((at,), zlib.compress(bytes([at % 251 + 1]) * 2**20))
+    with chunkwise.open(path) as file:
+        d = file["d"]
+        assert isinstance(d, chunkwise.Dataset)
+        assert d.explain()["path"] == "chunked"
+        with h5py.File(path) as f:
+            places = (np.s_[:4], np.s_[2**44 + 2**20 - 2 : 2**44 + 2**20 + 2], [3, 5, 2**44])
+            for index in places:
+                assert same(d[index], f["d"][index])
+
+
+@pytest.mark.parametrize("largest", [None, (None,), (2**20,)], ids=["fixed", "extensible", "more"])
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("shape", [(100,), (200_000,)], ids=["few", "many"])
+def test_the_bytes_that_a_dataset_takes(
+    tmp_path: Path, shape: tuple[int], libver: str, largest: Any
+) -> None:
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w", libver=libver) as f:
+        d = f.create_dataset("d", shape, "u1", chunks=(1,), maxshape=largest, compression=1)
+        d[70:90] = 1
+        f["scalar"] = 1
+        f["null"] = h5py.Empty("f4")
+        f.create_dataset("late", (3,), "i4")
+    with h5py.File(path) as f:
+        for name in f:
+            assert stored_nbytes(f[name].id) == f[name].id.get_storage_size(), name
+
+
+def test_a_block_is_not_gone_through_again_and_again(tmp_path: Path) -> None:
+    """A super block of 64 blocks of data, all of them the same one."""
+    path = tmp_path / "d.h5"
+    blocks, elements = 64, 1024
+    # Before it come 4 elements, and 12 levels that double from 16 on.
+    first = 4 + 16 * (2**12 - 1)
+    with h5py.File(path, "w", libver="latest") as f:
+        shape = (first + blocks * elements,)
+        d = f.create_dataset("d", shape, "u1", chunks=(1,), maxshape=(None,), fillvalue=9)
+        d[first] = 1
+    # Behind signature, version, kind, the header's address, and an offset of four bytes.
+    begin = find(path, b"EASB") + 4 + 2 + 8 + 4
+    address = path.read_bytes()[begin : begin + 8]
+    patch(path, begin, address * blocks)
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["d"])
+        assert same(ours[...], f["d"][...])
+        plan = ours.explain()
+        assert plan["chunks"] - plan["missing_chunks"] == f["d"].id.get_num_chunks()
+
+
+# --- damage that a listing does not show ------------------------------------------------
+
+SHAPE, CHUNK = (23, 21), (11, 10)
+DATA = np.arange(23 * 21, dtype="<i4").reshape(SHAPE)
+
+
+def key_of(path: Path, origin: tuple[int, ...]) -> int:
+    with h5py.File(path) as f:
+        info = f["d"].id.get_chunk_info_by_coord(origin)
+    record = struct.pack("<IIQQQQ", info.size, 0, *origin, 0, info.byte_offset)
+    content = path.read_bytes()
+    assert content.count(record) == 1
+    return content.index(record)
+
+
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+@pytest.mark.parametrize("within", [4, 1 << 40, 4 * 11])
+def test_a_key_within_an_element_is_no_key(
+    tmp_path: Path, filters: dict[str, Any], within: int
+) -> None:
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", data=DATA, chunks=CHUNK, **filters)
+    overwrite(path, key_of(path, (11, 10)) + 24, struct.pack("<Q", within))
+    reading = read_elsewhere(path)
+    assert reading.ours == reading.theirs
+    assert reading.ours[0].startswith("read")
+    with h5py.File(path) as f:
+        assert not same(f["d"][...], DATA)
+        assert "within an element" in str(chunkwise.wrap(f["d"]).explain()["reason"])
+
+
+def test_keys_of_different_levels_that_disagree(tmp_path: Path) -> None:
+    """A look-up that goes by the upper ones does not find what is listed."""
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", data=np.arange(300), chunks=(2,), compression=1)
+    content = path.read_bytes()
+    (root,) = (at for at in range(len(content) - 6) if content[at : at + 6] == b"TREE\x01\x01")
+    # Size, mask and two numbers before each child.
+    second = root + 24 + 24 + 8 + 8
+    (begin,) = struct.unpack_from("<Q", content, second)
+    overwrite(path, second, struct.pack("<Q", begin + 20))
+    reading = read_elsewhere(path)
+    assert reading.ours == reading.theirs
+    with h5py.File(path) as f:
+        assert not same(f["d"][...], np.arange(300))
+        assert "out of order" in str(chunkwise.wrap(f["d"]).explain()["reason"])
+
+
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+def test_chunks_beyond_the_end_that_the_file_states(
+    tmp_path: Path, filters: dict[str, Any]
+) -> None:
+    path = tmp_path / "d.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("d", data=DATA, chunks=CHUNK, **filters)
+    end = path.stat().st_size
+    overwrite(path, 40, struct.pack("<Q", end - 8))
+    reading = read_elsewhere(path)
+    assert reading.theirs[0].startswith("error")
+    assert reading.ours[0].startswith("error")

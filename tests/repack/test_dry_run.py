@@ -1,0 +1,201 @@
+"""What the plan of a repack says, and what it refuses before anything is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import ChunkwiseError
+from chunkwise.repacking.plan import budget_note
+from chunkwise.repacking.render import plan_lines, shortened
+from tests.support.repacking import command, write_example
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_example(tmp_path_factory.mktemp("example") / "in.h5")
+
+
+def plan_text(source: Path, *, chunk: Any = None, filters: Any = None) -> str:
+    plan = chunkwise.plan_repack(source, chunk=chunk, filters=filters)
+    return "\n".join(plan_lines("in.h5", "out.h5", plan))
+
+
+def test_a_dry_run_says_what_changes_and_what_does_not(example: Path) -> None:
+    text = plan_text(example, chunk={"cube": "40x16x16"}, filters={"cube": "deflate:6"})
+    for line in (
+        "in.h5 -> out.h5  (dry run: nothing is written)",
+        "/again (also /cube)",
+        "    chunk    1x64x64 -> 40x16x16",
+        "    filters  shuffle+deflate:4 -> deflate:6",
+        "40 chunks, each read once",
+        "2 datasets copied as they are stored",
+        "1 dataset written by libhdf5 (variable length or references)",
+        "1 dataset kept (no data, a few bytes, or data elsewhere)",
+        "1 of 5 datasets change",
+    ):
+        assert line in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_pattern_says_what_it_passes_over(example: Path) -> None:
+    text = plan_text(example, chunk="40x16x16", filters="deflate:1")
+    assert "left as it is: /a/b/plane has 2 dimensions (300x200)" in text
+    assert "left as it is: /scalar is a scalar" in text
+    assert "left as it is: /words holds references" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_little_memory_is_said_to_cost_decodes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = np.zeros((100, 200, 200), "i4")
+        file.create_dataset("x", data=data, chunks=(1, 200, 200), compression=1)
+    ample = chunkwise.plan_repack(tmp_path / "x.h5", chunk=(100, 10, 10), memory="1GiB")
+    assert ample.steps[0].decodes == ample.steps[0].chunks == 100
+    assert budget_note(ample) is None
+    tight = chunkwise.plan_repack(tmp_path / "x.h5", chunk=(100, 10, 10), memory="4MiB")
+    assert tight.steps[0].decodes > 100
+    assert "are decoded" in str(budget_note(tight))
+    assert tight.steps[0].memory_nbytes <= 4 << 20
+
+
+def test_the_same_again_changes_nothing(example: Path) -> None:
+    plan = chunkwise.plan_repack(example, chunk={"cube": "1x64x64"}, filters="stored")
+    assert not plan.changes
+    text = plan_text(example, chunk={"cube": "1x64x64"})
+    assert "no dataset changes; the file would be written anew as it is" in text
+    same = chunkwise.plan_repack(example, filters={"cube": "shuffle+deflate:4"})
+    assert not same.changes
+
+
+def test_sizes_are_estimated_from_a_sample(example: Path) -> None:
+    plan = chunkwise.plan_repack(example, filters={"cube": "none", "plane": "shuffle+deflate:1"})
+    steps = {step.source.path: step for step in plan.steps}
+    assert steps["/again"].out_nbytes == steps["/again"].source.nbytes
+    plane = steps["/a/b/plane"]
+    assert 0.7 < plane.out_nbytes / plane.source.nbytes < 1
+    assert plan.expected_s > 0
+
+
+def test_json_has_the_plan(example: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.h5"
+    done = command(example, out, "--chunk", "cube:40x16x16", "--dry-run", "--json")
+    record = json.loads(done.stdout)
+    assert (record["format"], len(record["datasets"])) == ("chunkwise-repack-plan", 5)
+    cube = next(one for one in record["datasets"] if one["path"] == "/again")
+    assert (cube["chunk_before"], cube["chunk"]) == ("1x64x64", "40x16x16")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"chunk": "cub:1x1x1"}, "no dataset is called 'cub'; did you mean '/cube'"),
+        ({"chunk": "/a/b:1x1"}, "is a group"),
+        ({"chunk": "cube:1x1"}, "has 3 dimensions"),
+        ({"chunk": "cube:0x1x1"}, "at least 1"),
+        ({"chunk": "cube:41x1x1"}, "fixed length of 40"),
+        ({"chunk": "1x2x3x4"}, "fits none of the 5 datasets"),
+        ({"chunk": "line:contiguous"}, "can grow"),
+        ({"chunk": "cube:auto", "access": ["1x2"]}, "1x2"),
+        ({"chunk": "cube:40x64x64", "memory": 1000}, "memory"),
+        ({"filters": {"words": "scaleoffset:in:0"}}, "cannot store its type"),
+        ({"filters": {"cube": "filter-32999"}}, "HDF5_PLUGIN_PATH"),
+        ({"filters": "cube:zst"}, "did you mean zstd?"),
+        ({"filters": {"scalar": "lzf"}}, "is a scalar"),
+        ({"memory": "2G"}, "could mean two units"),
+        ({"memory": 0}, "give a number of bytes"),
+    ],
+    ids=str,
+)
+def test_rules_that_cannot_be_followed(example: Path, rules: dict[str, Any], said: str) -> None:
+    with pytest.raises(ChunkwiseError) as wrong:
+        chunkwise.plan_repack(example, **rules)
+    assert said in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_filter_by_pattern_is_left_where_hdf5_refuses_it(example: Path) -> None:
+    plan = chunkwise.plan_repack(example, filters="**:szip:nn:32")
+    left = {step.source.path: step.wanted.left for step in plan.steps if step.wanted.left}
+    assert set(left) == {"/scalar", "/words"}
+
+
+def test_the_rest_of_bad_input(tmp_path: Path, example: Path) -> None:
+    netcdf3 = tmp_path / "old.nc"
+    netcdf3.write_bytes(b"CDF\x01" + bytes(100))
+    cases = {
+        (tmp_path / "none.h5", "out.h5"): "no such file",
+        (netcdf3, "out.h5"): "nccopy -k nc4",
+        (example,): "--in-place",
+        (example, example): "is the source itself",
+        (example, tmp_path / "no" / "out.h5"): "there is no folder",
+        (example, tmp_path): "is a folder",
+        (tmp_path, "out.h5"): "--out FOLDER",
+        (example, "a", "b"): "--out FOLDER",
+        (example, "out.h5", "--in-place"): "takes no OUT",
+        (example, "out.h5", "--low", "v110", "--high", "v108"): "newer",
+        (example, "out.h5", "--paged", "100"): "512 bytes",
+        (example, "out.h5", "--threads", "0"): "at least one",
+        (example, "out.h5", "--alignment", "0"): "at least one byte",
+    }
+    for arguments, said in cases.items():
+        done = command(*arguments, cwd=tmp_path)
+        assert done.returncode == 2, arguments
+        assert said in done.stderr, arguments
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"old.nc"}
+
+
+def test_a_path_is_shown_on_one_line_of_a_terminal() -> None:
+    assert shortened("/a/b", 20) == "/a/b"
+    assert shortened("/a\n\x1b[31m") == r"/a\n\x1b[31m"
+    assert len(shortened("/" + "x" * 300, 20)) <= 20
+
+
+# --- auto, for all of a file -----------------------------------------------------------
+
+
+def climate(path: Path) -> Path:
+    """Make two variables that can grow, with their coordinates."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("time", (365,), "f8", chunks=(512,), maxshape=(None,))
+        file["lat"] = np.linspace(-90, 90, 73)
+        for name in ("t2m", "pr"):
+            options: Any = {"chunks": (1, 73, 144), "maxshape": (None, 73, 144)}
+            file.create_dataset(name, (365, 73, 144), "f4", compression=1, **options)
+    return path
+
+
+@pytest.mark.parametrize("access", [(), ("365x1x1",)])
+def test_auto_leaves_coordinates_as_they_are(tmp_path: Path, access: tuple[str, ...]) -> None:
+    plan = chunkwise.plan_repack(climate(tmp_path / "a.nc"), chunk="auto", access=access)
+    steps = {step.source.path: step for step in plan.steps}
+    assert {path for path, step in steps.items() if step.changes} == {"/t2m", "/pr"}
+    for path in ("/time", "/lat"):
+        assert "in one piece" in steps[path].wanted.left[0]
+    chunk = steps["/t2m"].wanted.chunk
+    assert chunk is not None
+    assert chunk[0] == 365 if access else chunk[0] > 1
+
+
+def test_access_that_fits_no_dataset_names_real_shapes(tmp_path: Path) -> None:
+    path = climate(tmp_path / "a.nc")
+    for rule, shape in (("time:auto", "365"), ("t2m:auto", "365x73x144")):
+        with pytest.raises(ChunkwiseError, match=rf"\(shape {shape}\)"):
+            chunkwise.plan_repack(path, chunk=rule, access=["365x1x1x1"])
+    with pytest.raises(ChunkwiseError, match="fits none of the 4 datasets"):
+        chunkwise.plan_repack(path, chunk="auto", access=["365x1x1x1"])
+
+
+def test_auto_of_a_named_coordinate_is_no_larger_than_a_page(tmp_path: Path) -> None:
+    plan = chunkwise.plan_repack(climate(tmp_path / "a.nc"), chunk="time:auto")
+    (step,) = [step for step in plan.steps if step.source.path == "/time"]
+    assert step.wanted.chunk == (512,)

@@ -1,0 +1,276 @@
+"""Whatever stops a repack: the source is intact, and there is no damaged target."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    FileChangedError,
+)
+from chunkwise.repacking import work
+from chunkwise.repacking.progress import Moment
+from tests.support.damage import chunk_at, damage_attribute, overwrite
+from tests.support.kill_repack import kill_many
+from tests.support.repacking import command, require_equal, write_example
+
+RULES: dict[str, Any] = {"chunk": {"cube": (40, 16, 16)}, "filters": "deflate:2"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_example(tmp_path / "in.h5")
+
+
+def only_the_source(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} == {"in.h5"}
+
+
+def limited(nbytes: int) -> Callable[[], None]:
+    def limit() -> None:
+        # As a full disk, at any size: writes fail with EFBIG.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+
+    return limit
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.01, 0.2, 0.9, 0.99, 0.999])
+def test_a_full_disk(source: Path, share: float) -> None:
+    before = source.read_bytes()
+    whole = source.with_name("whole.h5")
+    chunkwise.repack(source, whole, **RULES)
+    limit = int(whole.stat().st_size * share)
+    whole.unlink()
+    rules = ("--chunk", "cube:40x16x16", "--filter", "deflate:2")
+    done = command(source, source.with_name("out.h5"), *rules, preexec_fn=limited(limit))
+    assert done.returncode == 2, done.stderr
+    assert "out.h5" in done.stderr
+    # Of metadata the system says it, of chunks the engine.
+    assert "File too large" in done.stderr or "RLIMIT_FSIZE" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+def test_a_full_disk_in_place(source: Path) -> None:
+    before = source.read_bytes()
+    rules = ("--chunk", "cube:40x16x16", "--filter", "none")
+    done = command(source, "--in-place", *rules, preexec_fn=limited(300_000))
+    assert done.returncode == 2
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+def test_killed_runs(tmp_path: Path) -> None:
+    outcomes = kill_many(tmp_path, 4, scale=2)
+    assert sum(count for outcome, count in outcomes.items() if "killed" in outcome) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
+def test_ctrl_c_is_clean(tmp_path: Path, number: signal.Signals) -> None:
+    source = write_example(tmp_path / "in.h5", scale=40)
+    words = [sys.executable, "-m", "chunkwise", "repack", "in.h5", "out.h5"]
+    rules = ["--chunk", "cube:80x16x16", "--filter", "deflate:9"]
+    run = subprocess.Popen([*words, *rules], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while run.poll() is None and not list(tmp_path.glob(".out.h5.*.partial")):
+        time.sleep(0.005)
+    run.send_signal(number)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 128 + number
+    assert said.strip() in ("chunkwise: interrupted", "")
+    assert only_the_source(source.parent)
+
+
+def test_whoever_watches_may_end_it(source: Path) -> None:
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=watch)
+    assert only_the_source(source.parent)
+
+
+def test_what_was_done_is_used_again(tmp_path: Path) -> None:
+    source, out = write_example(tmp_path / "in.h5", scale=3), tmp_path / "out.h5"
+
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    assert not out.exists()
+    done = chunkwise.repack(source, out, **RULES, resume=True)
+    cube = next(one for one in done.datasets if one.path == "/again")
+    assert cube.replayed == cube.chunks > 0
+    assert cube.decodes == 0
+    require_equal(source, out)
+    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "out.h5"}
+
+
+@pytest.mark.parametrize("other", ["source", "rules"])
+def test_what_was_done_of_something_else_is_not_used(source: Path, other: str) -> None:
+    out = source.with_name("out.h5")
+
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    rules = RULES
+    if other == "source":
+        with h5py.File(source, "r+") as file:
+            file["cube"][3] = 7
+    else:
+        rules = {**RULES, "filters": "deflate:3"}
+    done = chunkwise.repack(source, out, **rules, resume=True)
+    assert sum(one.replayed for one in done.datasets) == 0
+    require_equal(source, out)
+
+
+@pytest.mark.parametrize("verify", ["checksum", "full"])
+def test_verification_finds_a_flipped_byte(
+    source: Path, monkeypatch: pytest.MonkeyPatch, verify: Any
+) -> None:
+    original = work._verify
+
+    def flip(run: Any, claim: Any, *rest: Any) -> None:
+        with h5py.File(claim.partial) as file:
+            chunk = file["cube"].id.get_chunk_info(7)
+            at = chunk.byte_offset + chunk.size // 2
+        with claim.partial.open("r+b") as stream:
+            stream.seek(at)
+            byte = stream.read(1)[0]
+            stream.seek(at)
+            stream.write(bytes([byte ^ 1]))
+        original(run, claim, *rest)
+
+    monkeypatch.setattr(work, "_verify", flip)
+    with pytest.raises(CorruptDataError, match="again") as wrong:
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify=verify)
+    assert "out.h5" in str(wrong.value)
+    assert only_the_source(source.parent)
+    chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify="none")
+
+
+def test_a_source_that_changes_midway(source: Path) -> None:
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            os.utime(source, (1, 1))
+
+    with pytest.raises(FileChangedError, match=r"in\.h5: changed while"):
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=watch)
+    assert only_the_source(source.parent)
+
+
+def damaged(source: Path) -> tuple[int, ...]:
+    """Damage one chunk of the cube; give where it begins."""
+    info = chunk_at(source, "cube", (5, 0, 0))
+    overwrite(source, info.byte_offset, bytes(info.size))
+    return tuple(info.chunk_offset)
+
+
+def test_a_damaged_chunk_is_named(source: Path) -> None:
+    origin = damaged(source)
+    before = source.read_bytes()
+    with pytest.raises(CorruptDataError) as wrong:
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES)
+    assert "in.h5" in str(wrong.value)
+    assert "again" in str(wrong.value)
+    assert ", ".join(map(str, origin)) in str(wrong.value)
+    assert "--salvage" in str(wrong.value)
+    assert source.read_bytes() == before
+    assert only_the_source(source.parent)
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_a_damaged_attribute_is_one_line(source: Path, count: int) -> None:
+    """Also where libhdf5 before 2.0 would crash as it lists attributes."""
+    with h5py.File(source, "r+") as file:
+        attributes = file.create_group("hurt").attrs
+        for i in range(count):
+            attributes[f"hurt-{i}"] = "K"
+    damage_attribute(source, f"hurt-{count - 1}")
+    done = command(source, source.with_name("out.h5"))
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert f"{source}: /hurt: it cannot be read" in line
+    assert "bad version number for attribute message" in line
+    assert only_the_source(source.parent)
+
+
+def test_salvage_goes_on(source: Path) -> None:
+    with h5py.File(source) as file:
+        expected = file["cube"][...]
+    origin = damaged(source)
+    expected[origin[0]] = 0
+    out = source.with_name("out.h5")
+    done = chunkwise.repack(source, out, **RULES, salvage=True)
+    lost = next(one.lost_chunks for one in done.datasets if one.path == "/again")
+    assert [at for at, _ in lost] == [origin]
+    assert done.lost == 1
+    with h5py.File(out) as file:
+        np.testing.assert_array_equal(file["cube"][...], expected)
+    said = command(source, out, "--force", "--salvage", "--chunk", "cube:40x16x16")
+    assert said.returncode == 1
+    assert "LOST: /again, chunk at (5, 0, 0)" in said.stdout
+
+
+def test_full_verification_of_what_is_damaged(source: Path) -> None:
+    origin = damaged(source)
+    at, out = ", ".join(map(str, origin)), source.with_name("out.h5")
+    done = chunkwise.repack(source, out, **RULES, salvage=True, verify="full")
+    assert done.lost == 1
+    assert len(done.warnings) == 1
+    assert f"from ({at}) on: cannot be read in the source" in done.warnings[0]
+    out.unlink()
+    # Copied as it is stored, it is read for the first time when it is verified.
+    with pytest.raises(CorruptDataError, match=rf"in\.h5: .*\({at}\).*--salvage"):
+        chunkwise.repack(source, out, verify="full")
+    assert only_the_source(source.parent)
+
+
+def test_a_source_that_is_removed_midway(source: Path) -> None:
+    def remove(moment: Moment) -> None:
+        if moment.phase == "copying":
+            source.unlink(missing_ok=True)
+
+    with pytest.raises(FileChangedError, match=r"in\.h5: changed"):
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=remove)
+    assert list(source.parent.iterdir()) == []
+
+
+def test_a_file_that_is_open_for_writing_is_refused(source: Path) -> None:
+    with h5py.File(source, "r+"), pytest.raises(ChunkwiseError):
+        chunkwise.repack(source, source.with_name("out.h5"))
+    assert only_the_source(source.parent)
+
+
+def test_too_little_room_is_told_before(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: os.statvfs_result((0,) * 10) and _Usage())
+    with pytest.raises(CannotWriteError, match="are free on this disk"):
+        chunkwise.repack(source, source.with_name("out.h5"), filters="none")
+    assert only_the_source(source.parent)
+
+
+class _Usage:
+    free = 1000

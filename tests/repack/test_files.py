@@ -1,0 +1,222 @@
+"""Does everything survive, whatever is asked?  Others' tools and libraries say so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+import chunkwise
+from chunkwise.repacking.progress import Teller
+from chunkwise.repacking.verify import compare_files
+from tests.support.everything import write_everything
+from tests.support.repacking import nobody, require_equal, text_of, write_example
+
+FOREIGN = os.environ.get("CHUNKWISE_FOREIGN_FILES")
+REQUESTS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "filters": {"filters": "shuffle+deflate:1"},
+    "plain": {"filters": "none", "chunk": "auto"},
+    "newer": {"low": "v110", "chunk": "auto", "filters": "deflate:fast"},
+    "paged": {"page_size": "64KiB", "metadata_block": "64KiB", "alignment": "4KiB"},
+}
+# References of HDF5 1.12, which h5py cannot read.
+HOLDERS = ("/references@holders", "/references/holders")
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+@pytest.mark.slow
+def test_everything_survives(tmp_path: Path, request_: dict[str, Any]) -> None:
+    source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
+    # Pages and aligned objects would have to fit a user block.
+    user_block = 0 if "alignment" in request_ else 512
+    write_everything(source, user_block=user_block)
+    done = chunkwise.repack(source, made, **request_, verify="full")
+    # What leads nowhere in the source is null from now on; all else stays what it is.
+    assert all("led to" in one or "not compared" in one for one in done.warnings)
+    assert made.read_bytes()[:user_block] == source.read_bytes()[:user_block]
+    chunkwise.repack(made, again, verify="full")
+    require_equal(made, again, unread=HOLDERS)
+
+
+def test_everything_of_hdf5_1_8_survives(tmp_path: Path) -> None:
+    source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
+    write_everything(source, libver=("earliest", "v108"))
+    chunkwise.repack(source, made, high="v108")
+    chunkwise.repack(made, again, high="v108")
+    require_equal(made, again)
+
+
+@pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_formats_stay_as_old_as_they_are(tmp_path: Path, low: str, tracked: bool) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    write_everything(source, libver=(low, "latest"), track_order=tracked)
+    chunkwise.repack(source, out)
+    version = [path.read_bytes()[8] for path in (source, out)]
+    assert version[0] == version[1]
+    with h5py.File(source) as mine, h5py.File(out) as theirs:
+        assert list(mine) == list(theirs)
+
+
+def test_merged_data_are_real_data(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "apart" / "out.h5"
+    out.parent.mkdir()
+    write_everything(source)
+    chunkwise.repack(source, out, merge=True)
+    with h5py.File(source) as mine, h5py.File(out) as theirs:
+        for name in ("layouts/external", "layouts/virtual"):
+            assert theirs[name].external is None
+            assert not theirs[name].is_virtual
+            np.testing.assert_array_equal(theirs[name][...], mine[name][...])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"chunk": {"cube": (40, 16, 16)}},
+        {"chunk": {"cube": (7, 30, 64)}, "filters": {"cube": "fletcher32+shuffle+deflate:1"}},
+        {"chunk": {"cube": "contiguous", "plane": (30, 7)}},
+        {"filters": {"cube": "lzf", "plane": "shuffle+szip:nn:8"}},
+        {"filters": "none"},
+        {"filters": "shuffle+zstd:3", "memory": "4MiB", "chunk": {"cube": (40, 8, 8)}},
+        {"chunk": "auto", "access": ["row"], "min_size": "10kB"},
+        {"chunk": {"line": 7}, "threads": 1},
+    ],
+    ids=str,
+)
+def test_any_rules(tmp_path: Path, rules: dict[str, Any]) -> None:
+    source, out = write_example(tmp_path / "in.h5"), tmp_path / "out.h5"
+    done = chunkwise.repack(source, out, **rules)
+    require_equal(source, out)
+    assert done.target_nbytes == out.stat().st_size
+    assert out.read_bytes()[:12] == b"a user block"
+    with h5py.File(out) as file:
+        for one in done.datasets:
+            chunks = file[one.path].chunks
+            assert one.chunk == ("x".join(map(str, chunks)) if chunks else "contiguous") or (
+                one.action == "kept"
+            )
+            assert one.stored_nbytes == file[one.path].id.get_storage_size()
+
+
+def test_in_place(tmp_path: Path) -> None:
+    source = write_example(tmp_path / "in.h5")
+    copy = Path(shutil.copy(source, tmp_path / "copy.h5"))
+    chunkwise.repack(source, in_place=True, chunk={"cube": (40, 16, 16)})
+    require_equal(copy, source)
+    with h5py.File(source) as file:
+        assert file["cube"].chunks == (40, 16, 16)
+    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "copy.h5"}
+
+
+def test_rounding_filters_are_said_not_to_be_verified(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = np.linspace(0, 1, 10_000)
+    with h5py.File(source, "w") as file:
+        file["x"] = values
+    done = chunkwise.repack(source, out, filters={"x": "scaleoffset:ds:3"}, verify="full")
+    assert done.warnings == ("'/x': scaleoffset:ds:3 rounds values: not verified",)
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(file["x"][...], values, atol=1e-3)
+
+
+@pytest.mark.parametrize("low", ["earliest", "latest"])
+def test_objects_keep_times_only_if_they_did(tmp_path: Path, low: str) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver=(low, "latest")) as file:
+        for name, timed in (("timed", True), ("timeless", False)):
+            file.create_dataset(name, data=np.arange(100), chunks=(10,), track_times=timed)
+        file.create_group("group")
+    chunkwise.repack(source, out, chunk="20")
+    # In the latest format groups of HDF5 1.12 have times, too.
+    assert [name for name in timed_in(out) if name in ("timed", "timeless")] == ["timed"]
+    assert timed_in(out) == timed_in(source)
+
+
+def timed_in(path: Path) -> list[str]:
+    with h5py.File(path) as file:
+        return [n for n in ("/", *file) if h5py.h5g.get_objinfo(file[n].id).mtime]
+
+
+def test_pages_and_format_are_as_asked(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    write_everything(source)
+    chunkwise.repack(source, out, page_size="64KiB", low="v110")
+    with h5py.File(out) as file:
+        fcpl = file.id.get_create_plist()
+        assert fcpl.get_file_space_strategy()[0] == h5py.h5f.FSPACE_STRATEGY_PAGE
+        assert fcpl.get_file_space_page_size() == 65536
+    assert out.read_bytes()[8] == 3  # the superblock's version
+    again = tmp_path / "again.h5"
+    chunkwise.repack(out, again)
+    with h5py.File(again) as file:
+        assert file.id.get_create_plist().get_file_space_page_size() == 65536
+
+
+def write_netcdf(path: Path) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        file.title = "a model's run"
+        file.createDimension("time", None)
+        file.createDimension("lat", 30)
+        file.createDimension("lon", 40)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        lat = file.createVariable("lat", "f4", ("lat",))
+        lat[:] = np.linspace(-90, 90, 30)
+        group = file.createGroup("model")
+        t2m = group.createVariable(
+            "t2m", "i2", ("time", "lat", "lon"), zlib=True, shuffle=True, fill_value=-9999
+        )
+        t2m.scale_factor = 0.01
+        t2m[:] = np.random.default_rng(0).random((20, 30, 40)) * 10
+        time[:] = np.arange(20)
+        kind = file.createEnumType("i1", "kind", {"land": 0, "sea": 1})
+        surface = file.createVariable("surface", kind, ("lat", "lon"))
+        surface[:] = np.arange(1200).reshape(30, 40) % 2
+        names = file.createVariable("names", str, ("lat",))
+        names[:] = np.array([f"row {i}" for i in range(30)], object)
+
+
+@pytest.mark.parametrize("rules", [{}, {"chunk": "t2m:20x6x8"}, {"filters": "deflate:2"}], ids=str)
+def test_netcdf_stays_netcdf(tmp_path: Path, rules: dict[str, Any]) -> None:
+    source, out = tmp_path / "in.nc", tmp_path / "out.nc"
+    write_netcdf(source)
+    chunkwise.repack(source, out, **rules)
+    require_equal(source, out)
+    if shutil.which("ncdump"):
+        assert text_of(source) == text_of(out)
+    for group in ("/", "/model"):
+        with (
+            xarray.open_dataset(source, group=group, engine="netcdf4") as mine,
+            xarray.open_dataset(out, group=group, engine="netcdf4") as theirs,
+        ):
+            xarray.testing.assert_identical(mine, theirs)
+    # It can be written to as before.
+    with netCDF4.Dataset(out, "a") as file:
+        file["model/t2m"][20] = 1
+        assert file["model/t2m"].shape == (21, 30, 40)
+
+
+def foreign_files() -> list[Path]:
+    found = sorted(path for path in Path(FOREIGN).rglob("*") if path.is_file()) if FOREIGN else []
+    return [path for path in found if h5py.is_hdf5(path)]
+
+
+@pytest.mark.parametrize("path", foreign_files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("rules", [{}, {"chunk": "auto", "filters": "shuffle+deflate:1"}], ids=str)
+def test_files_of_others(path: Path, tmp_path: Path, rules: dict[str, Any]) -> None:
+    out = tmp_path / "out.nc"
+    done = chunkwise.repack(path, out, **rules)
+    with h5py.File(path) as mine, h5py.File(out) as theirs:
+        compare_files(mine, theirs, Teller(nobody, "verifying", 0), said="out")
+    assert all("led to nothing" in warning for warning in done.warnings)
+    if path.suffix == ".nc" and shutil.which("ncdump"):
+        assert text_of(path) == text_of(out)

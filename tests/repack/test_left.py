@@ -1,0 +1,103 @@
+"""In place, what needs no change is left alone; merging names the filter that is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import UsageError
+from tests.support.repacking import command
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(1000), chunks=(10,), compression=1)
+    return path
+
+
+def stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+@pytest.mark.parametrize("words", [(), ("--unchanged", "skip")])
+def test_in_place_a_file_that_is_as_asked_is_left_alone(
+    source: Path, words: tuple[str, ...]
+) -> None:
+    before = stamp(source)
+    done = command(source, "--in-place", "--chunk", "x:10", *words)
+    assert done.returncode == 0, done.stderr
+    assert "is as asked already, and was left as it is" in done.stdout
+    assert stamp(source) == before
+    summary = chunkwise.repack(source, in_place=True, chunk="x:10")
+    assert summary.left
+    assert [one.path for one in summary.datasets] == ["/x"]
+    assert stamp(source) == before
+
+
+def test_in_place_it_is_written_anew_if_told_so(source: Path) -> None:
+    before = stamp(source)
+    done = command(source, "--in-place", "--chunk", "x:10", "--unchanged", "copy")
+    assert done.returncode == 0, done.stderr
+    assert stamp(source)[0] != before[0]
+    before = stamp(source)
+    assert not chunkwise.repack(source, in_place=True, unchanged="copy").left
+    assert stamp(source)[0] != before[0]
+    # What changes the file as a whole is a change.
+    before = stamp(source)
+    assert not chunkwise.repack(source, in_place=True, alignment=4096).left
+    assert stamp(source)[0] != before[0]
+
+
+def test_unchanged_is_refused_where_it_means_nothing(source: Path) -> None:
+    out = source.with_name("out.h5")
+    said = command(source, out, "--unchanged", "skip").stderr
+    assert "--unchanged is for --out and --in-place" in said
+    assert "write skip or copy" in command(source, "--in-place", "--unchanged", "link").stderr
+    with pytest.raises(UsageError, match="write skip or copy"):
+        chunkwise.repack(source, in_place=True, unchanged="link")  # type: ignore[arg-type]
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_merging_names_the_filter_that_is_missing(tmp_path: Path, absolute: bool) -> None:
+    with h5py.File(tmp_path / "behind.h5", "w") as file:
+        data = np.arange(1000).reshape(10, 100)
+        file.create_dataset("d", data=data, chunks=(1, 100), **hdf5plugin.Zstd())
+    name = str(tmp_path / "behind.h5") if absolute else "behind.h5"
+    layout = h5py.VirtualLayout((10, 100), "i8")
+    layout[:] = h5py.VirtualSource(name, "d", (10, 100))
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    program = (
+        "import sys; sys.modules['hdf5plugin'] = None\n"
+        "from chunkwise.cli.main import main\n"
+        "sys.argv = ['chunkwise', 'repack', 'in.h5', 'out.h5', '--merge']\n"
+        "sys.exit(main())"
+    )
+    environment = {**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path / "none")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "'/v': filter 32015" in done.stderr
+    assert "is needed to read" in done.stderr
+    assert "behind.h5: pip install hdf5plugin" in done.stderr
+    assert "damaged" not in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "behind.h5"}
+    # With what the message says, it works.
+    assert command("in.h5", "out.h5", "--merge", cwd=tmp_path).returncode == 0

@@ -1,0 +1,370 @@
+"""Raw copies, damaged and changing sources, journals, and who watches the work."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import (
+    CannotWriteError,
+    CorruptDataError,
+    FileChangedError,
+    UsageError,
+)
+from tests.support.reading import LEFT_TO_LIBHDF5
+from tests.support.rechunking import bits, content, copied, datasets, verify, written
+
+FILTERED: dict[str, Any] = {"shuffle": True, "compression": 4, "fletcher32": True}
+
+
+def numbers(*shape: int) -> npt.NDArray[np.int32]:
+    rng = np.random.default_rng(7)
+    return rng.integers(0, 99, shape).astype("i4")
+
+
+def make(folder: Path, data: npt.NDArray[Any], **created: Any) -> Path:
+    path = folder / "s.h5"
+    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+        file.create_dataset("d", data=data, **created)
+    return path
+
+
+def damage(path: Path, position: int) -> list[int]:
+    """Change bytes of a chunk; gives where it begins."""
+    with h5py.File(path) as file:
+        info = file["d"].id.get_chunk_info(position)
+    with path.open("r+b") as raw:
+        raw.seek(info.byte_offset + info.size // 2)
+        raw.write(b"\xff" * 8)
+    return [int(n) for n in info.chunk_offset]
+
+
+def test_stored_chunks_are_copied_with_their_masks(tmp_path: Path) -> None:
+    data = numbers(31, 29)
+    source, target = make(tmp_path, data, chunks=(8, 10), **FILTERED), tmp_path / "t.h5"
+    with h5py.File(source, "r+") as file:
+        raw = data[:8, :10].tobytes()
+        file["d"].id.write_direct_chunk((0, 0), raw, 0b111)
+    result = copied(source, target, {"chunks": (8, 10), **FILTERED}, raw=True)
+    assert bits(content(target)) == bits(data)
+    assert result.decodes == 0
+    with h5py.File(source) as old, h5py.File(target) as new:
+        for position in range(old["d"].id.get_num_chunks()):
+            origin = old["d"].id.get_chunk_info(position).chunk_offset
+            chunks = [file["d"].id.read_direct_chunk(origin) for file in (old, new)]
+            assert chunks[0] == chunks[1]
+
+
+@pytest.mark.parametrize(
+    ("created", "why"),
+    [
+        ({"chunks": (8, 9), **FILTERED}, "same shape"),
+        ({"chunks": (8, 10), "compression": 4}, "filters"),
+        ({"chunks": (8, 10), **FILTERED, "compression": 5}, "filters"),
+        ({"chunks": None}, "same shape"),
+        ({"chunks": (8, 10), **FILTERED, "dtype": ">i4"}, "same type"),
+        ({"chunks": (8, 10), **FILTERED, "shape": (31, 28)}, "same shape"),
+    ],
+)
+def test_raw_copies_that_would_be_wrong_are_refused(
+    tmp_path: Path, created: dict[str, Any], why: str
+) -> None:
+    source = make(tmp_path, numbers(31, 29), chunks=(8, 10), **FILTERED)
+    with pytest.raises(UsageError, match=why):
+        copied(source, tmp_path / "t.h5", created, raw=True)
+
+
+def test_variable_length_elements_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "s.h5"
+    with h5py.File(source, "w") as file:
+        file["d"] = ["one", "two"]
+    with pytest.raises(UsageError, match="cannot be copied as bytes"):
+        copied(source, tmp_path / "t.h5", {"fillvalue": None})
+
+
+@pytest.mark.parametrize("chunks", [(5, 7), (8, 10), (16, 10)])
+def test_a_damaged_chunk_is_named_or_filled(tmp_path: Path, chunks: tuple[int, int]) -> None:
+    data = numbers(31, 29)
+    source = make(tmp_path, data, chunks=(8, 10), fillvalue=-5, **FILTERED)
+    origin = damage(source, 5)
+    created = {"chunks": chunks, **FILTERED}
+    with pytest.raises(CorruptDataError, match=rf"d: the chunk at element \[{origin[0]}, "):
+        copied(source, tmp_path / "t.h5", created)
+    result = copied(source, tmp_path / "t.h5", created, salvage=True)
+    assert [lost for lost, _ in result.lost_chunks] == [origin]
+    assert "checksum" in result.lost_chunks[0][1] or "decoded" in result.lost_chunks[0][1]
+    data[origin[0] : origin[0] + 8, origin[1] : origin[1] + 10] = -5
+    assert bits(content(tmp_path / "t.h5")) == bits(data)
+
+
+def test_a_damaged_chunk_of_a_filter_that_libhdf5_decodes(tmp_path: Path) -> None:
+    data = numbers(31, 29)
+    filters = dict(LEFT_TO_LIBHDF5)
+    source = make(
+        tmp_path, data.astype("f4"), chunks=(8, 10), fillvalue=-5, fletcher32=True, **filters
+    )
+    origin = damage(source, 5)
+    created = {"chunks": (16, 7), "compression": 1}
+    with pytest.raises(CorruptDataError, match="d: libhdf5 cannot read"):
+        copied(source, tmp_path / "t.h5", created)
+    result = copied(source, tmp_path / "t.h5", created, salvage=True)
+    assert [lost for lost, _ in result.lost_chunks] == [origin]
+    data[origin[0] : origin[0] + 8, origin[1] : origin[1] + 10] = -5
+    assert bits(content(tmp_path / "t.h5")) == bits(data.astype("f4"))
+
+
+def test_elements_never_written_stay_so_or_take_the_old_fill_value(tmp_path: Path) -> None:
+    source = tmp_path / "s.h5"
+    with h5py.File(source, "w") as file:
+        d = file.create_dataset("d", (40, 40), "i4", chunks=(4, 4), fillvalue=7, compression=1)
+        d[8:12, 20:24] = 1
+    target = tmp_path / "t.h5"
+    result = copied(source, target, {"chunks": (10, 5), "compression": 4})
+    assert (result.chunks_written, written(target)) == (2, 2)
+    assert bits(content(target)) == bits(content(source))
+    result = copied(source, target, {"chunks": (10, 5), "compression": 4, "fillvalue": 0})
+    assert written(target) == 32
+    assert bits(content(target)) == bits(content(source))
+
+
+def test_what_was_undefined_is_not_what_memory_held(tmp_path: Path) -> None:
+    source, target = tmp_path / "s.h5", tmp_path / "t.h5"
+    with h5py.File(source, "w") as file:
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((4, 4))
+        dcpl.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        space = h5py.h5s.create_simple((40, 40))
+        h5py.Dataset(h5py.h5d.create(file.id, b"d", h5py.h5t.STD_I32LE, space, dcpl))[:4, :4] = 3
+    copied(source, target, {"chunks": (10, 10), "fillvalue": None})
+    expected = np.zeros((40, 40), "i4")
+    expected[:4, :4] = 3
+    assert written(target) == 1
+    assert bits(content(target)) == bits(expected)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_verification_names_what_is_not_what_was_written(tmp_path: Path, raw: bool) -> None:
+    source = make(tmp_path, numbers(31, 29), chunks=(8, 10), compression=4)
+    target = tmp_path / "t.h5"
+    result = copied(source, target, {"chunks": (8, 10), "compression": 4}, raw=raw)
+    with h5py.File(target, "r+") as file:
+        file["d"][9, 12] += 1
+    with pytest.raises(CorruptDataError, match=r"d: the chunk at element \[8, 10\] is not what"):
+        verify(target, result)
+
+
+def test_verification_misses_nothing(tmp_path: Path) -> None:
+    source, target = tmp_path / "s.h5", tmp_path / "t.h5"
+    with h5py.File(source, "w") as file:
+        file.create_dataset("d", (20, 20), "i4", chunks=(5, 5))[:5, :5] = 1
+    result = copied(source, target, {"chunks": (4, 4)})
+    with h5py.File(target, "r+") as file:
+        file["d"][19, 19] = 1
+    with pytest.raises(CorruptDataError, match=r"\[16, 16\] is there, and was not written"):
+        verify(target, result)
+    with h5py.File(target, "w") as file:
+        file.create_dataset("d", (20, 20), "i4", chunks=(4, 4))
+    with pytest.raises(CorruptDataError, match=r"\[0, 0\] is missing"):
+        verify(target, result)
+
+
+def test_too_little_memory_says_how_much_is_needed(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(100, 100), chunks=(10, 10))
+    created = {"chunks": (100, 100), "compression": 1}
+    with pytest.raises(UsageError, match="too few to make one chunk") as caught:
+        copied(source, tmp_path / "t.h5", created, memory_nbytes=1000)
+    needed = int(str(caught.value).split("which takes ")[1].split(";")[0])
+    copied(source, tmp_path / "t.h5", created, memory_nbytes=needed)
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
+
+
+@pytest.mark.slow
+def test_progress_is_told_on_the_calling_thread_and_may_stop_it(tmp_path: Path) -> None:
+    data = numbers(64, 256, 256)
+    source = make(tmp_path, data, chunks=(1, 256, 256), compression=1)
+    created = {"chunks": (64, 8, 8), "compression": 9}
+    told: list[tuple[int, int, int, int]] = []
+    target = tmp_path / "t.h5"
+    copied(source, target, created, progress=lambda *n: told.append((threading.get_ident(), *n)))
+    assert {at for at, *_ in told} == {threading.get_ident()}
+    assert told[-1][1] == data.nbytes
+    assert [n[1:] for n in told] == sorted(n[1:] for n in told)
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copied(source, target, created, progress=stop)
+
+
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
+    timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+
+    def until_stopped() -> None:
+        while True:
+            copied(source, tmp_path / "t.h5", {"chunks": (64, 8, 8), "compression": 9})
+
+    with pytest.raises(KeyboardInterrupt):
+        until_stopped()
+    timer.join()
+
+
+def test_a_source_that_changes_meanwhile_is_an_error(tmp_path: Path) -> None:
+    data = numbers(64, 256, 256)
+    source = make(tmp_path, data, chunks=(1, 256, 256), compression=1)
+
+    def touch(*_: int) -> None:
+        with source.open("ab") as file:
+            file.write(b"more")
+
+    with pytest.raises(FileChangedError, match="changed meanwhile"):
+        copied(source, tmp_path / "t.h5", {"chunks": (64, 8, 8), "compression": 9}, progress=touch)
+
+
+class StopError(Exception):
+    """What ends a run in the middle."""
+
+
+def journal(folder: Path, name: str, resume: str | None = None) -> _native.Journal:
+    return journal_of(folder, name, b"of this work", resume)
+
+
+def journal_of(
+    folder: Path, name: str, identity: bytes, resume: str | None = None
+) -> _native.Journal:
+    with contextlib.ExitStack() as opened:
+        made = opened.enter_context((folder / name).open("wb"))
+        before = None
+        if resume is not None:
+            paths = (folder / resume, folder / "half.h5")
+            files = [opened.enter_context(path.open("rb")) for path in paths]
+            before = (files[0].fileno(), files[1].fileno())
+        return _native.Journal(made.fileno(), identity, before)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Slow enough to be stopped in the middle."""
+    _native.set_threads(1)
+    yield
+    _native.set_threads(None)
+
+
+def half_done(folder: Path, source: Path, created: dict[str, Any]) -> None:
+    """Leave a journal, and a target that nobody has closed."""
+    begun = journal(folder, "first")
+
+    def stop(done: int, _read: int, _written: int) -> None:
+        if done > 1 << 20:
+            raise StopError
+
+    with datasets(source, folder / "t.h5", **created) as (old, new):
+        asked: dict[str, Any] = {"label": "d", "memory_nbytes": 1 << 25, "journal": begun}
+        with pytest.raises(StopError):
+            _native.copy_data(library(), old.id.id, new.id.id, progress=stop, **asked)
+        # As it is now, before libhdf5 has closed it.
+        (folder / "half.h5").write_bytes((folder / "t.h5").read_bytes())
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
+def test_a_later_run_takes_chunks_from_the_half_written_file(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
+    created = {"chunks": (64, 8, 8), "compression": 9}
+    half_done(tmp_path, source, created)
+    again = journal(tmp_path, "second", "first")
+    assert again.noted_chunks > 0
+    result = copied(source, tmp_path / "t.h5", created, journal=again)
+    assert result.chunks_replayed == again.noted_chunks
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
+    # The second journal holds everything: nothing is read.
+    (tmp_path / "half.h5").write_bytes((tmp_path / "t.h5").read_bytes())
+    third = journal(tmp_path, "third", "second")
+    result = copied(source, tmp_path / "t.h5", created, journal=third)
+    assert (result.chunks_replayed, result.decodes) == (1024, 0)
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
+def test_what_the_half_written_file_does_not_hold_is_made_again(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
+    created = {"chunks": (64, 8, 8), "compression": 9}
+    half_done(tmp_path, source, created)
+    half = bytearray((tmp_path / "half.h5").read_bytes())
+    half[len(half) // 2 :] = bytes(len(half) - len(half) // 2)
+    (tmp_path / "half.h5").write_bytes(half)
+    again = journal(tmp_path, "second", "first")
+    result = copied(source, tmp_path / "t.h5", created, journal=again)
+    assert 0 < result.chunks_replayed < again.noted_chunks
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
+    # A torn journal, one of other work, and none at all.
+    torn = (tmp_path / "first").read_bytes()[:-5]
+    (tmp_path / "first").write_bytes(torn)
+    assert journal(tmp_path, "second", "first").noted_chunks == again.noted_chunks - 1
+    assert journal_of(tmp_path, "second", b"other", "first").noted_chunks == 0
+    (tmp_path / "empty").touch()
+    assert journal(tmp_path, "second", "empty").noted_chunks == 0
+
+
+@pytest.mark.slow
+def test_chunks_that_lie_elsewhere_now_are_made_again(tmp_path: Path) -> None:
+    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
+    created = {"chunks": (64, 8, 8), "compression": 9}
+    _native.set_threads(1)
+    try:
+        half_done(tmp_path, source, created)
+    finally:
+        _native.set_threads(None)
+    again = journal(tmp_path, "second", "first")
+    assert again.noted_chunks > 0
+    make(tmp_path, numbers(64, 256, 256)[::-1], chunks=(1, 256, 256), compression=1)
+    result = copied(source, tmp_path / "t.h5", created, journal=again)
+    assert result.chunks_replayed == 0
+    assert bits(content(tmp_path / "t.h5")) == bits(content(source))
+
+
+def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "journal").touch()
+    with (tmp_path / "journal").open("rb") as for_reading:
+        with pytest.raises(CannotWriteError, match=r"the journal cannot be written"):
+            _native.Journal(for_reading.fileno(), b"")
+        with pytest.raises(OSError, match="descriptor"):
+            _native.Journal(-1, b"")
+    with pytest.raises(OSError, match="descriptor"):
+        _native.Journal(10_000, b"")
+
+
+def test_copies_in_several_threads(tmp_path: Path) -> None:
+    data = numbers(20, 64, 64)
+    source = make(tmp_path, data, chunks=(1, 64, 64), compression=1)
+    failed: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            target = tmp_path / f"t{number}.h5"
+            copied(source, target, {"chunks": (20, 8, 8), "compression": 1})
+            assert bits(content(target)) == bits(data)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.01)
+    assert failed == []

@@ -1,0 +1,223 @@
+"""What does `chunkwise report` make of files, and what does it refuse?"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from chunkwise import benching
+from chunkwise.benching.records import as_json
+from chunkwise.cli.report import command
+from chunkwise.errors import ChunkwiseError
+from chunkwise.report import studies
+from chunkwise.report.build import report
+from chunkwise.report.markdown import escape, markdown
+from chunkwise.report.model import Report
+from chunkwise.report.stills import still
+from chunkwise.studies.results import Outcome, StudyResults
+from tests.support.reports import HOSTILE, made_up, repeats
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with results of an experiment of cris, made up."""
+    folder = tmp_path_factory.mktemp("cris")
+    point = {"operation": "read", "reader": "libhdf5", "libhdf5": "default"}
+    records = [
+        *repeats({**point, "cache": "default"}, 0.3), *repeats({**point, "cache": "3MiB"}, 0.31)
+    ]  # fmt: skip
+    results = StudyResults("cris", "quick", 3, "2026-11-22T12:00:00+00:00")
+    results.outcomes["default"] = Outcome(records)
+    results.complete = True
+    results.save(folder / "results.json.gz")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What bench prints, and what it saves."""
+    folder = tmp_path_factory.mktemp("bench")
+    with h5py.File(folder / "d.h5", "w") as f:
+        f.create_dataset("t", data=np.arange(6000.0).reshape(60, 100), chunks=(6, 100))
+    space = benching.Space.of(access=["all", "row"], reader=["libhdf5", "h5py"])
+    saved = folder / "t.jsonl"
+    done = benching.run(folder / "d.h5", "t", space, repeat=1, seconds=4, save=saved)
+    (folder / "t.json").write_text(json.dumps(as_json(done)), encoding="utf-8")
+    return folder / "t.json", saved
+
+
+def test_each_kind_is_recognised(study: Path, benches: tuple[Path, Path], tmp_path: Path) -> None:
+    plain = tmp_path / "results.json"
+    plain.write_bytes(gzip.decompress((study / "results.json.gz").read_bytes()))
+    made = report([benches[0], study, plain, benches[1]])
+    assert [section.of_study for section in made.sections] == [True, True, False, False]
+    assert [section.title for section in made.sections] == [
+        "cris, run 1", "cris, run 2", "t.json: t", "t.jsonl: t"
+    ]  # fmt: skip
+    other = StudyResults.read(plain)
+    other.scale = "paper"
+    other.save(plain)
+    titles = [section.title for section in report([study, plain, benches[1]]).sections]
+    assert titles == ["cris, quick", "cris, paper", "t.jsonl: t"]
+    assert len({chart.id for chart in made.charts}) == len(list(made.charts)) >= 6
+    assert made.sections[2].facts[1] == ("Bytes", "equal in all runs that can be compared")
+    assert [block.title for block in made.sections[3].blocks] == ["all", "row"]
+    table = made.sections[3].blocks[0].pictures[0][1]
+    assert [row[0] for row in table.rows] == ["libhdf5", "h5py"]
+
+
+@pytest.mark.slow
+def test_the_page_and_markdown_with_pictures(study: Path, tmp_path: Path) -> None:
+    done = run(study, "-o", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    done = run(
+        study, "-o", tmp_path / "r.md", "--stills", tmp_path / "p", "--stills-format", "svg,png"
+    )
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    (link,) = re.findall(r"!\[.*\]\((p/.*\.svg)\)", text)
+    assert b"<svg" in (tmp_path / link).read_bytes()
+    assert (tmp_path / link).with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "## Measured on" in text
+
+
+def test_pictures_alone(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(study, "--stills", "p").exit_code == 0
+    assert [path.suffix for path in Path("p").iterdir()] == [".png"]
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.json", b"{", "no JSON"),
+        ("a.json", b"[1, 2]", "does not say"),
+        ("a.json", b'{"format": "else"}', "its format is 'else'"),
+        ("a.json", b'{"format": "chunkwise-study", "version": 9}', "no results of a study"),
+        ("a.json", b"\x1f\x8b\x08cut", "cut short"),
+        ("a.nc", b"\x89HDF\r\n\x1a\n\xff", "no text"),
+    ],
+)
+def test_other_files_are_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ChunkwiseError, match=words) as caught:
+        report([tmp_path / name])
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"repeat": "<b>"}, "repeat is missing, or no such value"),
+        ({"target": []}, "target is missing"),
+        ({"outcomes": {"a": 1}}, "outcomes is missing"),
+        ({"outcomes": {"default": {"records": []}}}, "default: skipped is missing"),
+        ({"libraries": {"default": 1}}, "libraries is missing"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_results_of_another_shape_are_refused_in_one_line(
+    study: Path, tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    values = json.loads(gzip.decompress((study / "results.json.gz").read_bytes()))
+    (tmp_path / "r.json").write_text(json.dumps({**values, **change}))
+    with pytest.raises(ChunkwiseError, match=f"r.json: no results of a study: .*{words}"):
+        report([tmp_path / "r.json"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": None}, {"point": {"reader": 1}}, {"point": None}, {"error": []},
+        {"total_s": "x"}, {"total_s": float("inf")}, {"shape": 3, "file_nbytes": 1},
+    ],
+)  # fmt: skip
+def test_records_of_another_shape_are_refused(
+    study: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    values = json.loads(gzip.decompress((study / "results.json.gz").read_bytes()))
+    values["outcomes"]["default"]["records"][1] |= change
+    (tmp_path / "r.json").write_text(json.dumps(values))
+    with pytest.raises(ChunkwiseError, match=r"r.json: no results of a study: default, record 1"):
+        report([tmp_path / "r.json"])
+
+
+def test_damaged_results_are_refused_in_one_line(study: Path, tmp_path: Path) -> None:
+    whole = (study / "results.json.gz").read_bytes()
+    made = tmp_path / "results.json.gz"
+    for content in (whole[:-9], whole[:12] + bytes(40) + whole[52:], b"[" * 100_000):
+        made.write_bytes(content)
+        for path in (made, tmp_path):
+            with pytest.raises(ChunkwiseError, match="no results") as caught:
+                report([path])
+            assert "\n" not in str(caught.value)
+
+
+def test_a_run_of_bench_of_another_shape_is_refused(
+    benches: tuple[Path, Path], tmp_path: Path
+) -> None:
+    values = json.loads(benches[0].read_text(encoding="utf-8"))
+    (tmp_path / "t.json").write_text(json.dumps({**values, "advice": 1}))
+    with pytest.raises(ChunkwiseError, match=r"t.json: is no whole file of chunkwise bench"):
+        report([tmp_path / "t.json"])
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChunkwiseError, match="cannot be read"):
+        report([tmp_path / "none.json"])
+    with pytest.raises(ChunkwiseError, match="holds no results"):
+        report([tmp_path])
+
+
+def test_requests_that_make_no_sense(study: Path, tmp_path: Path) -> None:
+    assert "name a report .html" in str(run(study, "-o", tmp_path / "r.pdf").exception)
+    wrong = run(study, "--stills", tmp_path / "p", "--stills-format", "gif")
+    assert "'gif' is no format" in str(wrong.exception)
+    assert "cannot be written" in str(run(study, "-o", tmp_path / "no/r.html").exception)
+
+
+@pytest.mark.parametrize(("module", "more"), [("plotly", ()), ("matplotlib", ("--stills", "p"))])
+def test_what_is_missing_is_named(
+    study: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: str,
+    more: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    done = run(study, *more)
+    assert "pip install 'chunkwise[report]'" in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_markdown_escapes_what_results_say() -> None:
+    text = markdown(Report("t", (studies.section(*made_up(), "r1"),)), {})
+    assert escape(HOSTILE) in text
+    assert "</script>" not in text.replace("\\", "") or "\\</script\\>" in text
+    assert all(line.count(" | ") for line in text.splitlines() if line.startswith("| "))
+
+
+@pytest.mark.slow
+def test_equal_charts_are_equal_pictures() -> None:
+    chart = next(Report("t", (studies.section(*made_up(), "r1"),)).charts)
+    assert still(chart, "svg") == still(chart, "svg")

@@ -1,0 +1,348 @@
+"""Does each rule give the word that the figures deserve?"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.studies.claims import judge
+from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.results import Row
+from chunkwise.studies.rules import Verdict
+from chunkwise.studies.wording import quantity, times
+from tests.support.studies import claim, row
+
+SLOW, FAST = {"cache": "1MiB"}, {"cache": "3MiB"}
+
+
+def ratio(slow: Row, fast: Row, **settings: Any) -> Verdict:
+    return judge(claim("ratio", slow=SLOW, fast=FAST, **settings), [slow, fast], "median")
+
+
+def caches(slow: tuple[float, ...], fast: tuple[float, ...]) -> tuple[Row, Row]:
+    return row(*slow, cache="1MiB"), row(*fast, cache="3MiB")
+
+
+@pytest.mark.parametrize(
+    ("slow", "word"),
+    [
+        ((345, 346, 344), "holds"),
+        ((1.5, 1.51, 1.49), "no longer holds"),
+        ((0.7, 0.71, 0.69), "reversed"),
+        ((2.02, 2.01, 2.0), "cannot tell"),
+        # One repeat tells the coarse and nothing else.
+        ((345,), "holds"),
+        ((2.5,), "cannot tell"),
+    ],
+)
+def test_ratio(slow: tuple[float, ...], word: str) -> None:
+    assert ratio(*caches(slow, (1.0, 1.01, 0.99))).word == word
+
+
+def test_a_sentence_has_numbers_units_version_and_the_papers_figures() -> None:
+    slow, fast = caches((345, 346, 344), (0.37, 0.38, 0.36))
+    told = judge(
+        claim("ratio", published="345 s against 0.37 s", slow=SLOW, fast=FAST),
+        [slow, fast],
+        "median",
+    )
+    assert told.sentence == (
+        "5.75 min with a chunk cache of 1MiB against 370 ms with a chunk cache of 3MiB: 932 times "
+        "as long (HDF5 2.0.0) [paper: 345 s against 0.37 s]."
+    )
+
+
+def test_the_larger_stands_first_also_where_the_paper_has_it_the_other_way_round() -> None:
+    told = ratio(*caches((0.5, 0.5, 0.5), (1.0, 1.0, 1.0)))
+    assert told.sentence.startswith("1.00 s with a chunk cache of 3MiB against 500 ms")
+    assert "2.00 times as long" in told.sentence
+
+
+def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
+    told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
+    assert told.word == "cannot tell"
+    assert "By 3 repeats this ratio may be anything from" in told.sentence
+    assert "and the verdict turns at 2: about 7 repeats would tell." in told.sentence
+
+
+def test_pairs_that_differ_elsewhere_are_averaged_and_their_range_is_said() -> None:
+    rows = [
+        row(s, s, s, cache=cache, filter=pipeline)
+        for s, cache, pipeline in (
+            (8.0, "1MiB", "stored"),
+            (1.0, "3MiB", "stored"),
+            (2.0, "1MiB", "none"),
+            (1.0, "3MiB", "none"),
+        )
+    ]
+    told = judge(claim("ratio", slow=SLOW, fast=FAST), rows, "median")
+    assert told.word == "holds"
+    assert "4.00 times as long with a chunk cache of 1MiB as with" in told.sentence
+    assert "from 2.00 times (2.00 s against 1.00 s, no filter) to 8.00 times" in told.sentence
+
+
+def test_sizes_have_no_noise() -> None:
+    rows = [
+        row(1.0, extra={"file_nbytes": 2000}, chunk="790"),
+        row(1.0, extra={"file_nbytes": 1000}, chunk="791"),
+    ]
+    settings = {"slow": {"chunk": "790"}, "fast": {"chunk": "791"}}
+    exact = claim("ratio", "file_nbytes", least=2.0, **settings)
+    assert judge(exact, rows, "mean").word == "holds"
+    beyond = claim("ratio", "file_nbytes", least=2.01, **settings)
+    told = judge(beyond, rows, "mean")
+    assert told.word == "no longer holds"
+    assert told.sentence.startswith(
+        "2.0 KiB in the file with chunks 790 against 1000 B with chunks 791: 2.00"
+    )
+
+
+def test_rates_are_the_larger_the_better() -> None:
+    rows = [
+        row(1.0, 1.0, 1.0, extra={"selected_nbytes": n, "elapsed_s": 1.0}, reader=reader)
+        for n, reader in ((8_000_000, "chunkwise"), (2_000_000, "libhdf5"))
+    ]
+    fast = claim("ratio", "rate", slow={"reader": "chunkwise"}, fast={"reader": "libhdf5"})
+    told = judge(fast, rows, "mean")
+    assert told.sentence.startswith(
+        "8 MB/s with chunkwise against 2 MB/s with libhdf5: 4.00 times"
+    )
+    best = judge(claim("best", "rate", axis="reader", value="libhdf5"), rows, "mean")
+    assert best.word == "reversed"
+
+
+def test_estimates_are_marked() -> None:
+    slow, fast = caches((300, 310, 305), (1.0, 1.01, 0.99))
+    slow = Row(slow.point, tuple({**record, "extrapolated": True} for record in slow.records))
+    assert ratio(slow, fast).sentence.startswith("~5.08 min with a chunk cache of 1MiB")
+    assert "~305 times as long" in ratio(slow, fast).sentence
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        ((1.05, 1.04, 1.06), "holds"),
+        ((0.95, 0.94, 0.96), "holds"),
+        ((1.5, 1.49, 1.51), "no longer holds"),
+        ((0.5, 0.49, 0.51), "no longer holds"),
+        ((1.22, 1.2, 1.24), "cannot tell"),
+        ((1.0, 3.0, 0.5), "cannot tell"),
+    ],
+)
+def test_same(other: tuple[float, ...], word: str) -> None:
+    rows = [row(1.0, 1.01, 0.99, reader="libhdf5"), row(*other, reader="chunkwise")]
+    same = claim("same", one={"reader": "libhdf5"}, other={"reader": "chunkwise"})
+    assert judge(same, rows, "median").word == word
+
+
+def along(*levels: float, axis: str = "sieve", **point: str) -> list[Row]:
+    return [
+        row(level, level * 1.01, level * 0.99, **{axis: f"{2**i}KiB"}, **point)
+        for i, level in enumerate(levels)
+    ]
+
+
+def test_flat() -> None:
+    flat = claim("flat", axis="sieve")
+    assert judge(flat, along(1, 1.05, 1.02), "median").word == "holds"
+    told = judge(flat, along(1, 3, 1), "median")
+    assert told.word == "no longer holds"
+    assert told.sentence.startswith(
+        "3.00 s with a sieve buffer of 2KiB against 1.00 s with a sieve buffer of 1KiB, the "
+        "extremes of 3 values: 3.00 times as long"
+    )
+    assert judge(flat, along(1, 1.22, 1), "median").word == "cannot tell"
+    assert judge(flat, along(1), "median").word == "not measured"
+
+
+def test_an_axis_varied_alone_is_not_mixed_with_others() -> None:
+    # From a standard trial, one axis at a time: of the second reader there is one row only.
+    rows = [*along(1, 1.02, reader="libhdf5"), *along(9, reader="chunkwise")]
+    assert judge(claim("flat", axis="sieve"), rows, "median").word == "holds"
+
+
+def test_series_of_other_values_are_not_mixed() -> None:
+    other = [row(9.0, 9.0, 9.0, sieve=f"{n}MiB", reader="chunkwise") for n in (1, 2)]
+    rows = [*along(1, 1.02, reader="libhdf5"), *other]
+    assert "the extremes of 2 values" in judge(claim("flat", axis="sieve"), rows, "mean").sentence
+
+
+def test_counts_of_nothing_are_flat_and_have_no_trend() -> None:
+    rows = [row(1.0, extra={"time_chunk_loads": 0}, cache=f"{n}MiB") for n in range(1, 4)]
+    flat = judge(claim("flat", "chunk_loads", axis="cache"), rows, "mean")
+    assert flat.word == "holds"
+    assert flat.sentence.startswith("0 chunks loaded with a chunk cache of 3MiB and with")
+    assert judge(claim("trend", "chunk_loads", axis="cache", rises=True), rows, "mean").word == (
+        "no longer holds"
+    )
+
+
+def test_trend() -> None:
+    rises, falls = (
+        claim("trend", axis="sieve", rises=True),
+        claim("trend", axis="sieve", rises=False),
+    )
+    assert judge(rises, along(1, 1.5, 2), "median").word == "holds"
+    assert judge(falls, along(1, 1.5, 2), "median").word == "reversed"
+    assert judge(rises, along(1, 1.0, 1.0), "median").word == "no longer holds"
+    assert judge(rises, along(1, 1.0, 1.08), "median").word == "cannot tell"
+    # In the order of the numbers, in whatever order they were measured.
+    assert judge(rises, along(1, 1.5, 2)[::-1], "median").word == "holds"
+    assert "; in between, 3.00 s with a sieve buffer of 2KiB" in (
+        judge(rises, along(1, 3, 2), "median").sentence
+    )
+
+
+def test_best() -> None:
+    rows = along(2, 1, 1.5)
+    named = {
+        value: judge(claim("best", axis="sieve", value=value), rows, "median")
+        for value in ("1KiB", "2KiB", "4KiB")
+    }
+    assert [told.word for told in named.values()] == ["reversed", "holds", "no longer holds"]
+    assert named["2KiB"].sentence.startswith(
+        "The best of 3 is still a sieve buffer of 2KiB: 1.50 s"
+    )
+    assert named["4KiB"].sentence.startswith("The best of 3 is a sieve buffer of 2KiB: 1.50 s")
+    # The worst, but hardly worse than all others.
+    assert judge(claim("best", axis="sieve", value="1KiB"), along(1.21, 1), "median").word == (
+        "no longer holds"
+    )
+    either = claim("best", axis="sieve", value=("1KiB", "2KiB"))
+    assert judge(either, rows, "median").word == "holds"
+    gone = judge(claim("best", axis="sieve", value="8KiB"), rows, "median")
+    assert gone.word == "not measured"
+    assert judge(claim("best", axis="sieve", value="1KiB"), along(1.15, 1), "median").word == (
+        "cannot tell"
+    )
+
+
+def test_rows_are_summed_up_over_a_label_and_half_a_sum_is_none() -> None:
+    rows = [
+        row(s, s, s, variable=variable, reader=reader)
+        for variable, reader, s in (
+            ("t", "libhdf5", 4.0),
+            ("u", "libhdf5", 2.0),
+            ("t", "chunkwise", 1.0),
+            ("u", "chunkwise", 1.0),
+        )
+    ]
+    sides = {"slow": {"reader": "libhdf5"}, "fast": {"reader": "chunkwise"}}
+    summed = claim("ratio", over="variable", total="sum", **sides)
+    assert judge(summed, rows, "mean").sentence.startswith("6.00 s with libhdf5 against 2.00 s")
+    rows[3] = row(variable="u", reader="chunkwise")
+    told = judge(summed, rows, "mean")
+    assert told.word == "not measured"
+    assert told.sentence == (
+        "There are no figures with chunkwise: the worker was ended by SIGKILL."
+    )
+    # Nor is half a mean one, where the other half was never tried.
+    halves = claim("ratio", over="variable", **sides)
+    assert judge(halves, rows[:3], "mean").word == "not measured"
+
+
+def test_what_stands_in_several_pairs_is_no_less_noisy_for_it() -> None:
+    slow = row(2.1, 2.2, 2.3, cache="1MiB", sieve="1KiB")
+    fast = [row(0.9, 1.0, 1.1, cache="3MiB", sieve=f"{n}KiB") for n in range(1, 9)]
+    sides = {
+        "slow": {**SLOW, "sieve": "1KiB"},
+        "fast": FAST | {"sieve": tuple(f"{n}KiB" for n in range(1, 9))},
+    }
+    one = judge(claim("ratio", **sides), [slow, fast[0]], "median")
+    assert (
+        one.word == judge(claim("ratio", **sides), [slow, *fast], "median").word == "cannot tell"
+    )
+
+
+def test_what_is_estimated_is_synced_in_proportion() -> None:
+    done = {"create_s": 1.0, "flush_s": 2.0, "close_s": 2.0, "sync_s": 3.0}
+    whole = {**done, "written_s": 10.0, "put_off_s": 4.0, "operations": 5, "total_operations": 5}
+    half = {**whole, "put_off_s": 8.0, "operations": 5, "total_operations": 10}
+    figures = FIGURES["synced_s"], FIGURES["calls_synced_s"]
+    assert [one.of(whole) for one in figures] == [18.0, 15.0]
+    assert [one.of(half) for one in figures] == [25.0, 20.0]
+    assert [one.of({"total_s": 1.0}) for one in figures] == [None, None]
+
+
+def test_libraries_are_named_by_version_and_found_whatever_their_path() -> None:
+    rows = [
+        row(1.0, 1.0, 1.0, libhdf5="default"),
+        row(3.0, 3.0, 3.0, libhdf5="/usr/lib/libhdf5.so", hdf5="1.10.8"),
+    ]
+    told = judge(
+        claim("ratio", slow={"libhdf5": "@others"}, fast={"libhdf5": "default"}), rows, "median"
+    )
+    assert (
+        told.sentence
+        == "3.00 s with HDF5 1.10.8 against 1.00 s with HDF5 2.0.0: 3.00 times as long."
+    )
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_can_be_said(figure: str) -> None:
+    unit = FIGURES[figure].unit
+    assert times(2.0, figure).startswith("2.00 times as ")
+    assert quantity(3.0, unit)
+
+
+def test_words_replace_what_settings_say() -> None:
+    told = ratio(*caches((3, 3, 3), (1, 1, 1)), words=("a small cache", "a large one"))
+    assert told.sentence.startswith("3.00 s with a small cache against 1.00 s with a large one")
+
+
+def test_nothing_at_all_is_infinitely_less() -> None:
+    rows = [
+        row(1.0, extra={"time_chunk_loads": loads}, cache=cache)
+        for loads, cache in ((16200, "1MiB"), (0, "3MiB"))
+    ]
+    told = judge(claim("ratio", "chunk_loads", slow=SLOW, fast=FAST), rows, "median")
+    assert told.word == "holds"
+    assert told.sentence.startswith(
+        "16,200 chunks loaded with a chunk cache of 1MiB against 0 with a chunk cache of 3MiB: "
+        "infinitely many"
+    )
+
+
+SECONDS = st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=6).map(tuple)
+
+
+@given(SECONDS, SECONDS, st.floats(1.01, 100))
+def test_a_claim_holds_only_where_its_ratio_is_reached(
+    slow: tuple[float, ...], fast: tuple[float, ...], least: float
+) -> None:
+    told = ratio(*caches(slow, fast), least=least)
+    quotient = statistics.median(slow) / statistics.median(fast)
+    if told.word == "holds":
+        assert quotient >= least
+    elif told.word == "reversed":
+        assert quotient <= 1 / 1.25
+    else:
+        assert told.word == "cannot tell" or quotient < least
+    assert told.sentence[-1] == "."
+    assert told.sentence[0] in "123456789"
+
+
+@given(SECONDS, SECONDS)
+def test_which_side_is_named_first_makes_no_difference_to_the_same(
+    one: tuple[float, ...], other: tuple[float, ...]
+) -> None:
+    rows = list(caches(one, other))
+    words = {
+        judge(claim("same", one=a, other=b), rows, "median").word
+        for a, b in ((SLOW, FAST), (FAST, SLOW))
+    }
+    assert len(words) == 1
+
+
+def test_what_a_bounded_write_leaves_is_no_size_of_a_file() -> None:
+    written = {"status": "ok", "file_nbytes": 50, "shape": (10,), "itemsize": 10}
+    sizes = [FIGURES[name].of(written) for name in ("file_nbytes", "ratio")]
+    assert sizes == [50.0, 2.0]
+    bounded = {**written, "extrapolated": True}
+    assert [FIGURES[name].of(bounded) for name in ("file_nbytes", "ratio")] == [None, None]
+    read = {"status": "ok", "extrapolated": True, "stored_nbytes": 25, "shape": (10,)}
+    assert FIGURES["ratio"].of({**read, "itemsize": 10}) == 4.0

@@ -1,0 +1,108 @@
+"""Does `chunkwise study` say what it does, and refuse what makes no sense?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from chunkwise.cli.study import command
+from chunkwise.errors import UsageError
+from chunkwise.studies.results import StudyResults
+from chunkwise.studies.run import RESULTS
+from tests.support.studies import write_study
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("chunkwise.studies.libraries._installed", dict)
+    return str(write_study(tmp_path / "tiny"))
+
+
+def study(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments, standalone_mode=False)
+
+
+def test_a_study_is_run_shown_and_printed_as_json(tiny: str) -> None:
+    first = study(tiny, "--only", "rows")
+    assert first.exception is None
+    assert first.return_value == 0
+    assert "A small cache makes reads slow." in first.output
+    assert "chunkwise report studies/tiny-quick -o report.html" in first.output
+    assert study(tiny, "--show").output == first.output
+    again = study(tiny, "--only", "rows", "--resume", "--json")
+    found: dict[str, Any] = json.loads(again.output)
+    assert found["verdicts"][0]["claim"] == "cache"
+    assert StudyResults.from_json(found).outcomes["rows"].rows()
+
+
+def test_results_of_another_study_are_not_shown(tiny: str) -> None:
+    StudyResults("other", "quick", 1, "2026-11-22T12:00:00+00:00").save("results.json.gz")
+    wrong = study(tiny, "--out", ".", "--show").exception
+    assert str(wrong) == ".: holds results of other, not of tiny"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("occm",), "did you mean 'occam'?"),
+        (("TINY", "--only", "row"), "did you mean 'rows'?"),
+        (("TINY", "--reader", "hdf5"), "unknown reader 'hdf5'"),
+        (("TINY", "--out", "tiny/study.toml"), "name another one"),
+        (("TINY", "--dataset", "/x"), "add that"),
+        (("TINY", "--table", "Table 1"), "add --show"),
+        (("TINY", "--show"), "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tiny: str, arguments: tuple[str, ...], says: str) -> None:
+    given = [tiny if one == "TINY" else one for one in arguments]
+    result = study(*given)
+    assert isinstance(result.exception, UsageError)
+    assert says in str(result.exception)
+
+
+def test_fewer_repeats_than_the_papers_are_warned_of(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("chunkwise.cli.study.run", stop)
+    result = study(tiny, "--scale", "paper", "--repeat", "2")
+    assert "2 repeats, where this scale has 3" in result.output
+    assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output
+
+
+def test_the_experiments_of_a_study_are_listed(tiny: str) -> None:
+    result = study(tiny, "--list")
+    assert "rows: Rows (Table 1)\n  Does the cache matter?\n" in result.output
+    assert "1 min and 1.0 MiB at --scale quick" in " ".join(result.output.split())
+
+
+def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> None:
+    arguments = ["study", tiny, "--out", "out", "--repeat", "50"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chunkwise", *arguments],
+        cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    trials = tmp_path / "out" / "trials" / "rows-0-small.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if trials.exists() and trials.read_text().count("\n") > 2:
+            break
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert f"chunkwise study {tiny} --out out --repeat 50 --resume" in error
+    assert not StudyResults.read(tmp_path / "out" / RESULTS).complete
+    assert not (tmp_path / "out" / "files").exists()

@@ -1,0 +1,97 @@
+"""The study of hyperslabs: what it asks for, and that one wrong value fails it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise import benching, sample
+from chunkwise.benching.space import Space
+from chunkwise.studies.libraries import Found, expand
+from chunkwise.studies.load import load
+from chunkwise.studies.run import Options, run
+from chunkwise.studies.study import Data, Study
+from tests.support.wrong_reader import WRONG_H5PY
+
+
+def test_every_read_is_checked_and_the_readers_take_part() -> None:
+    study = load("hyperslabs")
+    runs = [one for experiment in study.experiments for one in experiment.runs]
+    assert all(one.check for one in runs)
+    readers = {reader for one in runs for reader in one.spaces["quick"].axes["reader"]}
+    assert readers == {"libhdf5", "h5py", "chunkwise"}
+    ranks = {data.labels["rank"]: data for data in study.data.values() if "rank" in data.labels}
+    assert [len(data.options["paper"]["shape"]) for data in ranks.values()] == [1, 2, 3, 4]
+    for scale in ("quick", "paper"):
+        sizes = {np.prod(data.options[scale]["shape"]) for data in ranks.values()}
+        assert len(sizes) == 1
+
+
+def tiny() -> Study:
+    """One run of one reader, on little data."""
+    study = load("hyperslabs")
+    whole = study.experiments[-1]
+    one = whole.runs[0]
+    space = Space.of(access=["cells:5:3"], reader=["h5py"], reopen=["once"])
+    options = {"shape": (40, 30), "chunk": (10, 10), "filters": "none"}
+    data = Data("many-compressed", "counting", {"quick": options, "paper": options})
+    runs = (replace(one, spaces={"quick": space, "paper": space}),)
+    experiment = replace(whole, runs=runs, claims=(), plots=())
+    return replace(study, experiments=(experiment,), data={data.name: data})
+
+
+def test_figures_are_of_the_parts(tmp_path: Path) -> None:
+    results = run(tiny(), Options("quick", tmp_path, repeat=1))
+    outcome = results.outcomes["reopen"]
+    assert outcome.mismatches == []
+    (row,) = outcome.rows()
+    parts = {name: row.values(name)[0] for name in ("open_s", "select_s", "read_s", "opened_s")}
+    assert parts["opened_s"] == pytest.approx(
+        parts["open_s"] + parts["select_s"] + parts["read_s"]
+    )
+    record = row.records[0]
+    assert record["checked_elements"] * 4 == record["selected_nbytes"]
+    assert row.values("selected_mb") == (record["selected_nbytes"] / 1e6,)
+    assert not list((tmp_path / "files").glob("*"))
+
+
+def test_one_wrong_value_fails_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benching, "run", partial(benching.run, worker=WRONG_H5PY))
+    results = run(tiny(), Options("quick", tmp_path, repeat=1))
+    (told,) = results.outcomes["reopen"].mismatches
+    assert all(fact in told for fact in ("'cells:5:3'", "seed 0"))
+
+
+def test_elements_are_known_without_a_file(tmp_path: Path) -> None:
+    for name, options in (("counting", {"shape": (6, 5, 4)}), ("radar", {"shape": (20, 30)})):
+        dataset = sample.SAMPLES[name].datasets[-1]
+        sample.write(name, tmp_path / "x.h5", seed=3, force=True, **options)
+        sample.write_elements(name, tmp_path / "known", dataset=dataset, seed=3, **options)
+        with h5py.File(tmp_path / "x.h5") as file:
+            assert (tmp_path / "known").read_bytes() == file[dataset][...].tobytes()
+
+
+def test_older_libraries_are_those_below_h5py_s_one_of_each_version() -> None:
+    found = {
+        name: Found(name, version, "")
+        for name, version in (
+            ("default", "2.0.0"),
+            ("/a.so", "1.10.8"),
+            ("/b.so", "1.10.8"),
+            ("/c.so", "2.2.0"),
+            ("/d.so", "1.14.6"),
+        )
+    }
+    space, reasons = expand(Space.of(libhdf5=["default", "@older"]), found)
+    assert space is not None
+    assert space.axes["libhdf5"] == ("default", "/a.so", "/d.so")
+    assert reasons == []
+    space, reasons = expand(Space.of(libhdf5=["default", "@older"]), {"default": found["default"]})
+    assert space is not None
+    assert space.axes["libhdf5"] == ("default",)
+    assert "older" in reasons[0]

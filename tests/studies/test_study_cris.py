@@ -1,0 +1,199 @@
+"""Does paper 004's study say what was published, and count what libhdf5's cache does?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+from chunkwise.benching.target import look
+from chunkwise.benching.variants import prepared, variant_of
+from chunkwise.sample import write
+from chunkwise.studies import chunk_slots, open_datasets, published, repacking
+from chunkwise.studies.load import load
+from chunkwise.studies.probes import Context
+from chunkwise.studies.results import Outcome, StudyResults
+from chunkwise.studies.run import Options, run
+from tests.support.tools import require_tool
+
+STUDY = load("cris")
+DATASET = "/All_Data/CrIS-SDR_All/ES_ImaginaryLW"
+# Paper 004, as its page prints them.
+PUBLISHED = {
+    "Table 1": ["0.1", "0.37*"],
+    "Table 2": ["0.1", "0.37"],
+    "Table 3": ["0.04", "0.36"],
+    "Table 4": ["0.08", "0.36", "3", "12"],
+    "Table 5": ["345", "0.37"],
+    "Table 6": ["0.37", "0.1", "0.1"],
+    "Table 7": ["345", "0.36"],
+    "Table 8": ["345", "0.37", "0.36", "0.36", "12"],
+}
+
+
+def context(tmp_path: Path, **settings: Any) -> Context:
+    return Context({}, settings, 1, {}, tmp_path, (), lambda _: None)
+
+
+def measured(**seconds: float) -> StudyResults:
+    """Results in which everything that the tables read took a second, but for what is named."""
+    records = []
+    for space in (STUDY.experiments[0].runs[0].spaces["quick"],):
+        for point in space.points(("",)):
+            name = "_".join((point["reader"], point["filter"], point["cache"]))
+            took = seconds.get(name, 1.0)
+            record = {"status": "ok", "total_s": took, "extrapolated": took > 100}
+            records.append({**record, "point": point})
+    return StudyResults("cris", "quick", 1, "", outcomes={"tables": Outcome(records)})
+
+
+def test_each_table_has_the_published_values() -> None:
+    for source, values in PUBLISHED.items():
+        lines = list(published.draw(STUDY, measured(), source))
+        assert [line for line in lines if line.startswith("Table")] == [source]
+        rows = [line for line in lines if line.startswith("  ") and re.search(r" {4}\d", line)]
+        # Columns: what it is, published, libhdf5, chunkwise, ratio.
+        assert [row[40:50].strip() for row in rows] == values
+        # Of what is read nothing is missing; nobody has repacked.
+        assert [row[50:].split() for row in rows] == [
+            ["-", "-", "-"] if row.startswith("  repacking") else ["1.0", "1.0", "1.0"]
+            for row in rows
+        ]
+        assert max(map(len, lines)) <= 80
+
+
+def test_the_misprint_of_table_1_is_told_beside_it() -> None:
+    told = " ".join(published.draw(STUDY, measured(), "Table 1"))
+    assert "A misprint: for the same read Tables 5, 7 and 8 have 345" in told
+    assert "misprint" not in " ".join(published.draw(STUDY, measured(), "Table 2"))
+
+
+def test_estimates_and_ratios_are_marked() -> None:
+    results = measured(libhdf5_stored_1MiB=243.0, chunkwise_stored_default=0.15)
+    lines = list(published.draw(STUDY, results, "Table 5"))
+    assert [line.split()[-3:] for line in lines[2:4]] == [
+        ["~243", "0.15", "~1,600"],
+        ["1.0", "0.15", "6.7"],
+    ]
+    assert "~ estimated" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(345.2, "345"), (3.6, "3.6"), (0.372, "0.37"), (0.0054, "0.0054")]
+)
+def test_number(value: float, text: str) -> None:
+    assert published.number(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1649, "1,600"), (12.4, "12"), (0.944, "0.94")])
+def test_times(value: float, text: str) -> None:
+    assert published.times(value) == text
+
+
+def test_slots_are_as_the_librarys_source_has_them(tmp_path: Path) -> None:
+    results = run(STUDY, Options("quick", tmp_path / "out", only=("slots",)))
+    outcome = results.outcomes["slots"]
+    assert outcome.skipped == [] or "no libhdf5 was found" in outcome.skipped[0]
+    loads = {
+        (row.point["by"], row.point.get("libhdf5"), row.point["nslots"]): row.values("chunk_loads")
+        for row in outcome.rows()
+    }
+    for nslots, paper, library in (("3", 18, 6), ("4", 6, 18), ("521", 6, 6)):
+        assert loads["paper's formula", None, nslots] == (paper,)
+        assert loads["libhdf5's source", None, nslots] == (library,)
+        for value in results.libraries:
+            assert loads["measured", value, nslots] == (library,)
+
+
+def test_four_slots_are_the_fewest_above_three_that_collide() -> None:
+    grid, columns = (2, 3), (0, 0, 0, 1, 1, 1, 2, 2, 2)
+    counts = {
+        nslots: chunk_slots.loads(
+            chunk_slots.HASHES["libhdf5's source"](grid, nslots), grid, columns
+        )
+        for nslots in range(1, 9)
+    }
+    assert [nslots for nslots, count in counts.items() if count == 18] == [1, 2, 4]
+
+
+def test_closed_datasets_give_their_caches_back(tmp_path: Path) -> None:
+    told = context(tmp_path, datasets=("1", "6"), cache="8MiB")
+    found = {
+        (point["datasets"], point["then"]): records[0]["peak_rss_nbytes"]
+        for point, records in open_datasets.measure(told)
+    }
+    assert found["6", "kept open"] - found["6", "closed"] > 4 * 8 << 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_repacking_is_timed_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_tool("h5repack")
+    file, folder = tmp_path / "cris.h5", tmp_path / "work"
+    folder.mkdir()
+    write("cris", file, shape=(4, 30, 9, 717))
+
+    def repacked(reader: str) -> list[dict[str, Any]]:
+        data: dict[str, tuple[str, str, dict[str, str]]] = {"cris": (str(file), DATASET, {})}
+        told = Context(data, {"chunk": "1x30x9x717"}, 1, {}, folder, (reader,), lambda _: None)
+        return [{**point, **records[0]} for point, records in repacking.measure(told)]
+
+    for reader in ("libhdf5", "chunkwise"):
+        found = repacked(reader)
+        assert [(one["operation"], one["filter"], one["status"]) for one in found] == [
+            ("repack", "stored", "ok"),
+            ("repack", "none", "ok"),
+        ]
+        assert all(one["total_s"] > 0 and one["stored_nbytes"] > 0 for one in found)
+        assert re.match(r"\d+\.\d+", found[0]["tool_version"])
+    # One that copies alone, one that fails, and none.
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    for script, why in (
+        ('[ "$1" = --version ] && echo 1 || cp "$3" "$4"', "left something out"),
+        ("echo full >&2; exit 1", "h5repack: full"),
+    ):
+        (bin_folder / "h5repack").write_text(f"#!/bin/sh\n{script}\n")
+        (bin_folder / "h5repack").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{bin_folder}:/usr/bin:/bin")
+        assert all(why in one["error"] for one in repacked("libhdf5"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "not installed" in repacked("libhdf5")[0]["error"]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_bench_writes_is_what_sample_writes(tmp_path: Path) -> None:
+    write("cris", tmp_path / "cris.h5", shape=(8, 30, 9, 717))
+    known = look(tmp_path / "cris.h5", DATASET)
+    space = STUDY.experiments[0].runs[0].spaces["quick"]
+    ways = dict.fromkeys((trial["chunk"], trial["filter"]) for trial in space.trials)
+    variants = {variant_of(known, *way): way for way in ways}
+    assert len(variants) == 4
+    with prepared(known, list(variants), scratch=str(tmp_path)) as made:
+        for variant, (chunk, filters) in variants.items():
+            other = tmp_path / f"{chunk}-{filters}.h5"
+            shape = None if chunk == "stored" else tuple(map(int, chunk.split("x")))
+            pipeline = None if filters == "stored" else filters
+            write("cris", other, shape=known.shape, chunk=shape, filters=pipeline)
+            assert facts(Path(made.reading[variant].file)) == facts(other)
+
+
+def facts(path: Path) -> tuple[Any, ...]:
+    """All that decides how fast a dataset is read, and its bytes."""
+    with h5py.File(path) as file:
+        dataset = file[DATASET]
+        dcpl = dataset.id.get_create_plist()
+        return (
+            file.id.get_create_plist().get_version(),
+            dataset.dtype.str,
+            dataset.chunks,
+            dataset.maxshape,
+            dataset.fillvalue,
+            [dcpl.get_filter(i)[:3] for i in range(dcpl.get_nfilters())],
+            dcpl.get_alloc_time(),
+            dataset.id.get_storage_size(),
+            dataset[...].tobytes(),
+        )

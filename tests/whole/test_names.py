@@ -1,0 +1,154 @@
+"""Does a name print, and is a line with it still the same name when it is pasted?"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.cli.terminal import PrintableConsole
+from chunkwise.names import (
+    encode_name,
+    json_text,
+    printable,
+    printable_lines,
+    python_text,
+    shell_line,
+    shell_word,
+)
+from chunkwise.report.model import Report, Section
+from tests.attack.names import hostile
+
+NAMES = [hostile(random.Random(seed), bare="\0") for seed in range(300)]
+
+
+# C0, C1, zero width and direction, separators, private use, half a pair, a tag.
+RAW = (
+    *("\x00", "\x1b", "\x7f", "\x85", "\x9b", "\xad", "\n", "\r", "\t"),
+    *("\u200b", "\u200d", "\u200e", "\u202e", "\u2066", "\ufeff"),
+    *("\u2028", "\u2029", "\ue000", "\udc80", "\U000e0001"),
+)
+
+
+@pytest.mark.parametrize("raw", RAW)
+def test_what_commands_or_hides_is_escaped(raw: str) -> None:
+    shown = printable(f"a{raw}b")
+    assert shown.isprintable()
+    assert shown == f"a{ascii(raw)[1:-1]}b"
+    assert printable(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["température", "温度 [°C]", "e\u0301", "😀", "Ω_{ij} µs", "שלום"]
+)
+def test_letters_of_all_scripts_stay(text: str) -> None:
+    assert printable(text) == text
+
+
+def test_ends_of_lines_stay_where_lines_are_meant() -> None:
+    assert printable_lines("a\x9b\nb\r") == "a\\x9b\nb\\r"
+
+
+def test_bash_reads_quoted_words_as_the_names() -> None:
+    command = shell_line("printf", "%s\\0", *NAMES)
+    assert command.isprintable()
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+    assert done.stdout == b"".join(encode_name(name) + b"\0" for name in NAMES)
+
+
+def test_words_that_print_are_quoted_as_usual() -> None:
+    assert [shell_word(word) for word in ("a.h5", "a b", "温度")] == ["a.h5", "'a b'", "'温度'"]
+
+
+def test_half_a_pair_is_quoted_too() -> None:
+    assert shell_word("\ud800").isascii()
+
+
+def test_python_reads_texts_as_the_names() -> None:
+    for name in NAMES:
+        text = python_text(name)
+        assert text.isprintable()
+        assert ast.literal_eval(text) == name
+
+
+def test_json_prints() -> None:
+    text = json_text(NAMES)
+    assert text.isprintable()
+    assert json.loads(text) == NAMES
+
+
+def test_a_console_lets_nothing_raw_through() -> None:
+    out = io.StringIO()
+    console = PrintableConsole(file=out, width=1000, force_terminal=True, color_system="standard")
+    console.print("a\x9b31m\x1b]0;t\x07\u202eb\nc", markup=False, style="red")
+    text = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert text.replace("\n", "").isprintable()
+    assert text.count("\n") == 2
+    assert "\\x9b31m" in text
+
+
+def test_a_report_holds_no_raw_text() -> None:
+    section = Section(
+        "r1", "a\x9b", False, "b\u202e", "c", (("d\x1b", "e\u2028"),), (), (), "f\ng"
+    )
+    made = Report("t\x9b", (section,))
+    assert made.title == "t\\x9b"
+    assert made.sections[0].facts == (("d\\x1b", "e\\u2028"),)
+    assert made.sections[0].remedy == "f\ng"
+    plain = Section("r1", "a", False, "b", "c", (), (), ())
+    assert Report("t", (plain,)).sections[0] is plain
+
+
+# --- lines to paste ------------------------------------------------------------------------
+
+
+def _chunkwise(folder: Path, *words: str | bytes) -> str:
+    command = [sys.executable, "-m", "chunkwise", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=100)
+    return (done.stdout + done.stderr).decode()
+
+
+def _pasted(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line in bash, with this Python's chunkwise."""
+    line = f'chunkwise() {{ "{sys.executable}" -m chunkwise "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100
+    )
+
+
+def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None:
+    file = "x\x1b]0;t\x07 '\\\u202e$(x).h5"
+    dataset = "y\x9b31m\u2028 \"'\\\n`x`"
+    # Small chunks, so that there is a finding.
+    with h5py.File(tmp_path / file, "w") as made:
+        made.create_dataset(dataset, data=np.zeros((12_000, 2)), chunks=(1, 2))
+    told = _chunkwise(tmp_path, "inspect", file)
+    lines = [line.strip() for line in told.splitlines() if line.startswith("    chunkwise ")]
+    assert [line.split()[1] for line in lines if not line.startswith("chunkwise repack")] == [
+        "inspect",
+        "bench",
+    ]
+    done = _pasted(tmp_path, lines[-2])
+    assert done.returncode == 0, done.stderr
+    assert "12000x2" in done.stdout
+    done = _pasted(tmp_path, f"{lines[-1]} --seconds 30 --access 100x2 --reader h5py --repeat 1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -> None:
+    file, dataset = "x\x9b '.h5", "y\u202e\n "
+    with h5py.File(tmp_path / file, "w") as made:
+        made[dataset] = np.zeros((100, 100))
+    told = _chunkwise(tmp_path, "bench", file)
+    line = told.partition("to measure it: ")[2].strip()
+    done = _pasted(tmp_path, f"{line} --seconds 30 --access row --reader h5py --repeat 1")
+    assert done.returncode == 0, done.stderr

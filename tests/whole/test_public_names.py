@@ -1,0 +1,44 @@
+"""Does a package list what it offers, before it has imported it?"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import chunkwise
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = """
+import importlib, json, sys
+package = importlib.import_module(sys.argv[1])
+print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
+"""
+
+
+@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.inspecting", "chunkwise.repacking"])
+def test_all_public_names_are_listed(name: str) -> None:
+    command = [sys.executable, "-c", LIST, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    listed, stated, imported = json.loads(done.stdout)
+    assert set(stated) <= set(listed)
+    assert listed == sorted(set(listed))
+    assert not imported, "h5py is imported when it is needed"
+    package = importlib.import_module(name)
+    assert all(getattr(package, one) is not None for one in stated)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def test_what_the_pages_call_is_public() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    words = "\n".join(page.read_text("utf-8") for page in pages)
+    called = set(re.findall(r"\bchunkwise\.([a-z_0-9]+)\(", words))
+    assert {"open", "repack", "union", "wrap"} <= called
+    assert called <= set(dir(chunkwise))
+    assert called <= set(chunkwise.__all__)

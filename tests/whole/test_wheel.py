@@ -1,0 +1,99 @@
+"""The wheel installs and reads where there is neither Rust nor a compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import venv
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise import _native
+
+ROOT = Path(__file__).resolve().parents[2]
+READ = """
+import sys, h5py, numpy, chunkwise
+with chunkwise.open(sys.argv[1]) as f:
+    d = f["x"]
+    assert d.explain()["path"] == "chunked", d.explain()
+    assert numpy.array_equal(d[...], numpy.arange(10000).reshape(100, 100))
+print(chunkwise.__file__)
+"""
+
+
+def newest() -> Path:
+    """Return the wheel."""
+    wheels = sorted((ROOT / "dist").glob("chunkwise-*.whl"))
+    if not wheels:
+        pytest.skip("no wheel in dist/ (`make wheel`)")
+    return wheels[-1]
+
+
+def test_holds_all_that_is_read_when_it_runs() -> None:
+    package = ROOT / "python" / "chunkwise"
+    kinds = (".py", ".pyi", ".toml", ".css", ".js", ".typed")
+    files = [path for path in package.rglob("*") if path.suffix in kinds]
+    if newest().stat().st_mtime < max(path.stat().st_mtime for path in files):
+        pytest.skip("the wheel in dist/ is older than the package (`make wheel`)")
+    wanted = {str(path.relative_to(package.parent)) for path in files}
+    assert {"chunkwise/studies/cris/study.toml", "chunkwise/report/page.css"} <= wanted
+    with zipfile.ZipFile(newest()) as wheel:
+        assert wanted <= set(wheel.namelist())
+        beside = [
+            name for name in wheel.namelist() if name.endswith("purelib/chunkwise_patch.pth")
+        ]
+    assert len(beside) == 1
+
+
+MIB = 1 << 20
+
+
+def test_no_debugging_information_is_shipped() -> None:
+    with zipfile.ZipFile(newest()) as wheel:
+        modules = [one for one in wheel.infolist() if one.filename.endswith(".so")]
+    assert [one.file_size < 12 * MIB for one in modules] == [True], modules
+    assert newest().stat().st_size < 6 * MIB
+
+
+def test_none_is_installed() -> None:
+    assert Path(str(_native.__file__)).stat().st_size < 12 * MIB
+
+
+def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
+    wheel = newest()
+    assert "abi3" in wheel.name
+    assert "manylinux" in wheel.name
+    with h5py.File(tmp_path / "x.h5", "w") as f:
+        data = np.arange(10000).reshape(100, 100)
+        f.create_dataset("x", data=data, chunks=(30, 30), compression=4, shuffle=True)
+    venv.create(tmp_path / "venv", with_pip=True)
+    # A path with nothing on it: neither cargo nor cc can be found.
+    (tmp_path / "empty").mkdir()
+    kept = ("PIP_", "SSL_", "HTTP", "http", "LANG", "HOME", "TMPDIR")
+    env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+    env["PATH"] = str(tmp_path / "empty")
+
+    def run(*args: str) -> str:
+        done = subprocess.run(
+            [str(tmp_path / "venv/bin/python"), *args],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    constraints = str(ROOT / "constraints.txt")
+    run("-m", "pip", "install", "-q", "-c", constraints, "--only-binary=:all:", str(wheel))
+    assert run("-c", READ, str(tmp_path / "x.h5")).startswith(str(tmp_path / "venv"))
+    version = run("-m", "pip", "show", "chunkwise")
+    assert "Version: 0.1.0" in version
+    script = tmp_path / "venv/bin/chunkwise"
+    assert "shuffle+deflate:4" in run(str(script), "inspect", str(tmp_path / "x.h5"))

@@ -1,0 +1,139 @@
+"""What was written before a file closes is in it, and what comes later is refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import chunkwise
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.writing import pending
+
+phil = h5py._objects.phil
+
+
+def new(path: Path) -> tuple[chunkwise.File, chunkwise.Dataset]:
+    file = chunkwise.open(path, "w", sync=False)
+    return file, file.create_dataset("x", (4000, 50), "i4", chunks=(16, 50), filters="deflate:1")
+
+
+@pytest.mark.parametrize("kind", ["chunkwise", "h5py"])
+def test_writes_that_returned_before_close_are_in_the_file(tmp_path: Path, kind: str) -> None:
+    for number in range(8):
+        path = tmp_path / f"{number}.h5"
+        file, d = new(path)
+        returned = np.zeros(4000, bool)
+
+        def write(
+            first: int, d: chunkwise.Dataset = d, returned: npt.NDArray[np.bool_] = returned
+        ) -> None:
+            for row in range(first, 4000, 4):
+                try:
+                    d[row] = row + 1
+                except (UsageError, ValueError, RuntimeError):
+                    return
+                returned[row] = True
+
+        threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.005 * (number + 1))
+        (file if kind == "chunkwise" else file.h5py.file).close()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        with h5py.File(path) as got:
+            lost = np.flatnonzero(returned & (got["x"][:, 0] != np.arange(1, 4001)))
+        assert not lost.size, lost
+
+
+def test_a_write_to_a_file_that_is_being_closed_is_refused(tmp_path: Path) -> None:
+    file, d = new(tmp_path / "x.h5")
+    d[0] = 1
+    with pending.closing(file.h5py.file), pytest.raises(UsageError, match="is closing the file"):
+        d[1] = 2
+    d[2] = 3
+    file.close()
+    with h5py.File(tmp_path / "x.h5") as got:
+        np.testing.assert_array_equal(got["x"][:3, 0], [1, 0, 3])
+
+
+def test_one_failure_keeps_no_other_dataset_from_the_file(tmp_path: Path) -> None:
+    """Closing tries each dataset, also after one could not be written."""
+    path = tmp_path / "x.h5"
+    file, d = new(path)
+    other = file.create_dataset("y", (40, 50), "i4", chunks=(16, 50), filters="deflate:1")
+    d[0], other[0] = 1, 2
+    writing = d._written()
+    native = writing._native
+
+    class Failing:
+        def __getattr__(self, name: str) -> object:
+            return getattr(native, name)
+
+        def flush(self) -> None:
+            raise CannotWriteError("on purpose")
+
+    writing._native = Failing()  # type: ignore[assignment]
+    with pytest.raises(CannotWriteError, match="on purpose"):
+        file.close()
+    with h5py.File(path) as got:
+        assert (got["y"][0] == 2).all()
+    assert native is not None
+    native.forget()
+
+
+def test_nobody_waits_for_a_writer_who_waits_for_the_lock(tmp_path: Path) -> None:
+    """With h5py's lock held, a close says that it cannot wait, and closes nothing."""
+    path = tmp_path / "x.h5"
+    file, d = new(path)
+    d[0] = 1
+    theirs = file.h5py.file
+    d[1] = 2
+    writing = d._written()
+    held, leave = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        with writing._lock:
+            held.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    held.wait(60)
+    with phil, pytest.raises(UsageError, match="which this one holds"):
+        theirs.close()
+    with pytest.raises(UsageError, match="not within a visit"):
+        file.visititems(lambda _, one: one.__setitem__(2, 5))
+    # A read would miss what was written.
+    for read in (lambda one: one[1], lambda one: one.read_direct(np.empty(one.shape, one.dtype))):
+        with pytest.raises(UsageError, match="outside of a visit"):
+            file.visititems(lambda _, one, read=read: read(one))
+    with chunkwise.patch_h5py(), phil, pytest.raises(UsageError, match="outside of a visit"):
+        theirs["x"][1]
+    leave.set()
+    thread.join()
+    theirs.close()
+    file.close()
+    with h5py.File(path) as got:
+        np.testing.assert_array_equal(got["x"][:3, 0], [1, 2, 0])
+
+
+def test_a_file_opened_twice_and_closed_once_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as made:
+        made.create_dataset("x", (40, 8), "i4", chunks=(4, 8), compression=1)
+    one, other = h5py.File(path, "r+"), h5py.File(path, "r+")
+    first, second = chunkwise.wrap(one["x"]), chunkwise.wrap(other["x"])
+    first[0] = 1
+    one.close()
+    second[1] = 2
+    other.close()
+    with h5py.File(path) as got:
+        np.testing.assert_array_equal(got["x"][:3, 0], [1, 2, 0])

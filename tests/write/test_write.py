@@ -1,0 +1,312 @@
+"""Whatever is written gives the file that h5py would have made."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chunkwise
+from chunkwise.errors import SelectionError, UsageError
+
+PIPELINES: list[dict[str, Any]] = [
+    {},
+    {"compression": "gzip", "compression_opts": 1},
+    {"compression": "gzip", "shuffle": True, "fletcher32": True, "fillvalue": 7},
+]
+
+RECORD = np.dtype([("x", "i4"), ("y", "f8")])
+
+
+def both(path: Path, **options: Any) -> tuple[h5py.File, chunkwise.Dataset, h5py.Dataset]:
+    """The same dataset twice in one new file: one to be written by each."""
+    file = h5py.File(path, "w")
+    ours, theirs = (file.create_dataset(name, **options) for name in ("ours", "theirs"))
+    return file, chunkwise.wrap(ours), theirs
+
+
+def slices(size: int) -> st.SearchStrategy[Any]:
+    """Integers and slices, of which none is empty."""
+    some = st.tuples(st.integers(0, size - 1), st.integers(1, size), st.integers(1, 3)).map(
+        lambda t: slice(t[0], min(t[0] + t[1], size), t[2])
+    )
+    return st.one_of(some, some, st.just(slice(None)), st.integers(-size, size - 1))
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=["plain", "gzip", "all"])
+def test_it_writes_what_h5py_writes(tmp_path: Path, libver: str, pipeline: dict[str, Any]) -> None:
+    @settings(max_examples=15, deadline=None)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
+        chunks = tuple(data.draw(st.integers(1, n)) for n in shape)
+        options = {"shape": shape, "chunks": chunks, "dtype": "<i2", **pipeline}
+        model = np.full(shape, pipeline.get("fillvalue", 0), "<i2")
+        path = tmp_path / "x.h5"
+        with h5py.File(path, "w", libver=libver) as file:
+            d = chunkwise.wrap(file.create_dataset("x", **options))
+            for number in range(data.draw(st.integers(1, 6))):
+                index = tuple(data.draw(slices(n)) for n in shape)
+                target = model[index].shape
+                value: Any = np.arange(np.prod(target, dtype=int)).reshape(target) + number
+                kind = data.draw(st.sampled_from(["i2", "i1", ">i2", "f8", "list", "scalar"]))
+                if kind == "scalar":
+                    value = number + 50
+                else:
+                    value = value.tolist() if kind == "list" else value.astype(kind)
+                d[index] = value
+                model[index] = value
+                if data.draw(st.booleans()):
+                    np.testing.assert_array_equal(d[...], model)
+        with chunkwise.open(path) as read, h5py.File(path) as oracle:
+            np.testing.assert_array_equal(np.asarray(oracle["x"]), model)
+            np.testing.assert_array_equal(np.asarray(read["x"]), model)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("i1", np.array([300.7, -300.0, np.nan, 5])),
+        ("u1", np.array([-1, 256, 3, 4])),
+        ("f4", np.array([1e300, -1e300, np.inf, 1.5])),
+        ("f2", np.array([1.0, 2.5, 65519.0, 1e9])),
+        (">f8", np.array([1, 2, 3, 4], ">i4")),
+        ("?", np.array([True, False, True, True])),
+        ("S3", np.array([b"a", b"bcd", b"", b"ef"])),
+        ("S3", ["a", "bc", "d", "e"]),
+        ("c8", np.array([1 + 2j, 3, 4j, 5])),
+        (h5py.string_dtype(), ["a", "bcd", "", "ef"]),
+        (h5py.enum_dtype({"a": 1, "b": 2}), np.array([1, 2, 1, 2], "u1")),
+        (RECORD, np.array([(1, 2.0)] * 4, "i4,f8")),
+        (RECORD, np.array([(1, 2.0)] * 4, RECORD)),
+        (np.dtype([("x", "i4")]), [(1,), (2,), (3,), (4,)]),
+        (np.dtype(("i2", (2,))), np.arange(8).reshape(4, 2)),
+        ("i4", 3),
+        ("i4", [5]),
+        ("i4", np.array([[5, 6, 7, 8]])),
+        ("i4", np.float64(2.9)),
+    ],
+)  # fmt: skip
+def test_values_are_converted_as_h5py_converts_them(
+    tmp_path: Path, dtype: Any, value: Any
+) -> None:
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(4,), chunks=(3,), dtype=dtype)
+    with file:
+        for index in (..., slice(0, 4), slice(None)):
+            try:
+                theirs[index] = value
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    ours[index] = value
+            else:
+                ours[index] = value
+        ours.flush()
+        np.testing.assert_array_equal(file["ours"][...], theirs[...])
+
+
+def test_fields_lists_masks_and_points_go_through_h5py(tmp_path: Path) -> None:
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(6, 2), chunks=(4, 2), dtype=RECORD)
+    with file:
+        for d in (ours, theirs):
+            d[1:5] = np.array([(1, 2.0)] * 8, RECORD).reshape(4, 2)
+            d["x", 2] = 9
+            d[[0, 3, 4], 1] = np.array([(7, 7.0)] * 3, RECORD)
+            d[0, :] = np.array([(5, 5.0)] * 2, RECORD)
+        assert ours.writer_reason is None
+        np.testing.assert_array_equal(ours[...], theirs[...])
+        numbers = chunkwise.wrap(file.create_dataset("n", (4, 4), "i4", chunks=(2, 3)))
+        numbers[np.eye(4, dtype=bool)] = np.arange(4)
+        numbers.write(chunkwise.points([(0, 1), (-1, 0)]), np.array([8, 9], "i4"))
+        expected = np.diag(np.arange(4))
+        expected[0, 1], expected[3, 0] = 8, 9
+        np.testing.assert_array_equal(numbers[...], expected)
+        with pytest.raises(SelectionError):
+            numbers.write(chunkwise.points([(4, 0)]), np.array([1], "i4"))
+
+
+def test_unions_and_hyperslabs(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        d = chunkwise.wrap(file.create_dataset("x", (9, 8), "f4", chunks=(4, 3), compression=1))
+        slab = chunkwise.hyperslab((1, 0), stride=(3, 1), count=(2, 8), block=(2, 1))
+        union = slab | chunkwise.hyperslab((0, 6), count=(9, 2))
+        model = np.zeros((9, 8), "f4")
+        where = np.zeros((9, 8), bool)
+        where[[1, 2, 4, 5]] = True
+        where[:, 6:] = True
+        values = np.arange(where.sum(), dtype="f4")
+        d.write(union, values)
+        model[where] = values
+        np.testing.assert_array_equal(d[...], model)
+        np.testing.assert_array_equal(d.read(union), values)
+        d.write(slab, 5)
+        model[[1, 2, 4, 5]] = 5
+        d.write(None, model + 1)
+        np.testing.assert_array_equal(d[...], model + 1)
+        with pytest.raises(SelectionError):
+            d.write(slab, np.zeros(3, "f4"))
+        with pytest.raises(SelectionError):
+            d.write((1, 2), 3)  # type: ignore[arg-type]
+        with pytest.raises(SelectionError):
+            d[9] = 1
+
+
+def test_lines_of_one_level_encode_each_chunk_once(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).normal(size=(6, 16, 20)).astype("f4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        options = {"chunks": (3, 8, 10), "compression": 1}
+        d = chunkwise.wrap(file.create_dataset("x", data.shape, "f4", **options))
+        order = [(level, line) for level in range(6) for line in range(0, 16, 4)]
+        np.random.default_rng(1).shuffle(order)
+        for level, line in order:
+            d[level, line : line + 4] = data[level, line : line + 4]
+        d.flush()
+        plan = d.explain_write()
+        assert (plan["committed_chunks"], plan["read_chunks"]) == (2 * 2 * 2, 0)
+        assert (plan["path"], plan["dirty_chunks"]) == ("chunked", 0)
+        np.testing.assert_array_equal(file["x"][...], data)
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_appending_encodes_each_chunk_once(tmp_path: Path, libver: str) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        options = {"chunks": (4, 3), "maxshape": (None, 6), "compression": 1}
+        d = chunkwise.wrap(file.create_dataset("x", (0, 6), "i4", **options))
+        for row in range(21):
+            d.append(np.full((1, 6), row))
+        d.append(np.full(6, 21))
+        d.flush()
+        assert d.explain_write()["committed_chunks"] == 12
+        d.append(np.full((3, 6), 22))
+        expected = np.repeat(np.array([*range(23), 22, 22]), 6).reshape(25, 6)
+        np.testing.assert_array_equal(d[...], expected)
+        d.resize((3, 6))
+        d.resize(5, axis=0)
+        cut = np.vstack([expected[:3], np.zeros((2, 6))])
+        with pytest.raises(SelectionError):
+            d.append(np.zeros((1, 5)))
+        with pytest.raises(UsageError):
+            d.append(np.zeros((5, 1)), axis=1)
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["x"][...], cut)
+
+
+@pytest.mark.parametrize("filters", ["lzf", "szip", "shuffle+lzf+deflate:1"])
+def test_what_begins_empty_need_not_shrink(tmp_path: Path, filters: str) -> None:
+    """The mask of the first chunk, while there is no other, is libhdf5's affair."""
+    noise = np.frombuffer(np.random.default_rng(0).bytes(8 * 70), "i8")
+    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
+        d = file.create_dataset(
+            "x", (0,), "i8", maxshape=(None,), chunks=(40,), filters=filters
+        )  # fmt: skip
+        for begin in range(0, 70, 10):
+            d.append(noise[begin : begin + 10])
+            np.testing.assert_array_equal(d[...], noise[: begin + 10])
+        assert d.writer_reason is None
+    with h5py.File(tmp_path / "x.h5") as read:
+        np.testing.assert_array_equal(read["x"][...], noise)
+
+
+def test_short_chunks_survive_what_libhdf5_rewrites(tmp_path: Path) -> None:
+    """Had the second chunk a mask, libhdf5 would keep it: it makes 12 bytes of 12 bytes."""
+    data = np.arange(1, 13, dtype="f2").reshape(6, 2)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        options = {"chunks": (3, 2), "maxshape": (None, 8), "compression": 1}
+        d = chunkwise.wrap(file.create_dataset("x", data.shape, "f2", **options))
+        d[...] = data
+        d.resize((4, 1))
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(file["x"][...], data[:4, :1])
+
+
+def test_the_encoder_follows_the_data(tmp_path: Path) -> None:
+    """What begins with zeros and goes on counting is deflated by another encoder then."""
+    rows, width = 48, 1 << 17
+    data = np.zeros((rows, width), "i4")
+    data[4:] = np.arange((rows - 4) * width, dtype="i4").reshape(-1, width)
+    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
+        d = file.create_dataset("x", data.shape, "i4", chunks=(1, width // 4), filters="deflate:1")
+        encoders = []
+        for row in range(rows):
+            d[row] = data[row]
+            encoders.append(d.explain_write()["encoder"])
+    first, last = (str(encoders[at]).split(",")[0] for at in (0, -1))
+    assert first != last
+    with h5py.File(tmp_path / "x.h5") as read:
+        np.testing.assert_array_equal(read["x"][...], data)
+
+
+def test_large_broadcasts_are_written_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkwise.writing.values.PART_NBYTES", 1000)
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(70, 20), chunks=(8, 7), dtype="i4")
+    with file:
+        for d in (ours, theirs):
+            d[...] = 3
+            d[5:66:2] = np.arange(20)
+            d[7:20, 3] = 8
+        assert ours.explain_write()["read_chunks"] == 0
+        np.testing.assert_array_equal(ours[...], theirs[...])
+
+
+def test_threads_write_at_the_same_time(tmp_path: Path) -> None:
+    data = np.arange(64 * 40, dtype="i4").reshape(64, 40)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        d = chunkwise.wrap(
+            file.create_dataset("x", data.shape, "i4", chunks=(5, 9), compression=1)
+        )
+
+        def write(first: int) -> None:
+            for row in range(first, 64, 4):
+                d[row] = data[row]
+                np.testing.assert_array_equal(d[row], data[row])
+
+        threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_array_equal(d[...], data)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"shape": (4,)}, "contiguous"),
+        ({"shape": ()}, "scalar"),
+        ({"shape": (4,), "chunks": (2,), "dtype": h5py.string_dtype()}, "variable length"),
+    ],
+)
+def test_what_is_not_encoded_here_says_why(
+    tmp_path: Path, options: dict[str, Any], reason: str
+) -> None:
+    file, ours, theirs = both(tmp_path / "x.h5", **options)
+    with file:
+        plan = ours.explain_write()
+        assert plan["path"] == "libhdf5"
+        assert ours.writer_reason is not None
+        assert any(part in ours.writer_reason for part in reason.split("|"))
+        value = b"x" if h5py.check_string_dtype(theirs.dtype) else 5
+        for d in (ours, theirs):
+            d[()] = value
+        np.testing.assert_array_equal(ours[()], theirs[()])
+
+
+def test_a_file_for_reading_is_not_written(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (4,), "i4", chunks=(2,))
+    with h5py.File(tmp_path / "x.h5") as file:
+        d = chunkwise.wrap(file["x"])
+        assert d.writer_reason == "the file is open for reading only"
+        with pytest.raises(OSError, match=r"x\.h5: dataset /x"):
+            d[0] = 1
