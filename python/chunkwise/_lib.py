@@ -1,9 +1,15 @@
-"""Which libhdf5 does this process call?  The one that h5py's handles come from."""
+"""Which libhdf5 does this process call?  The one that h5py's handles come from.
+
+Its one lock is h5py's, also at the end of the program.
+"""
 
 from __future__ import annotations
 
+import atexit
 import secrets
 import sys
+import threading
+import time
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 
@@ -40,3 +46,19 @@ def _modules() -> list[str]:
         if name.partition(".")[0] == "h5py"
     ]
     return [path for path in dict.fromkeys(found) if path.endswith(tuple(EXTENSION_SUFFIXES))]
+
+
+# Registered as this is imported: whatever of ours is to be done at the end comes before it.
+@atexit.register
+def _keep_threads_from_ending_with_the_lock() -> None:
+    """Take h5py's lock for good.
+
+    Python ends a daemon thread where it next asks for the interpreter.  One that has h5py's lock
+    there, for a read or write, never gives it back, and h5py asks for it as it lets go of its own
+    objects: the program would hang.  Whoever waits for the lock instead ends with the process.
+    """
+    lock = h5py._objects.phil
+    if threading.active_count() > 1:
+        while not lock.acquire(blocking=False):
+            # A signal gets through.
+            time.sleep(0.005)
