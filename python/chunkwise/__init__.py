@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from chunkwise.inspecting.inspection import inspect
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.repacking import plan_repack, repack
-    from chunkwise.selection import Points, Selection, Union, hyperslab, points, union
+    from chunkwise.selection import Hyperslab, Points, Selection, Union, hyperslab, points, union
 
 __all__ = [
     "ChunkwiseError",
     "Dataset",
     "File",
     "Group",
+    "Hyperslab",
     "Points",
     "Selection",
     "Settings",
@@ -67,6 +68,7 @@ _LATER = {
     "Dataset": "chunkwise.dataset",
     "File": "chunkwise.file",
     "Group": "chunkwise.group",
+    "Hyperslab": "chunkwise.selection",
     "Points": "chunkwise.selection",
     "Selection": "chunkwise.selection",
     "Union": "chunkwise.selection",

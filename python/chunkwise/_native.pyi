@@ -11,10 +11,10 @@ __version__: str
 # Start, stride, count and block, one value a dimension each.
 Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 # One hyperslab, or the union of several.
-Selection = Hyperslab | Sequence[Hyperslab]
-# What is wanted along some neighbouring dimensions: of one, start, step and count; the bytes
-# of a mask; or the coordinates of points, an array a dimension.
-Factor = tuple[int, int, int] | npt.NDArray[np.uint8] | Sequence[npt.NDArray[np.int64]]
+Hyperslabs = Hyperslab | Sequence[Hyperslab]
+# What is chosen along some neighbouring dimensions: of one, start, step and count; or the
+# coordinates of points, an array a dimension.
+Factor = tuple[int, int, int] | list[npt.NDArray[np.uint64]]
 
 @type_check_only
 class WalkResult(TypedDict):
@@ -265,7 +265,7 @@ class Walk:
         limit: int | None = None,
     ) -> Walk: ...
     @staticmethod
-    def listed(shape: Sequence[int], selections: Sequence[Selection]) -> Walk:
+    def listed(shape: Sequence[int], selections: Sequence[Hyperslabs]) -> Walk:
         """Hyperslabs and unions, in the order given.  Raises `SelectionError`."""
     @staticmethod
     def cells(shape: Sequence[int], planes: int, count: int, seed: int) -> Walk:
@@ -287,18 +287,30 @@ class Walk:
         """
 
 @final
-class Product:
-    """A selection that is the product of factors, which stand for a dimension or more each.
+class Selection:
+    """Elements of an array of known shape; made by `select_index` and `select_hyperslabs`."""
 
-    The first factor stands for the slowest dimensions of an array of `shape`; dimensions that
-    are left over are taken whole.  Coordinates below zero count from the end.  Arrays must
-    be C-contiguous.  Raises `SelectionError`; `label` begins the message.
-    """
-
-    def __new__(cls, shape: Sequence[int], factors: Sequence[Factor], label: str) -> Product: ...
     @property
     def shape(self) -> list[int]:
-        """Number of choices of each factor, dimensions left over included."""
+        """Shape of the result."""
+    @property
+    def choices(self) -> list[int]:
+        """The same with the dimensions that integers drop, and one for arrays that pair up."""
+    @property
+    def dropped(self) -> list[bool]:
+        """Of each of `choices`, whether an integer has dropped it."""
+    @property
+    def hyperslab(self) -> tuple[list[int], list[int], list[int], list[int]] | None:
+        """Start, stride, count and block; None of anything but a single hyperslab."""
+    @property
+    def hyperslabs(self) -> list[Hyperslab] | None:
+        """The same of all that make up a union; None of what is a product of factors."""
+    @property
+    def factors(self) -> list[Factor]:
+        """What each factor of a product chooses, slowest dimensions first; nothing of others."""
+    @property
+    def is_mask(self) -> bool:
+        """Whether it is a single mask."""
 
 @final
 class ChunkTable:
@@ -368,7 +380,7 @@ class Writer:
         """Take over the dataset's shape; chunks outside are forgotten."""
     def write(
         self,
-        selection: Selection | Product,
+        selection: Selection,
         array: npt.NDArray[Any],
         members: Sequence[tuple[int, int]] | None = None,
     ) -> None:
@@ -401,15 +413,14 @@ class Dataset:
     @property
     def reason(self) -> str | None: ...
     def getitem(self, index: Any) -> Any:
-        """``d[index]`` of integers, forward slices, Ellipsis; NotImplemented for the rest."""
+        """``d[index]``; NotImplemented of names and the like, and of a single mask."""
     def read(
         self,
-        selection: Selection | Product,
+        selection: Selection,
         out: npt.NDArray[Any] | None = None,
-        shape: Sequence[int] | None = None,
     ) -> npt.NDArray[Any]:
-        """Read into `out`, or a new array of `shape`, by default the selection's."""
-    def explain(self, selection: Selection | Product) -> dict[str, int]: ...
+        """Read into `out`, or a new array."""
+    def explain(self, selection: Selection) -> dict[str, int]: ...
 
 @type_check_only
 class NativeFilter(TypedDict):
@@ -481,13 +492,25 @@ def profile() -> dict[str, tuple[float, float]]:
     ``encode deflate`` for encoding, and so on.
     """
 
-def hyperslab_of(
-    shape: Sequence[int], index: Any, label: str
-) -> tuple[list[int], list[int], list[int], list[int]] | None:
-    """Start, stride, count and block of an index; None where h5py understands more."""
+def select_index(
+    shape: Sequence[int], index: Any, label: str, *, paired: bool = False
+) -> Selection | None:
+    """What an index selects; see `chunkwise.selecting.indexing.resolve`."""
+
+def select_hyperslabs(shape: Sequence[int], hyperslabs: Hyperslabs, label: str) -> Selection:
+    """What a hyperslab selects, or the union of several.
+
+    Raises `SelectionError`; `label` begins the message.
+    """
+
+def integers(given: Any, what: str) -> npt.NDArray[np.int64]:
+    """Make an array of 64-bit integers of what is given, nothing at all included.
+
+    Raises `SelectionError` for anything else, and what does not fit; `what` begins the message.
+    """
 
 def count_chunks(
-    shape: Sequence[int], chunk: Sequence[int], selection: Selection | Product, label: str
+    shape: Sequence[int], chunk: Sequence[int], selection: Selection, label: str
 ) -> tuple[int, int, int]:
     """Chunks that a selection touches, the elements those hold together, and those selected."""
 

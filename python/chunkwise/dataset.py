@@ -18,14 +18,14 @@ from chunkwise.files.handles import Kept
 from chunkwise.grammar import Pipeline
 from chunkwise.routing import bindings, reading, through_h5py
 from chunkwise.routing.reading import counts
-from chunkwise.selecting import indexing, lowlevel
+from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexers import OuterIndex, PairedIndex
-from chunkwise.selection import Points, Selection, Union
+from chunkwise.selecting.indexing import resolve
+from chunkwise.selection import Selection
 from chunkwise.writing.writable import Writable
 
 if TYPE_CHECKING:
     from chunkwise.files.dimensions import Dimensions
-    from chunkwise.selecting.indexing import Request
 
 Array = npt.NDArray[Any]
 
@@ -168,14 +168,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 self, lambda: h5py.Dataset.read_direct(self, dest, source_sel, dest_sel)
             )
 
-    def read(
-        self, selection: Selection | Union | Points | None = None, out: Array | None = None
-    ) -> Array:
+    def read(self, selection: Selection | None = None, out: Array | None = None) -> Array:
         """Read a hyperslab, a union of several, or points.
 
         Parameters
         ----------
-        selection : Selection, Union or Points, optional
+        selection : Selection, optional
             See `chunkwise.hyperslab`, `chunkwise.union` and `chunkwise.points`; None selects
             everything.
         out : ndarray, optional
@@ -199,21 +197,18 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         binding = self._reads()
         if self.shape is None:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
-        if selection is None:
-            selection = self._everything()
-        elif not isinstance(selection, Selection | Union | Points):
+        if selection is not None and not isinstance(selection, Selection):
             raise SelectionError(
                 f"{self._label()}: read() takes chunkwise.points, chunkwise.union or "
                 f"chunkwise.hyperslab, not {type(selection).__name__}; d[...] takes an index"
             )
+        resolved = self._resolve(... if selection is None else selection)
+        assert resolved is not None, "all selections have a meaning"
         if out is not None:
-            self._check_out(selection, out)
-        if isinstance(selection, Points):
-            request = indexing.points(self.shape, selection.coordinates, self._label())
-            return cast("Array", self._read_request(request, out))
-        result = reading.selected(binding, selection.parts, out)
+            self._check_out(resolved, out)
+        result = reading.selected(binding, resolved, out)
         if result is NotImplemented:
-            return self._read_through_libhdf5(selection, out)
+            result = through_h5py.selected(self, resolved, out)
         return cast("Array", result)
 
     def explain(self, selection: Any = None) -> dict[str, Any]:
@@ -221,7 +216,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
         Parameters
         ----------
-        selection : Selection, Union, Points or index, optional
+        selection : Selection or index, optional
             A `chunkwise.hyperslab`, `chunkwise.union` or `chunkwise.points`, or an index as
             for ``d[...]``; None is everything.  ``d.vindex.explain`` takes an index as for
             ``d.vindex[...]``.
@@ -237,18 +232,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             that only libhdf5 knows are None.
         """
         self._reads()
-        parts: Any = None
-        if isinstance(selection, Selection | Union):
-            parts = selection.parts if self.shape else None
-        elif self.shape and isinstance(selection, Points):
-            parts = indexing.points(self.shape, selection.coordinates, self._label()).product
-        elif self.shape:
-            index = ... if selection is None else selection
-            request = indexing.orthogonal(self.shape, index, self._label())
-            parts = None if request is None else request.product
-        return self._explain(parts)
+        index = ... if selection is None else selection
+        return self._explain(self._resolve(index) if self.shape else None)
 
-    def _explain(self, parts: Any) -> dict[str, Any]:
+    def _explain(self, selection: _native.Selection | None) -> dict[str, Any]:
         """Explain what is known to fit; None is an index that only h5py understands."""
         binding = self._reads()
         bound = binding.bound
@@ -263,16 +250,20 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "amplification": None,
             "threads": 1,
         }
-        if parts is None:
+        if selection is None:
             plan["reason"] = binding.why or "this kind of index is left to h5py"
             return plan
         itemsize = self.dtype.itemsize
         if bound is not None:
-            plan.update(bound.native.explain(parts))
+            plan.update(bound.native.explain(selection))
             plan["path"] = "contiguous" if self.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
-            chunks, decoded, elements = self._count_chunks(parts)
+            # What is not chunked counts as one chunk, whose sizes are at least 1.
+            chunk = self.chunks or tuple(max(size, 1) for size in self.shape)
+            chunks, decoded, elements = _native.count_chunks(
+                self.shape, chunk, selection, self._label()
+            )
             plan["selected_nbytes"] = elements * itemsize
             if self.chunks is not None:
                 plan["chunks"] = chunks
@@ -338,35 +329,24 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             self._where = bindings.label_of(self)
         return self._where
 
-    def _read_request(self, request: Request, out: Array | None = None) -> Any:
-        """Read what an index means, into `out`, known to fit, or a new array."""
-        result = reading.selected(self._reads(), request.product, out, request.shape)
+    def _resolve(self, wanted: Any) -> _native.Selection | None:
+        """What is selected; None where only h5py may know."""
+        return resolve(cast("tuple[int, ...]", self.shape), wanted, self._label())
+
+    def _read_resolved(self, selection: _native.Selection) -> Any:
+        """Read what an index has come to."""
+        result = reading.selected(self._reads(), selection)
         if result is NotImplemented:
-            result = through_h5py.translated(self, request)
-            if out is not None:
-                np.copyto(out, result)
-                return out
-        return result if out is not None else reading.scalar_or_array(result)
+            result = through_h5py.selected(self, selection)
+        return reading.scalar_or_array(result)
 
-    def _read_through_libhdf5(self, selection: Selection | Union, out: Array | None) -> Array:
-        # For its checks: both paths refuse the same selections.
-        self._count_chunks(selection.parts)
-        plain = h5py.Dataset(self.id)
-        read = through_h5py.told(self, lambda: lowlevel.read(plain, selection, out))
-        return cast("Array", read)
-
-    def _everything(self) -> Selection:
-        shape = self.shape or ()
-        ones = (1,) * len(shape)
-        return Selection((0,) * len(shape), ones, tuple(shape), ones)
-
-    def _check_out(self, selection: Selection | Union | Points, out: Array) -> None:
+    def _check_out(self, selection: _native.Selection, out: Array) -> None:
         if not isinstance(out, np.ndarray):
             raise SelectionError(
                 f"{self._label()}: out must be a NumPy array, not {type(out).__name__}"
             )
         base, inner = lowlevel.element_of(self.dtype)
-        want = selection.shape + inner
+        want = tuple(selection.shape) + inner
         if out.dtype != base or out.shape != want:
             raise SelectionError(
                 f"{self._label()}: out has dtype {out.dtype} and shape {out.shape}, "
@@ -374,13 +354,6 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             )
         if not (out.flags.c_contiguous and out.flags.writeable):
             raise SelectionError(f"{self._label()}: out must be C-contiguous and writeable")
-
-    def _count_chunks(self, parts: Any) -> tuple[int, int, int]:
-        """Chunks that a selection touches, and the elements of them and of it; it must fit."""
-        shape = cast("tuple[int, ...]", self.shape)
-        # What is not chunked counts as one chunk, whose sizes are at least 1.
-        chunk = self.chunks or tuple(max(size, 1) for size in shape)
-        return _native.count_chunks(shape, chunk, parts, self._label())
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:

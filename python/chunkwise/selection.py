@@ -14,7 +14,6 @@ import numpy.typing as npt
 from chunkwise import _native
 from chunkwise.errors import SelectionError
 from chunkwise.names import shown
-from chunkwise.selecting.indexing import integers
 from chunkwise.words import counted
 
 _LARGEST = 2**64 - 1  # hsize_t
@@ -22,14 +21,57 @@ _LARGEST = 2**64 - 1  # hsize_t
 Parts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-class _Elements:
-    """What selections have in common: they are sets of elements, and combine as sets do."""
+class Selection:
+    """What all selections have in common: a shape, and elements once an array is given.
+
+    See `hyperslab`, `union` and `points`, which make them.
+    """
 
     if TYPE_CHECKING:
 
         @property
-        def hyperslabs(self) -> tuple[Selection, ...]:
+        def shape(self) -> tuple[int, ...]:
+            """Shape of what is read."""
+
+    def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
+        """Find out which elements of an array are meant.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Of the array, slowest dimension first.
+        label : str
+            What an error begins with.
+
+        Returns
+        -------
+        chunkwise._native.Selection
+            As the engine takes it.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            When it does not fit the shape.
+        """
+        raise NotImplementedError
+
+
+class _Elements(Selection):
+    """Sets of elements, each counted once, which combine as sets do."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def hyperslabs(self) -> tuple[Hyperslab, ...]:
             """The hyperslabs that make it up; they may overlap."""
+
+        @property
+        def parts(self) -> Parts | tuple[Parts, ...]:
+            """Start, stride, count and block; of a union, of each hyperslab."""
+
+    def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
+        """Find out which elements of an array are meant; see `Selection.resolve`."""
+        return _native.select_hyperslabs(shape, self.parts, label)
 
     def __or__(self, other: object) -> Union:
         """Select the elements of either."""
@@ -47,7 +89,7 @@ class _Elements:
 
 
 @dataclass(frozen=True)
-class Selection(_Elements):
+class Hyperslab(_Elements):
     """A regular hyperslab, as ``H5Sselect_hyperslab`` takes it; see `hyperslab`.
 
     ``|``, ``&`` and ``-`` with another selection make a `Union`.
@@ -74,7 +116,7 @@ class Selection(_Elements):
         return self.start, self.stride, self.count, self.block
 
     @property
-    def hyperslabs(self) -> tuple[Selection, ...]:
+    def hyperslabs(self) -> tuple[Hyperslab, ...]:
         """Itself."""
         return (self,)
 
@@ -87,11 +129,11 @@ class Union(_Elements):
 
     Attributes
     ----------
-    hyperslabs : tuple of Selection
+    hyperslabs : tuple of Hyperslab
         They may overlap, and there may be none of them.
     """
 
-    hyperslabs: tuple[Selection, ...]
+    hyperslabs: tuple[Hyperslab, ...]
 
     def __repr__(self) -> str:
         # There may be a million of them.
@@ -115,7 +157,7 @@ class Union(_Elements):
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(Selection):
     """Single elements, in any order, each as often as it is named; see `points`.
 
     Attributes
@@ -133,6 +175,17 @@ class Points:
     def shape(self) -> tuple[int]:
         """Shape of what is read: the number of points."""
         return (len(self.coordinates),)
+
+    def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
+        """Find out which elements of an array are meant; see `Selection.resolve`."""
+        rank = self.coordinates.shape[1]
+        if rank != len(shape):
+            raise SelectionError(
+                f"{label}: the selection has {counted(rank, 'dimension')}, the dataset has "
+                f"{len(shape)}"
+            )
+        resolved = _native.select_index(shape, tuple(self.coordinates.T), label, paired=True)
+        return cast("_native.Selection", resolved)
 
 
 def points(coordinates: npt.ArrayLike) -> Points:
@@ -159,7 +212,7 @@ def points(coordinates: npt.ArrayLike) -> Points:
     >>> points([(3, 0), (1, -1), (3, 0)]).shape
     (3,)
     """
-    array = integers(coordinates, "points")
+    array = _native.integers(coordinates, "points")
     if array.ndim != 2 or array.shape[1] == 0:
         raise SelectionError(
             "points: takes one row of coordinates an element, and one column a dimension, "
@@ -168,12 +221,12 @@ def points(coordinates: npt.ArrayLike) -> Points:
     return Points(array)
 
 
-def union(selections: Iterable[Selection | Union]) -> Union:
+def union(selections: Iterable[Hyperslab | Union]) -> Union:
     """Select what any of these selects, in one read.
 
     Parameters
     ----------
-    selections : iterable of Selection or Union
+    selections : iterable of Hyperslab or Union
         All of the same number of dimensions.  Where they overlap, an element counts once.
 
     Returns
@@ -191,9 +244,9 @@ def union(selections: Iterable[Selection | Union]) -> Union:
     >>> (hyperslab((0, 0), (2, 3)) | hyperslab((1, 1), (2, 3))).shape
     (8,)
     """
-    found: list[Selection] = []
+    found: list[Hyperslab] = []
     for one in selections:
-        if not isinstance(one, Selection | Union):
+        if not isinstance(one, _Elements):
             raise SelectionError(
                 f"union: takes selections such as chunkwise.hyperslab, not {type(one).__name__}"
             )
@@ -201,7 +254,7 @@ def union(selections: Iterable[Selection | Union]) -> Union:
     return _together(tuple(found))
 
 
-def _together(hyperslabs: tuple[Selection, ...]) -> Union:
+def _together(hyperslabs: tuple[Hyperslab, ...]) -> Union:
     ranks = sorted({len(one.start) for one in hyperslabs})
     if len(ranks) > 1:
         raise SelectionError(
@@ -217,7 +270,7 @@ def _combined(left: _Elements, operation: str, right: _Elements) -> Union:
     rank = len(both.hyperslabs[0].start)
     ours, theirs = (tuple(one.parts for one in side.hyperslabs) for side in (left, right))
     boxes = _native.combined(rank, ours, operation, theirs)
-    return Union(tuple(Selection(*(tuple(part) for part in box)) for box in boxes))
+    return Union(tuple(Hyperslab(*(tuple(part) for part in box)) for box in boxes))
 
 
 def hyperslab(
@@ -225,7 +278,7 @@ def hyperslab(
     count: int | Sequence[int],
     stride: int | Sequence[int] = 1,
     block: int | Sequence[int] = 1,
-) -> Selection:
+) -> Hyperslab:
     """Select ``count`` blocks of ``block`` elements, ``stride`` apart, from ``start`` on.
 
     Parameters
@@ -240,7 +293,7 @@ def hyperslab(
 
     Returns
     -------
-    Selection
+    Hyperslab
         To be passed to `Dataset.read`; whether it fits a dataset is checked there.
 
     Raises
@@ -262,7 +315,7 @@ def hyperslab(
             raise SelectionError(
                 f"hyperslab: start has {counted(rank, 'dimension')}, {name} has {len(values)}"
             )
-    return Selection(starts, strides, counts, blocks)
+    return Hyperslab(starts, strides, counts, blocks)
 
 
 def _values(name: str, given: int | Sequence[int], rank: int = 1) -> tuple[int, ...]:

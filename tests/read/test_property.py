@@ -128,7 +128,7 @@ def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
 
 
 @st.composite
-def hyperslabs(draw: st.DrawFn, shape: tuple[int, ...]) -> chunkwise.Selection:
+def hyperslabs(draw: st.DrawFn, shape: tuple[int, ...]) -> chunkwise.Hyperslab:
     axes = []
     for size in shape:
         start = draw(st.integers(0, size))
@@ -238,7 +238,7 @@ def test_any_hyperslab_reads_as_libhdf5_and_numpy_do(folder: Path, data: st.Data
             assert figures["selected_nbytes"] == got.nbytes
 
 
-def low_level(dataset: h5py.Dataset, selection: chunkwise.Selection) -> Any:
+def low_level(dataset: h5py.Dataset, selection: chunkwise.Hyperslab) -> Any:
     """What H5Sselect_hyperslab and H5Dread give."""
     out = np.zeros(selection.shape, dataset.dtype)
     space = dataset.id.get_space()
@@ -250,7 +250,7 @@ def low_level(dataset: h5py.Dataset, selection: chunkwise.Selection) -> Any:
     return out
 
 
-def by_numpy(whole: Any, selection: chunkwise.Selection) -> Any:
+def by_numpy(whole: Any, selection: chunkwise.Hyperslab) -> Any:
     lists = [
         [start + i * stride + j for i, j in itertools.product(range(count), range(block))]
         for start, stride, count, block in zip(*selection.parts, strict=True)
@@ -319,7 +319,7 @@ def test_wrong_indices_are_refused_by_name(folder: Path, index: Any) -> None:
         assert "\n" not in str(ours.value)
 
 
-Refused = Callable[[], chunkwise.Selection]
+Refused = Callable[[], chunkwise.Hyperslab]
 HYPERSLABS: dict[str, tuple[Refused, str]] = {
     "beyond the end": (lambda: chunkwise.hyperslab((2, 0), (3, 1)), "ends at 5 in dimension 0"),
     "beyond by stride": (

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.routing import through_h5py
-from chunkwise.selecting import indexing, lowlevel
+from chunkwise.selecting import lowlevel
+from chunkwise.selecting.indexing import resolve
 from tests.read.test_property import SLOW as MANY
 from tests.read.test_property import specs, written
 from tests.support.reading import same
@@ -168,8 +169,9 @@ def test_any_paired_index(folder: Path, data: st.DataObject) -> None:
             got = ours.vindex[index]
             assert np.shape(got) == np.shape(wanted), index
             assert np.asarray(got).tobytes() == np.ascontiguousarray(wanted).tobytes(), index
-            request = indexing.paired(theirs.shape, index, "")
-            through = lowlevel.read_request(theirs, request)
+            resolved = resolve(theirs.shape, index, "", paired=True)
+            assert resolved is not None
+            through = lowlevel.read(theirs, resolved)
             assert same(through[()], got), index
             assert ours.vindex.explain(index)["selected_nbytes"] == nbytes(theirs, got)
 
@@ -196,9 +198,7 @@ def test_any_points(folder: Path, data: st.DataObject) -> None:
         out = np.ones(got.shape, theirs.dtype.base)
         assert ours.read(points, out=out) is out
         assert same(out, got)
-        assert same(
-            lowlevel.read_request(theirs, indexing.points(theirs.shape, coordinates, "")), got
-        )
+        assert same(lowlevel.read(theirs, points.resolve(theirs.shape)), got)
         assert ours.explain(points)["selected_nbytes"] == got.nbytes
 
 

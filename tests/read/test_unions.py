@@ -22,7 +22,7 @@ from tests.read.test_property import SLOW, hyperslabs, specs, written
 from tests.support.reading import same
 
 
-def mask_of(shape: tuple[int, ...], selection: chunkwise.Selection | chunkwise.Union) -> Any:
+def mask_of(shape: tuple[int, ...], selection: chunkwise.Hyperslab | chunkwise.Union) -> Any:
     mask = np.zeros(shape, bool)
     for one in selection.hyperslabs:
         lists = [
@@ -98,7 +98,7 @@ def test_walks_read_the_same_bytes(folder: Path, data: st.DataObject) -> None:
         assert by_engine["checksums"] == by_libhdf5["checksums"]
         assert by_engine["selected_nbytes"] == by_libhdf5["selected_nbytes"]
         crc = 0
-        selections: list[chunkwise.Selection | chunkwise.Union] = [*unions, whole]
+        selections: list[chunkwise.Hyperslab | chunkwise.Union] = [*unions, whole]
         for each in selections:
             array = np.ascontiguousarray(ours.read(each))
             crc = _native.crc32(array.reshape(-1).view(np.uint8), crc)

@@ -51,6 +51,10 @@ impl<'a> MemorySpace<'a> {
                     unsafe { self.add(space, SELECT_SET, &nothing)? };
                 }
             }
+            Selection::Product(_) => {
+                let message = "lists, points and masks are no hyperslabs".into();
+                return Err(BindError::Call { call: "H5Sselect_hyperslab", message });
+            }
         }
         Ok(self.id)
     }

@@ -76,6 +76,11 @@ pub enum NetCdfError {
         "the selection is a union of {0} hyperslabs: netCDF-C reads one block, or single elements with a stride"
     )]
     Union(usize),
+    /// Lists, points or masks.
+    #[error(
+        "the selection is of lists, points or masks: netCDF-C reads one block, or single elements with a stride"
+    )]
+    Product,
     /// A call that failed.
     #[error("{call} failed: {message}")]
     Call {

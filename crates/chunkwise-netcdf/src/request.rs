@@ -34,6 +34,7 @@ impl Request {
         let slab = match selection {
             Selection::Hyperslab(slab) => slab,
             Selection::Union { slabs, .. } => return Err(NetCdfError::Union(slabs.len())),
+            Selection::Product(_) => return Err(NetCdfError::Product),
         };
         if slab.rank() != rank {
             return Err(refused(SelectError::Rank { selection: slab.rank(), dataset: rank }));

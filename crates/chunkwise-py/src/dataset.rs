@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, ReadError};
 use chunkwise_libhdf5::Unsuited;
-use chunkwise_select::{Dims, Plan, SelectError, Selected, resolve_index};
+use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,9 +13,10 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
 use crate::errors::{allocation_error, raise, read_error, select_error};
-use crate::index::{Chosen, Wanted, items_of};
+use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
+use crate::selection::PySelection;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -62,49 +63,52 @@ impl PyDataset {
         self.engine.as_ref().err().map(String::as_str)
     }
 
-    /// `d[index]` of integers, forward slices and an Ellipsis; NotImplemented for the rest.
+    /// `d[index]`; NotImplemented where an entry has no meaning here, or is a mask, of which h5py
+    /// makes an array of its own.
     fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         let not_implemented = || Ok(py.NotImplemented().into_bound(py));
         let Ok(engine) = &self.engine else { return not_implemented() };
-        let Some(items) = items_of(index) else { return not_implemented() };
-        let indexed = match resolve_index(engine.shape(), &items) {
-            // Backwards: a product, as lists are.
-            Err(SelectError::Step(..0)) => return not_implemented(),
-            resolved => resolved.map_err(|error| select_error(py, &self.label, &error))?,
+        let resolved = match index::regular_items(index) {
+            Some(items) => resolve_index(engine.shape(), &items)
+                .map_err(|error| select_error(py, &self.label, &error))?,
+            None => match index::resolve(engine.shape(), index, false, &self.label)? {
+                Some(resolved) => resolved,
+                None => return not_implemented(),
+            },
         };
+        if matches!(&resolved.selection, Selection::Product(product) if product.is_mask()) {
+            return not_implemented();
+        }
         let dtype = self.dtype.bind(py);
-        let array = new_array(py, dtype, &indexed.result_shape, engine.leaves_missing_untouched())
+        let array = new_array(py, dtype, &resolved.result_shape, engine.leaves_missing_untouched())
             .map_err(|error| allocation_error(py, &self.label, error))?;
-        self.fill(py, engine, &indexed.slab, &array)?;
-        if indexed.is_scalar() {
+        self.fill(py, engine, &resolved.selection, &array)?;
+        if resolved.is_scalar() {
             return array.get_item(PyTuple::empty(py));
         }
         Ok(array.into_any())
     }
 
-    /// Read a selection, into `out` or a new array of `shape`, by default the selection's;
-    /// the engine must be able to.
-    #[pyo3(signature = (selection, out = None, shape = None))]
+    /// Read a selection, into `out` or a new array; the engine must be able to.
+    #[pyo3(signature = (selection, out = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        selection: Wanted<'py>,
+        selection: &PySelection,
         out: Option<Bound<'py, PyUntypedArray>>,
-        shape: Option<Vec<u64>>,
     ) -> PyResult<Bound<'py, PyUntypedArray>> {
         let engine = self.native()?;
-        let selection = self.chosen(py, engine, &selection)?;
         let array = match out {
             Some(array) => array,
             None => {
-                let zeroed = engine.leaves_missing_untouched();
-                let shape = shape.map_or_else(|| selection.shape(), Dims::from_vec);
-                new_array(py, self.dtype.bind(py), &shape, zeroed)
+                let (shape, zeroed) =
+                    (&selection.0.result_shape, engine.leaves_missing_untouched());
+                new_array(py, self.dtype.bind(py), shape, zeroed)
                     .map_err(|error| allocation_error(py, &self.label, error))?
             }
         };
-        self.fill(py, engine, selection.selected(), &array)?;
+        self.fill(py, engine, &selection.0.selection, &array)?;
         Ok(array)
     }
 
@@ -112,13 +116,11 @@ impl PyDataset {
     fn explain<'py>(
         &self,
         py: Python<'py>,
-        selection: Wanted<'py>,
+        selection: &PySelection,
     ) -> PyResult<Bound<'py, PyDict>> {
         let engine = self.native()?;
-        let selection = self.chosen(py, engine, &selection)?;
-        let selected = selection.selected();
         let figures = py
-            .detach(|| engine.explain(selected))
+            .detach(|| engine.explain(&selection.0.selection))
             .map_err(|error| read_error(py, &self.label, &error))?;
         let dict = PyDict::new(py);
         dict.set_item("chunks", figures.chunks)?;
@@ -152,21 +154,12 @@ impl PyDataset {
         })
     }
 
-    fn chosen<'w>(
-        &self,
-        py: Python<'_>,
-        engine: &Dataset,
-        wanted: &'w Wanted<'_>,
-    ) -> PyResult<Chosen<'w>> {
-        wanted.chosen(py, engine.shape()).map_err(|error| select_error(py, &self.label, &error))
-    }
-
     /// Read into an array, without the GIL.
-    fn fill<'s>(
+    fn fill(
         &self,
         py: Python<'_>,
-        engine: &'s Arc<Dataset>,
-        selection: impl Into<Selected<'s>>,
+        engine: &Arc<Dataset>,
+        selection: &Selection,
         array: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
         if !array.dtype().is_equiv_to(&self.base_dtype(py)) || array.dtype().has_object() {
@@ -180,10 +173,10 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        let plan = match selection.into() {
+        let plan = match selection {
             // Points are sorted, and masks counted.
-            product @ Selected::Product(_) => py.detach(|| engine.plan(product)),
-            other => engine.plan(other),
+            Selection::Product(_) => py.detach(|| engine.plan(selection)),
+            Selection::Hyperslab(_) | Selection::Union { .. } => engine.plan(selection),
         };
         let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
         read_plan(py, engine, &plan, out)?.map_err(|error| read_error(py, &self.label, &error))

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{raise, select_error};
-use crate::index::Request;
+use crate::selection::Hyperslabs;
 
 /// Bounds as Python gives them; a negative or infinite time means the longest there is.
 pub fn bounds(max_operations: u64, max_seconds: f64) -> WalkBounds {
@@ -112,10 +112,10 @@ impl PyWalk {
 
     /// Selections of an array of this shape, one after another.
     #[staticmethod]
-    fn listed(py: Python<'_>, shape: Vec<u64>, selections: Vec<Request>) -> PyResult<Self> {
+    fn listed(py: Python<'_>, shape: Vec<u64>, selections: Vec<Hyperslabs>) -> PyResult<Self> {
         let selections = selections
             .iter()
-            .map(|request| request.selection(&shape))
+            .map(|hyperslabs| hyperslabs.selection(&shape))
             .collect::<Result<_, _>>()
             .map_err(|error| select_error(py, "access pattern", &error))?;
         Ok(Self { walk: Walk::Listed(selections) })
@@ -142,8 +142,11 @@ impl PyWalk {
     }
 
     /// Start, stride, count and block of one selection, or of each hyperslab of a union.
-    fn __getitem__(&self, number: u64) -> PyResult<Request> {
-        let selection = self.walk.get(number).as_ref().map(Request::from);
-        selection.ok_or_else(|| PyIndexError::new_err("no selection of that number"))
+    fn __getitem__(&self, number: u64) -> PyResult<Hyperslabs> {
+        let selection = self.walk.get(number);
+        selection
+            .as_ref()
+            .and_then(Hyperslabs::of)
+            .ok_or_else(|| PyIndexError::new_err("no selection of that number"))
     }
 }

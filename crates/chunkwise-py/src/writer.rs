@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 
 use crate::arrays::bytes;
 use crate::errors::{raise, write_error};
-use crate::index::Wanted;
 use crate::interrupts;
 use crate::library::PyLibrary;
+use crate::selection::PySelection;
 
 #[pyclass(name = "Writer", module = "chunkwise._native", frozen)]
 pub struct PyWriter {
@@ -105,7 +105,7 @@ impl PyWriter {
     fn write(
         &self,
         py: Python<'_>,
-        selection: Wanted<'_>,
+        selection: &PySelection,
         array: &Bound<'_, PyUntypedArray>,
         members: Option<Vec<(usize, usize)>>,
     ) -> PyResult<()> {
@@ -126,15 +126,12 @@ impl PyWriter {
         if members.iter().flatten().any(|member| member.start > member.end || member.end > size) {
             return Err(PyValueError::new_err("members lie within an element"));
         }
-        let selection = match selection.chosen(py, &self.shape(py)?) {
-            Ok(selection) => selection,
-            Err(error) => return Err(write_error(py, &self.label, &WriteError::Select(error))),
-        };
+        let selection = &selection.0.selection;
         let outcome = interrupts::interruptible(py, data.len() as u64, |cancelled| {
-            let (mut writer, selected) = (locked(mutex), selection.selected());
+            let mut writer = locked(mutex);
             match &members {
-                None => writer.write(selected, data, cancelled),
-                Some(members) => writer.write_members(selected, data, members, cancelled),
+                None => writer.write(selection, data, cancelled),
+                Some(members) => writer.write_members(selection, data, members, cancelled),
             }
         });
         self.done(py, outcome?)

@@ -17,7 +17,11 @@ pub enum SelectError {
     #[error("{0} dimensions are more than HDF5's limit of 32")]
     TooManyDimensions(usize),
     /// More indices than the dataset has dimensions.
-    #[error("{indices} indices for a dataset of {dataset} dimension{}", plural(*dataset == 1))]
+    #[error(
+        "{indices} ind{} for a dataset of {dataset} dimension{}",
+        if *indices == 1 { "ex" } else { "ices" },
+        plural(*dataset == 1)
+    )]
     TooManyIndices {
         /// Indices given, Ellipsis not counted.
         indices: usize,
@@ -63,9 +67,9 @@ pub enum SelectError {
         /// Shape of the dataset.
         dataset: Vec<u64>,
     },
-    /// A slice with a step below one.
-    #[error("a slice's step must be at least 1, not {0}")]
-    Step(i64),
+    /// A slice with a step of 0.
+    #[error("a slice's step cannot be 0")]
+    ZeroStep,
     /// A hyperslab that reaches beyond the dataset.
     #[error(
         "the hyperslab ends at {end} in dimension {dimension}, which has only {size} element{}",

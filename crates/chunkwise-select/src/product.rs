@@ -52,6 +52,46 @@ impl Factor {
     }
 }
 
+/// What one factor chooses, for those who hand it to a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choices {
+    /// Of one dimension, elements at equal distances; a negative step goes backwards.
+    Slice {
+        /// The first in the result.
+        start: u64,
+        /// From each to the next.
+        step: i64,
+        /// How many.
+        count: u64,
+    },
+    /// Elements by their coordinates, a column a dimension.
+    Points(Vec<Vec<u64>>),
+}
+
+impl Choices {
+    /// Those of an axis of single elements, or of one block.
+    pub(crate) fn of_axis(axis: &Axis, backwards: bool) -> Self {
+        let count = axis.len();
+        let step = if axis.is_contiguous() { 1 } else { axis.stride() as i64 };
+        if backwards {
+            Self::Slice { start: axis.index_of(count - 1), step: -step, count }
+        } else {
+            Self::Slice { start: axis.start(), step, count }
+        }
+    }
+
+    fn of_places(places: impl Iterator<Item = u64>, shape: &[u64]) -> Self {
+        let mut columns = vec![Vec::with_capacity(places.size_hint().0); shape.len()];
+        for mut place in places {
+            for (column, &size) in columns.iter_mut().zip(shape).rev() {
+                column.push(place % size);
+                place /= size;
+            }
+        }
+        Self::Points(columns)
+    }
+}
+
 impl Product {
     /// Begin a selection of an array of `shape`; factors are added from the slowest dimension
     /// on.
@@ -71,6 +111,33 @@ impl Product {
     /// Shape of the result: the number of choices of each factor.
     pub fn shape(&self) -> Dims {
         self.factors.iter().map(Factor::len).collect()
+    }
+
+    /// The choices of each factor, in the order of the result.
+    pub fn choices(&self) -> Vec<Choices> {
+        let mut dimension = 0;
+        let choices = self.factors.iter().map(|factor| {
+            let shape = &self.shape[dimension..dimension + factor.rank()];
+            dimension += factor.rank();
+            match factor {
+                Factor::Axis { axis, backwards } => Choices::of_axis(axis, *backwards),
+                Factor::Points { places, .. } => Choices::of_places(places.iter().copied(), shape),
+                Factor::Mask { bits, .. } => {
+                    let mut places = Vec::with_capacity(bits.len() as usize);
+                    bits.visit_runs(0, shape.iter().product(), |begin, len| {
+                        places.extend(begin..begin + len);
+                        true
+                    });
+                    Choices::of_places(places.into_iter(), shape)
+                }
+            }
+        });
+        choices.collect()
+    }
+
+    /// Whether it is a single mask.
+    pub fn is_mask(&self) -> bool {
+        matches!(self.factors.as_slice(), [Factor::Mask { .. }])
     }
 
     /// Number of elements selected, repeated ones counted each time.

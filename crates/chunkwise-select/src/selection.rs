@@ -16,6 +16,8 @@ pub enum Selection {
         /// What they select.
         union: Union,
     },
+    /// Lists, points, masks and slices together, in the order of their choices.
+    Product(Product),
 }
 
 impl Selection {
@@ -35,7 +37,7 @@ impl Selection {
     /// As [`Union::new`].
     pub fn anew(&self) -> Result<Self, SelectError> {
         Ok(match self {
-            Self::Hyperslab(slab) => Self::Hyperslab(slab.clone()),
+            Self::Hyperslab(_) | Self::Product(_) => self.clone(),
             Self::Union { slabs, union } => Self::Union {
                 slabs: Arc::clone(slabs),
                 union: Union::new(union.rank(), slabs.iter())?,
@@ -48,14 +50,17 @@ impl Selection {
         match self {
             Self::Hyperslab(slab) => slab.rank(),
             Self::Union { union, .. } => union.rank(),
+            Self::Product(product) => product.array_shape().len(),
         }
     }
 
-    /// Shape of the result, slowest dimension first; of a union, its number of elements.
+    /// Shape of the result, slowest dimension first; of a union, its number of elements, of a
+    /// product the number of each factor's choices.
     pub fn shape(&self) -> Dims {
         match self {
             Self::Hyperslab(slab) => slab.shape(),
             Self::Union { union, .. } => smallvec::smallvec![union.len()],
+            Self::Product(product) => product.shape(),
         }
     }
 
@@ -67,6 +72,7 @@ impl Selection {
         match self {
             Self::Hyperslab(slab) => slab.len(),
             Self::Union { union, .. } => Ok(union.len()),
+            Self::Product(product) => product.len(),
         }
     }
 
@@ -75,7 +81,15 @@ impl Selection {
         match self {
             Self::Hyperslab(slab) => slab.is_empty(),
             Self::Union { union, .. } => union.is_empty(),
+            Self::Product(product) => product.is_empty(),
         }
+    }
+}
+
+impl From<Product> for Selection {
+    /// What is regular after all becomes a hyperslab, whose plan costs nothing for each element.
+    fn from(product: Product) -> Self {
+        product.hyperslab().map_or(Self::Product(product), Self::Hyperslab)
     }
 }
 
@@ -137,6 +151,7 @@ impl<'a> From<&'a Selection> for Selected<'a> {
         match selection {
             Selection::Hyperslab(slab) => Self::Hyperslab(slab),
             Selection::Union { union, .. } => Self::Union(union),
+            Selection::Product(product) => Self::Product(product),
         }
     }
 }

@@ -311,7 +311,8 @@ def _box_around(union: Union) -> tuple[int, ...]:
 
 def _hyperslab(line: str, shape: tuple[int, ...], where: str) -> Hyperslab:
     label = f"'{printable(line.strip())}' of {where}"
-    parts = _native.hyperslab_of(shape, _index(line), label)
+    selected = _native.select_index(shape, _index(line), label)
+    parts = None if selected is None else selected.hyperslab
     if parts is None or 0 in parts[2]:
         raise UsageError(f"{label} selects nothing that can be read; write an index as [0:5, ::2]")
     start, stride, counts, block = (tuple(part) for part in parts)

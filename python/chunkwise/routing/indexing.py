@@ -59,17 +59,5 @@ def is_mask(args: Any) -> bool:
     return isinstance(alone, np.ndarray) and alone.dtype.kind == "b"
 
 
-def kept(args: Any, rank: int) -> tuple[bool, ...]:
-    """Of each dimension, whether a plain index that fits keeps it in the result's shape."""
-    items = args if type(args) is tuple else (args,)
-    keeps: list[bool] = []
-    for item in items:
-        if item is Ellipsis:
-            keeps += [True] * (rank - len(items) + 1)
-        else:
-            keeps.append(type(item) is slice)
-    return (*keeps, *[True] * (rank - len(keeps)))
-
-
 def _is_integer(value: Any) -> bool:
     return type(value) is int or isinstance(value, np.integer)

@@ -17,14 +17,12 @@ from typing import Any
 import h5py
 import numpy as np
 
+from chunkwise import _native
 from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.routing import transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
-from chunkwise.selecting.indexing import orthogonal
-from chunkwise.selection import Points, Selection, Union
-
-SELECTIONS = (Selection, Union, Points)
+from chunkwise.selecting.indexing import resolve
 
 
 class Counts:
@@ -56,23 +54,20 @@ def getitem(
     if bound is None:
         counts.h5py[binding.why] += 1
         return NotImplemented
-    why = _OTHER_INDEX
+    why, result = _OTHER_INDEX, NotImplemented
     try:
         if new_dtype is not None or bound.has_arrays:
             why = _OTHER_TYPE
             wanted = bound.dtype if new_dtype is None else np.dtype(new_dtype)
             result = transfers.as_type(bound, args, wanted)
-        elif lenient or type(args) is int or plain(args):
-            result = bound.getitem(args)
-            if bound.gives_views and type(result) is np.ndarray:
-                result = result.view()
-        else:
-            result = NotImplemented
-        if result is NotImplemented and new_dtype is None:
-            if lenient and isinstance(args, SELECTIONS):
-                return dataset.read(args)
-            if lenient or listed(args, bound.shape):
-                result = _by_list(dataset, bound, args, lenient)
+        if new_dtype is None and result is NotImplemented:
+            if lenient or type(args) is int or plain(args):
+                result = _by_index(dataset, bound, args)
+            elif listed(args, bound.shape):
+                result = _by_index(dataset, bound, args)
+                if not is_mask(args) and result.size == 0:
+                    # A list beside a slice of nothing is an error in most versions of h5py.
+                    result = NotImplemented
     except SelectionError:
         if lenient:
             raise
@@ -126,12 +121,12 @@ def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
     return False
 
 
-def selected(binding: Binding, selection: Any, out: Any, shape: Any = None) -> Any:
-    """Read what the engine calls a selection into `out`, or a new array; as `getitem`."""
+def selected(binding: Binding, selection: _native.Selection, out: Any = None) -> Any:
+    """Read a selection into `out`, or a new array; as `getitem`."""
     bound, why = binding.bound, binding.why
     if bound is not None:
         try:
-            result = bound.native.read(selection, out, shape)
+            result = bound.native.read(selection, out)
         except UndecodedChunkError as error:
             why = warned(error, stacklevel=5)
         else:
@@ -152,18 +147,18 @@ def scalar_or_array(array: Any) -> Any:
     return array if array.shape else array[()]
 
 
-def _by_list(dataset: h5py.Dataset, bound: Bound, args: Any, lenient: bool) -> Any:
-    request = orthogonal(bound.shape, args, bound.label)
-    if request is None:
-        return NotImplemented
-    if is_mask(args):
+def _by_index(dataset: h5py.Dataset, bound: Bound, args: Any) -> Any:
+    """Read all that has a meaning to the engine."""
+    result = bound.getitem(args)
+    if result is NotImplemented:
+        selection = resolve(bound.shape, args, bound.label)
+        if selection is None or not selection.is_mask:
+            return NotImplemented if selection is None else bound.native.read(selection)
         # Points, to h5py, which reads them into an array that it makes itself.
-        return bound.native.read(request.product, np.zeros(request.shape, dataset.dtype))
-    if 0 in request.shape and not lenient:
-        # A list beside a slice of nothing is an error of h5py's, in most of its versions.
-        return NotImplemented
-    result = bound.native.read(request.product, None, request.shape)
-    return scalar_or_array(result.view() if bound.gives_views else result)
+        return bound.native.read(selection, np.zeros(selection.shape, dataset.dtype))
+    if bound.gives_views and type(result) is np.ndarray:
+        return result.view()
+    return result
 
 
 def _names_a_field(args: Any) -> bool:

@@ -13,11 +13,13 @@ import h5py
 
 from chunkwise.errors import ChunkwiseError, LibraryError, OutOfMemoryError, SelectionError
 from chunkwise.names import hdf5_reason
-from chunkwise.routing.reading import SELECTIONS, scalar_or_array
+from chunkwise.routing.reading import scalar_or_array
 from chunkwise.selecting import lowlevel
-from chunkwise.selecting.indexing import Request, orthogonal
+from chunkwise.selecting.indexing import resolve
+from chunkwise.selection import Selection
 
 if TYPE_CHECKING:
+    from chunkwise import _native
     from chunkwise.dataset import Dataset
 
 
@@ -38,23 +40,23 @@ def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
     chunkwise.errors.LibraryError
         When libhdf5 cannot read it.
     """
-    if isinstance(args, SELECTIONS):
+    if isinstance(args, Selection):
         return dataset.read(args)
-    request = None
+    resolved = None
     if dataset.shape and new_dtype is None:
         # First, as h5py leaves it to libhdf5 to find some indices out of range.
-        request = orthogonal(dataset.shape, args, dataset._label())
+        resolved = resolve(dataset.shape, args, dataset._label())
     try:
         return told(dataset, lambda: h5py.Dataset.__getitem__(dataset, args, new_dtype))
     except SelectionError:
-        if request is None:
+        if resolved is None:
             raise
-    return scalar_or_array(translated(dataset, request))
+    return scalar_or_array(selected(dataset, resolved))
 
 
-def translated(dataset: Dataset, request: Request) -> Any:
-    """Read an index that h5py refuses."""
-    return told(dataset, lambda: lowlevel.read_request(h5py.Dataset(dataset.id), request))
+def selected(dataset: Dataset, selection: _native.Selection, out: Any = None) -> Any:
+    """Read a selection for which h5py may have no index, into `out` or a new array."""
+    return told(dataset, lambda: lowlevel.read(h5py.Dataset(dataset.id), selection, out))
 
 
 def told(dataset: Dataset, read: Callable[[], Any]) -> Any:

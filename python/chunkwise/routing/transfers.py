@@ -12,7 +12,7 @@ import numpy.typing as npt
 from chunkwise import _native
 from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import convert, exact, identical
-from chunkwise.routing.indexing import kept, plain
+from chunkwise.routing.indexing import plain
 
 Array = npt.NDArray[Any]
 Parts = tuple[list[int], list[int], list[int], list[int]]
@@ -27,15 +27,14 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     same = identical(bound.dtype, wanted)
     if not (same or exact(bound.dtype, wanted)) or not plain(args):
         return NotImplemented
-    parts = _native.hyperslab_of(bound.shape, args, bound.label)
-    if parts is None:
+    selection = _native.select_index(bound.shape, args, bound.label)
+    if selection is None:
         return NotImplemented
-    keeps = kept(args, len(bound.shape))
-    result = np.zeros(_kept_shape(parts, keeps), wanted)
-    out = _with_all_dimensions(result, keeps)
+    result = np.zeros(selection.shape, wanted)
+    out = _with_all_dimensions(result, selection.dropped)
     if same:
-        bound.native.read(parts, out)
-    elif not _read_converted(bound, parts, out):
+        bound.native.read(selection, out)
+    elif not _read_converted(bound, selection, out):
         return NotImplemented
     # As h5py does, an element rather than an array of no dimension.
     return result if result.shape else result[()]
@@ -53,8 +52,8 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
         return False
     if not (plain(source) and plain(target)):
         return False
-    parts = _native.hyperslab_of(bound.shape, source, bound.label)
-    if parts is None:
+    selection = _native.select_index(bound.shape, source, bound.label)
+    if selection is None:
         return False
     items = target if isinstance(target, tuple) else (target,)
     # With an Ellipsis NumPy gives a view, and never an element.
@@ -62,32 +61,34 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
         view = dest[items if Ellipsis in items else (*items, ...)]
     except (IndexError, OverflowError, TypeError, ValueError):
         return False
-    keeps = kept(source, len(bound.shape))
-    if view.shape != _kept_shape(parts, keeps):
+    if list(view.shape) != selection.shape:
         return False
-    out = _with_all_dimensions(view, keeps)
+    out = _with_all_dimensions(view, selection.dropped)
     if not same:
-        return _read_converted(bound, parts, out)
+        return _read_converted(bound, selection, out)
     if out.flags.c_contiguous:
-        bound.native.read(parts, out)
+        bound.native.read(selection, out)
         return True
-    for where, piece in _pieces(parts, bound):
+    for where, piece in _pieces(selection, bound):
         elements = np.array(out[where], order="C")
         out[where] = bound.native.read(piece, elements)
     return True
 
 
-def _read_converted(bound: Bound, parts: Parts, out: Array) -> bool:
+def _read_converted(bound: Bound, selection: _native.Selection, out: Array) -> bool:
     return all(
-        convert(bound.native.read(piece), out[where]) for where, piece in _pieces(parts, bound)
+        convert(bound.native.read(piece), out[where]) for where, piece in _pieces(selection, bound)
     )
 
 
-def _pieces(parts: Parts, bound: Bound) -> Iterator[tuple[Box, Parts]]:
+def _pieces(selection: _native.Selection, bound: Bound) -> Iterator[tuple[Box, _native.Selection]]:
     """Cut a hyperslab to what is held at a time, along chunks: no two share one."""
+    parts = selection.hyperslab
+    assert parts is not None, "only plain indices come here"
     most = max(_PIECE_NBYTES // bound.dtype.itemsize, 1)
     chunk = bound.chunks or (1,) * len(bound.shape)
-    return _cut(parts, chunk, most, ())
+    for where, piece in _cut(parts, chunk, most, ()):
+        yield where, _native.select_hyperslabs(bound.shape, piece, bound.label)
 
 
 def _cut(
@@ -124,13 +125,9 @@ def _with(values: list[int], axis: int, value: int) -> list[int]:
     return [*values[:axis], value, *values[axis + 1 :]]
 
 
-def _kept_shape(parts: Parts, keeps: tuple[bool, ...]) -> tuple[int, ...]:
-    return tuple(size for size, keep in zip(_shape(parts), keeps, strict=True) if keep)
-
-
-def _with_all_dimensions(array: Array, keeps: tuple[bool, ...]) -> Array:
+def _with_all_dimensions(array: Array, dropped: list[bool]) -> Array:
     """View an array with those dimensions that an index by integers has dropped."""
-    view: Array = array[tuple(slice(None) if keep else None for keep in keeps)]
+    view: Array = array[tuple(None if gone else slice(None) for gone in dropped)]
     return view
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chunkwise.errors import SelectionError
-from chunkwise.selecting import indexing
-from chunkwise.selecting.indexing import Request
+from chunkwise.selecting.indexing import resolve
 
 if TYPE_CHECKING:
+    from chunkwise import _native
     from chunkwise.dataset import Dataset
 
 
@@ -43,15 +43,22 @@ class PairedIndex:
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode.
         """
-        return self._dataset._read_request(self._request(index))
+        return self._dataset._read_resolved(self._resolve(index))
 
     def explain(self, index: Any) -> dict[str, Any]:
         """Explain what reading an index does; see `Dataset.explain`."""
-        return self._dataset._explain(self._request(index).product)
+        return self._dataset._explain(self._resolve(index))
 
-    def _request(self, index: Any) -> Request:
+    def _resolve(self, index: Any) -> _native.Selection:
         dataset = self._dataset
         dataset._reads()
+        label = dataset._label()
         if not dataset.shape:
-            raise SelectionError(f"{dataset._label()}: vindex takes datasets with dimensions only")
-        return indexing.paired(dataset.shape, index, dataset._label())
+            raise SelectionError(f"{label}: vindex takes datasets with dimensions only")
+        resolved = resolve(dataset.shape, index, label, paired=True)
+        if resolved is None:
+            raise SelectionError(
+                f"{label}: vindex takes arrays of integers, masks, integers, slices and one "
+                "Ellipsis"
+            )
+        return resolved

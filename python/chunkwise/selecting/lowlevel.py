@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 from h5py import h5s, h5t
 
-from chunkwise.selection import Selection, Union
-
 if TYPE_CHECKING:
-    from chunkwise._native import Factor
-    from chunkwise.selecting.indexing import Request
+    from chunkwise import _native
+    from chunkwise._native import Factor, Hyperslab
 
 
 def read(
-    dataset: h5py.Dataset, selection: Selection | Union, out: npt.NDArray[Any] | None = None
+    dataset: h5py.Dataset, selection: _native.Selection, out: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """Read a selection with one ``H5Dread``.
+    """Read a selection, also one for which h5py has no index.
+
+    Hyperslabs, unions, several lists and paired ones are read with one ``H5Dread``, lists element
+    by element.  Otherwise slices are read forwards and turned round, the indices of a list
+    once each and in order.
 
     Parameters
     ----------
     dataset : h5py.Dataset
         Not of a null dataspace.
-    selection : Selection or Union
-        Known to fit the dataset, or libhdf5 raises what it raises.
+    selection : chunkwise._native.Selection
+        Of an array of the dataset's shape.
     out : ndarray, optional
         Of the shape of what is read and the dataset's dtype; None makes a new one.
 
     Returns
     -------
     ndarray
-        Of the hyperslab's shape; of a union, its elements in row-major order.
+        C-contiguous, of the selection's shape.
     """
+    if selection.hyperslabs is None:
+        made = _read_product(dataset, selection)
+        if out is None:
+            return made
+        np.copyto(out, made)
+        return out
     space = dataset.id.get_space()
-    return read_selected(dataset, space, select(space, selection), out)
+    select(space, selection.hyperslabs)
+    made = read_selected(dataset, space, tuple(selection.choices), out)
+    if out is not None:
+        return out
+    return made.reshape(tuple(selection.shape) + element_of(dataset.dtype)[1])
 
 
 def read_selected(
@@ -45,7 +58,7 @@ def read_selected(
     shape: tuple[int, ...],
     out: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Read what is selected in the dataset's space; `shape` is what `select` returned."""
+    """Read what is selected in the dataset's space, of this shape."""
     if out is None:
         out = np.zeros(shape, dataset.dtype)
     if dataset.shape == ():
@@ -55,45 +68,55 @@ def read_selected(
     return out
 
 
-def read_request(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
-    """Read an index that h5py refuses.
-
-    Slices are read forwards and turned round, the indices of a list once each and in order.
-    What is left, several lists and paired ones, is read element by element.
+def write(dataset: h5py.Dataset, selection: _native.Selection, array: npt.NDArray[Any]) -> None:
+    """Write a selection with one ``H5Dwrite``.
 
     Parameters
     ----------
     dataset : h5py.Dataset
-        Neither of a null dataspace nor a scalar.
-    request : Request
-        An index of it.
-
-    Returns
-    -------
-    ndarray
-        C-contiguous, of the request's shape.
+        Open for writing; neither a null dataspace nor a scalar.
+    selection : chunkwise._native.Selection
+        Of an array of the dataset's shape.
+    array : ndarray
+        As `read` gives it, of the dataset's dtype.
     """
-    if 0 in request.shape:
-        # Which libhdf5 refuses to select, where there is a list.
-        return np.zeros(request.shape, dataset.dtype)
-    index: list[Any] = []
-    turned: list[Any] = []
-    lists = 0
-    for factor, size in zip(request.factors, request.product.shape, strict=False):
-        if isinstance(factor, tuple):
-            forwards, turn = _forwards(*factor)
-            index.append(forwards)
-            turned.append(turn)
+    shape = tuple(selection.choices)
+    if 0 in shape:
+        return
+    space = dataset.id.get_space()
+    if selection.hyperslabs is None:
+        coordinates = _elements(dataset.shape, selection)
+        space.select_elements(coordinates)
+        shape = (len(coordinates),)
+    else:
+        select(space, selection.hyperslabs)
+    write_selected(dataset, space, shape, array)
+
+
+def write_selected(
+    dataset: h5py.Dataset, space: h5s.SpaceID, shape: tuple[int, ...], array: npt.NDArray[Any]
+) -> None:
+    """Write to what is selected in the dataset's space, of this shape."""
+    kind = array.dtype
+    if dataset.dtype.subdtype is not None:
+        # An element is an array here, and libhdf5 makes none of single numbers.
+        kind = dataset.dtype
+        array = np.ascontiguousarray(array, element_of(kind)[0])
+    dataset.id.write(h5s.create_simple(shape), space, array, h5t.py_create(kind))
+
+
+def select(space: h5s.SpaceID, hyperslabs: Iterable[Hyperslab]) -> None:
+    """Select what these hyperslabs select, one after the other."""
+    how = h5s.SELECT_SET
+    for start, stride, count, block in hyperslabs:
+        if 0 in count or 0 in block or not count:
             continue
-        lists += 1
-        coordinates = _coordinates(factor, dataset.shape[len(index) :])
-        if len(coordinates) > 1 or lists > 1:
-            return _read_elements(dataset, request)
-        once, where = np.unique(coordinates[0], return_inverse=True)
-        index.append(once if size else slice(0, 0))
-        turned.append(where)
-    got = dataset[tuple(index)][tuple(turned)]
-    return np.ascontiguousarray(got).reshape(request.shape + element_of(dataset.dtype)[1])
+        # A stride of 0, which means nothing where there is one block, is an error there.
+        strides = tuple(max(step, 1) for step in stride)
+        space.select_hyperslab(tuple(start), tuple(count), strides, tuple(block), op=how)
+        how = h5s.SELECT_OR
+    if how == h5s.SELECT_SET:
+        space.select_none()
 
 
 def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -108,30 +131,57 @@ def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return dtype, inner
 
 
-def _read_elements(dataset: h5py.Dataset, request: Request) -> npt.NDArray[Any]:
-    """Read a request element by element, with one ``H5Dread``."""
-    choices = tuple(request.product.shape)
-    coordinates = np.empty((*choices, len(dataset.shape)), np.uint64)
-    first = 0
-    factors = [*request.factors]
-    for position in range(len(choices)):
-        if position < len(factors):
-            columns = _coordinates(factors[position], dataset.shape[first:])
-        else:
-            columns = [np.arange(dataset.shape[first])]
-        for column in columns:
+def _read_product(dataset: h5py.Dataset, selection: _native.Selection) -> npt.NDArray[Any]:
+    shape = tuple(selection.shape) + element_of(dataset.dtype)[1]
+    if 0 in selection.shape:
+        # Which libhdf5 refuses to select, where there is a list.
+        return np.zeros(shape, element_of(dataset.dtype)[0])
+    index: list[Any] = []
+    turned: list[Any] = []
+    lists = 0
+    for factor in selection.factors:
+        if isinstance(factor, tuple):
+            forwards, turn = _forwards(*factor)
+            index.append(forwards)
+            turned.append(turn)
+            continue
+        lists += 1
+        if len(factor) > 1 or lists > 1:
+            return _read_elements(dataset, selection).reshape(shape)
+        once, where = np.unique(factor[0], return_inverse=True)
+        index.append(once)
+        turned.append(where)
+    return np.ascontiguousarray(dataset[tuple(index)][tuple(turned)]).reshape(shape)
+
+
+def _read_elements(dataset: h5py.Dataset, selection: _native.Selection) -> npt.NDArray[Any]:
+    """Read a product element by element, with one ``H5Dread``."""
+    coordinates = _elements(dataset.shape, selection)
+    space = dataset.id.get_space()
+    space.select_elements(coordinates)
+    return read_selected(dataset, space, (len(coordinates),))
+
+
+def _elements(shape: tuple[int, ...], selection: _native.Selection) -> npt.NDArray[np.uint64]:
+    """Coordinates of each element of a product, a row each, in the order of the result."""
+    choices = tuple(selection.choices)
+    coordinates = np.empty((*choices, len(shape)), np.uint64)
+    dimension = 0
+    for position, factor in enumerate(selection.factors):
+        for column in _columns(factor):
             # Along this factor's choices, and the same for all choices of the others.
             along = column.reshape((-1,) + (1,) * (len(choices) - 1 - position))
-            coordinates[..., first] = along
-            first += 1
-    elements = coordinates.reshape(-1, len(dataset.shape))
-    out = np.zeros(len(elements), dataset.dtype)
-    if len(elements):
-        space = dataset.id.get_space()
-        space.select_elements(elements)
-        memory = h5s.create_simple((len(elements),))
-        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
-    return out.reshape(request.shape + element_of(dataset.dtype)[1])
+            coordinates[..., dimension] = along
+            dimension += 1
+    return coordinates.reshape(-1, len(shape))
+
+
+def _columns(factor: Factor) -> list[npt.NDArray[Any]]:
+    """Coordinates of a factor's choices, an array a dimension."""
+    if isinstance(factor, tuple):
+        start, step, count = factor
+        return [start + step * np.arange(count)]
+    return list(factor)
 
 
 def _forwards(start: int, step: int, count: int) -> tuple[slice, slice]:
@@ -142,65 +192,3 @@ def _forwards(start: int, step: int, count: int) -> tuple[slice, slice]:
     if step > 0:
         return slice(start, last + 1, step), slice(None)
     return slice(last, start + 1, -step), slice(None, None, -1)
-
-
-def _coordinates(factor: Factor, shape: tuple[int, ...]) -> list[npt.NDArray[np.int64]]:
-    """Return what a factor chooses of the first dimensions of `shape`, an array each."""
-    if isinstance(factor, tuple):
-        start, step, count = factor
-        return [start + step * np.arange(count)]
-    if isinstance(factor, np.ndarray):
-        return list(factor.nonzero())
-    columns = cast("list[npt.NDArray[np.int64]]", factor)
-    # Checked before: none lies below -size.
-    return [np.where(c < 0, c + n, c) for c, n in zip(columns, shape, strict=False)]
-
-
-def write(dataset: h5py.Dataset, selection: Selection | Union, array: npt.NDArray[Any]) -> None:
-    """Write a selection with one ``H5Dwrite``.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Open for writing; neither a null dataspace nor a scalar.
-    selection : Selection or Union
-        Known to fit the dataset.
-    array : ndarray
-        As `read` gives it, of the dataset's dtype.
-    """
-    space = dataset.id.get_space()
-    shape = select(space, selection)
-    if 0 not in shape:
-        write_selected(dataset, space, shape, array)
-
-
-def write_selected(
-    dataset: h5py.Dataset, space: h5s.SpaceID, shape: tuple[int, ...], array: npt.NDArray[Any]
-) -> None:
-    """Write to what is selected in the dataset's space; `shape` is that of the selection."""
-    kind = array.dtype
-    if dataset.dtype.subdtype is not None:
-        # An element is an array here, and libhdf5 makes none of single numbers.
-        kind = dataset.dtype
-        array = np.ascontiguousarray(array, element_of(kind)[0])
-    dataset.id.write(h5s.create_simple(shape), space, array, h5t.py_create(kind))
-
-
-def select(space: h5s.SpaceID, selection: Selection | Union) -> tuple[int, ...]:
-    """Select in a dataspace, and return the shape of what is selected.
-
-    A union is put together one hyperslab after the other.
-    """
-    how = h5s.SELECT_SET
-    for one in selection.hyperslabs:
-        if 0 in one.shape or one.shape == ():
-            continue
-        # A stride of 0, which means nothing where there is one block, is an error there.
-        stride = tuple(max(step, 1) for step in one.stride)
-        space.select_hyperslab(one.start, one.count, stride, one.block, op=how)
-        how = h5s.SELECT_OR
-    if isinstance(selection, Selection):
-        return selection.shape
-    # Without any of them everything is selected still.
-    chosen = any(0 not in one.shape for one in selection.hyperslabs)
-    return (space.get_select_npoints() if chosen else 0,)

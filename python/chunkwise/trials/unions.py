@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise import Dataset, Selection, Union, _native, union
+from chunkwise import Dataset, Hyperslab, Union, _native, union
 from chunkwise.selecting import lowlevel
 from chunkwise.trials.laps import Laps
 
@@ -31,7 +31,7 @@ def slices(hyperslab: _native.Hyperslab) -> tuple[slice, ...]:
 
 def union_of(hyperslabs: Sequence[_native.Hyperslab]) -> Union:
     """Return what `chunkwise.union` makes of these, each start, stride, count and block."""
-    return Union(tuple(Selection(*(tuple(part) for part in one)) for one in hyperslabs))
+    return Union(tuple(Hyperslab(*(tuple(part) for part in one)) for one in hyperslabs))
 
 
 def read_by_h5py(dataset: h5py.Dataset, index: Index, laps: Laps) -> npt.NDArray[Any]:
@@ -39,7 +39,8 @@ def read_by_h5py(dataset: h5py.Dataset, index: Index, laps: Laps) -> npt.NDArray
     array: npt.NDArray[Any]
     if isinstance(index, Union):
         space = dataset.id.get_space()
-        shape = lowlevel.select(space, index)
+        lowlevel.select(space, index.parts)
+        shape = (space.get_select_npoints(),)
         laps.selected()
         return lowlevel.read_selected(dataset, space, shape)
     array = dataset[index]
@@ -61,7 +62,9 @@ def read_by_chunkwise(dataset: Dataset, index: Index, laps: Laps) -> npt.NDArray
 def write_by_h5py(dataset: h5py.Dataset, index: Index, elements: npt.NDArray[Any]) -> None:
     """Write as ``d[slices] = array``; a union by the low-level interface."""
     if isinstance(index, Union):
-        lowlevel.write(dataset, index, elements)
+        space = dataset.id.get_space()
+        lowlevel.select(space, index.parts)
+        lowlevel.write_selected(dataset, space, (space.get_select_npoints(),), elements)
     else:
         dataset[index] = elements
 

@@ -24,9 +24,8 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, U
 from chunkwise.files.objects import address_of
 from chunkwise.grammar import Effort
 from chunkwise.names import hdf5_reason, printable
-from chunkwise.selecting import indexing, lowlevel
-from chunkwise.selection import Points, Selection, Union
-from chunkwise.words import counted
+from chunkwise.selecting import lowlevel
+from chunkwise.selection import Selection
 from chunkwise.writing import pending, unfiltered_edges
 from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
 
@@ -119,18 +118,19 @@ class Writing:
                 value = self._fitting(value)
             self._through_h5py(lambda: self._h5.__setitem__(index, value))
 
-    def write(self, selection: Selection | Union | Points | None, value: Any) -> None:
+    def write(self, selection: Selection | None, value: Any) -> None:
         """Write a selection; see `Dataset.write`."""
         with self._turn():
             native = self._writer()
             if selection is None:
                 self.put(..., value)
                 return
-            if not self._h5.shape or not isinstance(selection, Selection | Union | Points):
+            if not self._h5.shape or not isinstance(selection, Selection):
                 raise SelectionError(
                     f"{self.label}: write() takes chunkwise.hyperslab, chunkwise.union or "
                     f"chunkwise.points, not {type(selection).__name__}; d[...] takes an index"
                 )
+            resolved = selection.resolve(self._h5.shape, self.label)
             array = self._array(value)
             want = selection.shape + lowlevel.element_of(self._h5.dtype)[1]
             if array.shape not in ((), want):
@@ -141,12 +141,11 @@ class Writing:
                 return
             elements = as_stored(array, self._h5.dtype) if native.reason is None else None
             if elements is not None:
-                chosen = self._product(selection) if isinstance(selection, Points) else selection
-                self._write(native, Assignment(chosen, elements))
+                self._write(native, Assignment(resolved, elements))
                 return
             self._settle_reached()
             whole = np.ascontiguousarray(np.broadcast_to(self._fitting(array), want))
-            self._through_h5py(lambda: self._write_selected(selection, whole))
+            self._through_h5py(lambda: lowlevel.write(self._h5, resolved, whole))
 
     def append(self, value: Any, axis: int = 0) -> None:
         """Grow by an array along an axis; see `Dataset.append`."""
@@ -394,45 +393,13 @@ class Writing:
         dtype = None if isinstance(value, np.ndarray) else lowlevel.element_of(self._h5.dtype)[0]
         return np.asarray(value, dtype=dtype)
 
-    def _product(self, selection: Points) -> _native.Product:
-        return indexing.points(self._h5.shape, selection.coordinates, self.label).product
-
     def _write(self, native: _native.Writer, assigned: Assignment) -> None:
         """Write elements that need no conversion, and may have to be broadcast."""
         self._dirty = True
-        selection, elements, members = assigned.selection, assigned.elements, assigned.members
-        if isinstance(selection, Selection):
-            for part, some in parts_of(selection, elements, self._h5.chunks):
-                native.write(part.parts, some, members)
-        else:
-            shape = tuple(selection.shape)
-            whole = np.ascontiguousarray(np.broadcast_to(elements, shape))
-            native.write(
-                selection.parts if isinstance(selection, Union) else selection, whole, members
-            )
+        parts = parts_of(assigned.selection, assigned.elements, self._h5, self.label)
+        for part, some in parts:
+            native.write(part, some, assigned.members)
         pending.balance(self)
-
-    def _write_selected(self, selection: Selection | Union | Points, array: Array) -> None:
-        h5 = self._h5
-        if not isinstance(selection, Points):
-            # For its checks: both paths refuse the same selections.
-            chunk = h5.chunks or tuple(max(size, 1) for size in h5.shape)
-            _native.count_chunks(h5.shape, chunk, selection.parts, self.label)
-            lowlevel.write(h5, selection, array)
-            return
-        coordinates, sizes = selection.coordinates, np.asarray(h5.shape)
-        if coordinates.shape[1] != len(sizes):
-            raise SelectionError(
-                f"{self.label}: points of {counted(coordinates.shape[1], 'dimension')}, the "
-                "dataset has "
-                f"{len(sizes)}"
-            )
-        wrapped = np.where(coordinates < 0, coordinates + sizes, coordinates)
-        if (wrapped < 0).any() or (wrapped >= sizes).any():
-            raise SelectionError(f"{self.label}: a point lies outside the shape {h5.shape}")
-        space = h5.id.get_space()
-        space.select_elements(wrapped.astype(np.uint64))
-        lowlevel.write_selected(h5, space, selection.shape, array)
 
     def _through_h5py(self, write: Callable[[], Any]) -> None:
         """Write; what libhdf5 cannot is said by name."""

@@ -17,9 +17,8 @@ from h5py import h5t
 
 from chunkwise import _native
 from chunkwise.routing.conversions import convert, exact, identical
+from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
-from chunkwise.selecting.indexing import Request
-from chunkwise.selection import Selection, Union
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -34,15 +33,15 @@ class Assignment:
 
     Attributes
     ----------
-    selection : Selection, Union or chunkwise._native.Product
+    selection : chunkwise._native.Selection
         Which elements are written.
     elements : ndarray
-        Of the dataset's dtype; it can be broadcast to the selection's shape.
+        Of the dataset's dtype; it can be broadcast to the selection's choices.
     members : list of tuple of int, optional
         Which bytes of each element are written, as begin and end; None writes all.
     """
 
-    selection: Selection | Union | _native.Product
+    selection: _native.Selection
     elements: Array
     members: list[tuple[int, int]] | None = None
 
@@ -83,16 +82,15 @@ def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Ass
         value = None if value is None else as_stored(value, dtype)
     if value is None:
         return None
-    parts = _native.hyperslab_of(shape, index, label)
-    if parts is not None:
-        selection = Selection(*(tuple(part) for part in parts))
-        elements = _spread(value, selection, _integers(index, len(shape)))
-        return None if elements is None else Assignment(selection, elements, members)
-    request = indexing.assigned(shape, index, label)
-    if request is None:
+    if plain(index):
+        selection = indexing.resolve(shape, index, label)
+        elements = None if selection is None else _spread(value, selection)
+    else:
+        selection = indexing.assigned(shape, index, label)
+        elements = None if selection is None else _listed(value, selection, dataset.chunks)
+    if selection is None or elements is None:
         return None
-    elements = _listed(value, request, dataset.chunks)
-    return None if elements is None else Assignment(request.product, elements, members)
+    return Assignment(selection, elements, members)
 
 
 def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
@@ -139,29 +137,29 @@ def _members(
     return elements, ranges
 
 
-def _spread(elements: Array, selection: Selection, dropped: list[bool]) -> Array | None:
+def _spread(elements: Array, selection: _native.Selection) -> Array | None:
     """Give elements that NumPy broadcasts to a selection whose integers drop dimensions."""
-    if 0 in selection.shape:
+    kept = tuple(selection.shape)
+    if 0 in kept:
         return None
-    kept = tuple(n for n, gone in zip(selection.shape, dropped, strict=True) if not gone)
     if elements.shape not in ((), kept):
         try:
             elements = np.broadcast_to(elements, kept)
         except ValueError:
             return None
     if elements.shape:
-        elements = elements[tuple(None if gone else slice(None) for gone in dropped)]
+        elements = elements[tuple(None if gone else slice(None) for gone in selection.dropped)]
     return elements
 
 
-def _listed(elements: Array, request: Request, chunks: Shape | None) -> Array | None:
+def _listed(elements: Array, selection: _native.Selection, chunks: Shape | None) -> Array | None:
     """Give elements in the shape of lists and masks, to which h5py broadcasts little."""
-    want, factors = request.shape, tuple(request.product.shape)
+    want, factors = tuple(selection.shape), tuple(selection.choices)
     if elements.shape == ():
         # Many are spread along the last dimension alone, which is no shape of several.
         fits = len(want) <= 1 or math.prod(chunks or ()) >= math.prod(want)
         return elements if fits else None
-    if request.is_mask:
+    if selection.is_mask:
         # The mask of the whole dataset takes as many elements in any shape.
         return elements.reshape(factors) if elements.size == math.prod(want) else None
     return elements.reshape(factors) if elements.shape == want else None
@@ -200,33 +198,35 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def parts_of(
-    selection: Selection, elements: Array, chunks: Shape | None
-) -> Iterator[tuple[Selection, Array]]:
+    selection: _native.Selection, elements: Array, dataset: h5py.Dataset, label: str
+) -> Iterator[tuple[_native.Selection, Array]]:
     """Cut what would take much memory once it is broadcast, along chunks of the first axis.
 
     Parameters
     ----------
-    selection : Selection
+    selection : chunkwise._native.Selection
         Of at least one dimension and element.
     elements : ndarray
-        Which can be broadcast to its shape.
-    chunks : tuple of int, optional
-        Shape of a chunk.
+        Which can be broadcast to its choices.
+    dataset : h5py.Dataset
+        What is written.
+    label : str
+        What an error begins with.
 
     Yields
     ------
-    tuple of Selection and ndarray
+    tuple of chunkwise._native.Selection and ndarray
         Selections one after the other, and their elements, C-contiguous.
     """
-    shape = selection.shape
+    shape = tuple(selection.choices)
     whole = np.broadcast_to(elements, shape)
-    start, stride = selection.start[0], selection.stride[0]
-    count, block = selection.count[0], selection.block[0]
-    if elements.shape == shape or whole.nbytes <= PART_NBYTES or (count > 1 and block > 1):
+    parts = selection.hyperslab if elements.shape != shape and whole.nbytes > PART_NBYTES else None
+    if parts is None or (parts[2][0] > 1 and parts[3][0] > 1):
         yield selection, np.ascontiguousarray(whole)
         return
+    (start, *starts), (stride, *strides), (count, *counts), (block, *blocks) = parts
     step = stride if block == 1 and count > 1 else 1
-    chunk = chunks[0] if chunks else 1
+    chunk = dataset.chunks[0] if dataset.chunks else 1
     rows = max(PART_NBYTES // (whole.nbytes // shape[0]), 1) * step
     first = 0
     while first < shape[0]:
@@ -235,21 +235,7 @@ def parts_of(
         end = begin + rows
         end = max(end // chunk * chunk, begin + step) if rows >= chunk else end
         last = min(first + -(-(end - begin) // step), shape[0])
-        part = Selection(
-            (begin, *selection.start[1:]),
-            (step, *selection.stride[1:]),
-            (last - first, *selection.count[1:]),
-            (1, *selection.block[1:]),
-        )
+        box = (begin, *starts), (step, *strides), (last - first, *counts), (1, *blocks)
+        part = _native.select_hyperslabs(dataset.shape, box, label)
         yield part, np.ascontiguousarray(whole[first:last])
         first = last
-
-
-def _integers(index: Any, rank: int) -> list[bool]:
-    """Tell which dimensions an index of integers, slices and an Ellipsis drops."""
-    items = index if isinstance(index, tuple) else (index,)
-    missing = rank - sum(item is not Ellipsis for item in items)
-    dropped: list[bool] = []
-    for item in items:
-        dropped += [False] * missing if item is Ellipsis else [not isinstance(item, slice)]
-    return dropped + [False] * (rank - len(dropped))

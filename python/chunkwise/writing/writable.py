@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 
 from chunkwise.grammar import Effort
-from chunkwise.selection import Points, Selection, Union
+from chunkwise.selection import Selection
 from chunkwise.writing import pending
 from chunkwise.writing.dataset_writing import WritePlan, Writing, writing_of
 
@@ -57,17 +57,17 @@ class Writable:
         chunkwise.errors.UsageError
             When the file is closed.
         """
-        if isinstance(index, Selection | Union | Points):
+        if isinstance(index, Selection):
             self._written().write(index, value)
             return
         self._written().put(index, value)
 
-    def write(self, selection: Selection | Union | Points | None, value: npt.ArrayLike) -> None:
+    def write(self, selection: Selection | None, value: npt.ArrayLike) -> None:
         """Write a hyperslab, a union of several, or points.
 
         Parameters
         ----------
-        selection : Selection, Union, Points or None
+        selection : Selection or None
             See `chunkwise.hyperslab`, `chunkwise.union` and `chunkwise.points`; None selects
             everything.
         value : array_like
