@@ -1,0 +1,41 @@
+"""Does a program end while its daemon threads read?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+# h5py's own reads hold its lock for most of the time: without help it hangs nearly every time.
+READING = """
+import sys, threading
+import chunkwise
+file = chunkwise.open(sys.argv[1])
+d = file["x"] if sys.argv[2] == "ours" else file.h5py["x"]
+begun = threading.Event()
+def read():
+    while True:
+        for row in range(600):
+            assert (d[row] == row).all()
+            begun.set()
+assert (file["x"][7] == 7).all()
+for _ in range(3):
+    threading.Thread(target=read, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("whose", ["ours", "h5py's"])
+def test_daemon_threads_that_read_keep_no_program_from_ending(whose: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        rows = np.repeat(np.arange(600, dtype="i4"), 40).reshape(600, 40)
+        file.create_dataset("x", data=rows, chunks=(4, 40), compression=1)
+    for _ in range(3):
+        command = [sys.executable, "-c", READING, str(path), whose]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
