@@ -166,8 +166,10 @@ def test_many_small_datasets_that_may_grow_make_no_large_file(
 ) -> None:
     count, sizes = 20, []
     data = np.ones(shape, dtype)
-    path, options = tmp_path / "x.h5", {"data": data, "maxshape": (None,) * len(shape)}
-    for open_file, more in ((chunkwise.open, {"filters": filters}), (h5py.File, {})):
+    path = tmp_path / "x.h5"
+    options: dict[str, Any] = {"data": data, "maxshape": (None,) * len(shape)}
+    ours: dict[str, Any] = {"filters": filters}
+    for open_file, more in ((chunkwise.open, ours), (h5py.File, {})):
         with open_file(path, "w") as made:
             for number in range(count):
                 made.create_dataset(str(number), **options, **more)
