@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from chunkwise import access
 from chunkwise.advise.chunk_shape import (
+    BEGUN_NBYTES,
     CHUNK_NBYTES,
+    GROWN_NBYTES,
     MOST_WASTE,
     _best,
     default_chunk,
@@ -146,6 +148,34 @@ def test_a_dataset_that_is_made_empty_gets_chunks_of_some_size() -> None:
     assert default_chunk((0, 512, 512), 2, (None, 512, 512)) == (1, 512, 512)
     # What one append brings fits one chunk.
     assert default_chunk((0, 4), 4, (None, 4), [(50_000, 4)]) == (50_000, 4)
+
+
+@settings(deadline=None)
+@given(datasets(), st.sampled_from((BEGUN_NBYTES, GROWN_NBYTES, None)))
+def test_what_may_grow_begins_with_a_bounded_chunk(case: Any, room: int | None) -> None:
+    shape, itemsize, maxshape, _ = case
+    expected = expected_shape(shape, itemsize, maxshape, grown_nbytes=room)
+    chunk = default_chunk(shape, itemsize, maxshape, grown_nbytes=room)
+    if room is None:
+        room = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
+    now = math.prod(max(1, n) for n in shape) * itemsize
+    # Neither much more than what is there ...
+    assert math.prod(expected) * itemsize <= max(now, room)
+    if now <= room:
+        assert chunk == expected
+    # ... nor so little that thousands of chunks hold what it grows to.
+    if maxshape is not None and None in maxshape:
+        assert math.prod(expected) * itemsize > room // 2
+
+
+def test_a_dataset_that_is_made_with_something_gets_smaller_chunks() -> None:
+    assert default_chunk((10,), 8, (None,)) == (2048,)
+    assert default_chunk((10,), 8, (100,)) == (100,)
+    assert default_chunk((3000,), 8, (None,)) == (3000,)
+    assert default_chunk((5, 7), 8, (None, None)) == (292, 7)
+    assert default_chunk((10,), 8) == (10,)
+    # An access that is stated has room in any case.
+    assert default_chunk((10,), 8, (None,), [(9999,)]) == (9999,)
 
 
 def test_text_states_accesses() -> None:

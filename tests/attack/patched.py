@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.routing import bindings
+from chunkwise.routing import eligibility
 from tests.support.any_index import indexes
 from tests.support.patched import outcome
 
@@ -95,7 +95,7 @@ def attempt(number: int, folder: Path) -> None:
     """Some hundred indexes."""
     path = folder / "patched.h5"
     make(path)
-    smallest, bindings.SMALLEST_NBYTES = bindings.SMALLEST_NBYTES, 0
+    smallest, eligibility.SMALLEST_NBYTES = eligibility.SMALLEST_NBYTES, 0
     try:
         with h5py.File(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -116,4 +116,4 @@ def attempt(number: int, folder: Path) -> None:
 
             any_index()
     finally:
-        bindings.SMALLEST_NBYTES = smallest
+        eligibility.SMALLEST_NBYTES = smallest

@@ -65,20 +65,69 @@ def test_h5netcdf_and_xarray(tmp_path: Path) -> None:
     assert engine_reads() > before
 
 
-def test_pandas(tmp_path: Path) -> None:
-    """A table as `pandas.HDFStore` writes it."""
-    pandas = pytest.importorskip("pandas")
-    path = tmp_path / "frame.h5"
-    table = np.zeros(500, [("index", "<i8"), ("values_block_0", "<f8", (2,)), ("name", "S4")])
-    table["index"], table["values_block_0"] = range(500), np.sqrt(np.arange(1000)).reshape(-1, 2)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("frame/table", data=table, chunks=(70,), compression=1)
+def test_xarray_is_given_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("h5netcdf")
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "field.nc"
+    names = np.array(["west", "east"], object)
+    field = xarray.Dataset({"t": (("y", "x"), NUMBERS), "name": ("side", names)}, {"y": range(60)})
+    field.to_netcdf(path, engine="h5netcdf", encoding={"t": {"zlib": True, "chunksizes": (7, 9)}})
+    before = engine_reads()
     with chunkwise.open(path) as file:
-        found = file["frame/table"]
-        columns = pandas.DataFrame({name: found[name] for name in ("index", "name")})
-        assert columns["index"].tolist() == list(range(500))
-        assert (found["values_block_0"] == table["values_block_0"]).all()
-        assert (np.asarray(found) == table).all()
+        lazily = xarray.open_dataset(file, engine="h5netcdf")
+        assert (lazily["t"][5:9, ::3] == NUMBERS[5:9, ::3]).all()
+        assert engine_reads() > before
+        assert lazily.load().identical(field)
+        assert xarray.open_datatree(file, engine="h5netcdf").to_dataset().load().identical(field)
+
+
+FRAME_FILTERS: list[dict[str, Any]] = [
+    {},
+    {"complevel": 3, "complib": "zlib"},
+    {"complevel": 3, "complib": "blosc:lz4"},
+    {"complevel": 3, "complib": "blosc2:zstd"},
+]
+
+
+@pytest.mark.parametrize("filters", FRAME_FILTERS, ids=lambda given: given.get("complib", "none"))
+def test_what_pandas_writes(tmp_path: Path, filters: dict[str, Any]) -> None:
+    """PyTables' tables, arrays and indexes: by the engine, or, where they hold text, libhdf5."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("tables", reason="pandas writes HDF5 by PyTables: pip install tables")
+    path = tmp_path / "frame.h5"
+    n = 5000
+    frame = pandas.DataFrame({"a": np.sqrt(np.arange(n)), "b": np.arange(n) % 17})
+    text = frame.assign(side=["left", "right"] * (n // 2), ok=frame["b"] > 8)
+    with pandas.HDFStore(path, "w", **filters) as store:
+        store.put("fixed", frame)
+        store.append("table", frame, data_columns=["b"])
+        store.append("text", text, data_columns=["side"])
+    with chunkwise.open(path) as file:
+        assert file["table"].attrs["pandas_type"] == b"frame_table"
+        visited: list[str] = []
+        file.visit(visited.append)
+        with h5py.File(path) as theirs:
+            wanted: list[str] = []
+            theirs.visit(wanted.append)
+        assert visited == wanted
+        before = engine_reads()
+        table = file["table/table"]
+        assert (table["b"] == frame["b"]).all()
+        assert (table[700:900:3]["values_block_0"][:, 0] == frame["a"][700:900:3]).all()
+        assert (file["fixed/block0_values"][:, 0] == frame["a"]).all()
+        assert engine_reads() >= before + 3
+        if not filters or filters["complib"] == "zlib":  # libhdf5 itself has no other.
+            rows = file["text/table"][()]
+            assert (rows["side"].astype("U") == text["side"]).all()
+            assert (rows["index"] == text.index).all()
+    with chunkwise.open(path, "r+", sync=False) as file:
+        table = file["table/table"]
+        rows = table[10:20]
+        rows["values_block_0"] *= -1
+        table[10:20] = rows
+    frame.loc[10:19, "a"] *= -1
+    assert pandas.read_hdf(path, "table").equals(frame)
+    assert pandas.read_hdf(path, "text").equals(text)
 
 
 def test_pynwb(tmp_path: Path) -> None:
@@ -101,3 +150,70 @@ def test_pynwb(tmp_path: Path) -> None:
         assert (read.acquisition["signal"].data[...] == NUMBERS).all()
         assert read.trials.to_dataframe()["side"].tolist() == ["l", "r"] * 10
     assert engine_reads() > before
+
+
+def test_silx(tmp_path: Path) -> None:
+    io = pytest.importorskip("silx.io", reason="pip install silx")
+    convert = pytest.importorskip("silx.io.convert")
+    dictdump = pytest.importorskip("silx.io.dictdump")
+    h5py_utils = pytest.importorskip("silx.io.h5py_utils")
+    nxdata = pytest.importorskip("silx.io.nxdata")
+    utils = pytest.importorskip("silx.io.utils")
+    path, copy = tmp_path / "scan.h5", tmp_path / "copy.h5"
+    scan = {
+        "@NX_class": "NXroot",
+        "@default": "entry",
+        "entry": {
+            "@NX_class": "NXentry",
+            "@default": "data",
+            "title": "a scan",
+            "data": {
+                "@NX_class": "NXdata",
+                "@signal": "image",
+                "image": NUMBERS,
+                ">same": "image",
+            },
+        },
+    }
+    with chunkwise.open(path, "w", sync=False) as file:
+        dictdump.dicttonx(scan, file, create_dataset_args={"compression": "gzip"})
+        assert type(file["entry/data/image"]) is chunkwise.Dataset
+    before = engine_reads()
+    with chunkwise.open(path) as file:
+        image = file["entry/data/image"]
+        assert [io.is_file(x) for x in (file, image.parent, image)] == [True, False, False]
+        assert [io.is_group(x) for x in (file, image.parent, image)] == [True, True, False]
+        assert [io.is_dataset(x) for x in (file, image.parent, image)] == [False, False, True]
+        assert io.is_softlink(image.parent.get("same", getlink=True))
+        assert utils.get_h5py_class(image) is h5py.Dataset
+        assert utils.h5ls(file) == utils.h5ls(str(path)).replace("<HDF5", "<chunkwise")
+        assert (dictdump.h5todict(file, "/entry")["data"]["image"] == NUMBERS).all()
+        assert dictdump.nxtodict(file)["entry"]["@NX_class"] == "NXentry"
+        assert (nxdata.get_default(file).signal[3:5] == NUMBERS[3:5]).all()
+        assert (utils.h5py_read_dataset(image) == NUMBERS).all()
+        convert.write_to_h5(file, str(copy), mode="w")
+    assert engine_reads() > before
+    with io.open(str(copy)) as theirs:
+        assert (theirs["entry/data/image"][()] == NUMBERS).all()
+    # What silx opens itself, mostly without locks, is ours by `wrap`.
+    with h5py_utils.File(path) as theirs:
+        assert (chunkwise.wrap(theirs["entry/data/image"])[5:9] == NUMBERS[5:9]).all()
+
+
+def test_nexusformat(tmp_path: Path) -> None:
+    nexus = pytest.importorskip("nexusformat.nexus", reason="pip install nexusformat")
+    path = tmp_path / "scan.nxs"
+    with chunkwise.open(path, "w", sync=False) as file:
+        file.attrs["default"] = "entry"
+        entry = file.create_group("entry")
+        entry.attrs["NX_class"] = "NXentry"
+        data = entry.create_group("data")
+        data.attrs.update({"NX_class": "NXdata", "signal": "image"})
+        data.create_dataset("image", data=NUMBERS, chunks=(7, 9), filters="deflate:1")
+    # It opens files itself, by their names; a dataset it takes from whoever has it.
+    assert (nexus.nxload(path)["entry/data"].nxsignal.nxdata == NUMBERS).all()
+    with chunkwise.open(path) as file:
+        before = engine_reads()
+        field = nexus.NXfield(file["entry/data/image"])
+        assert (field[3:5, 6:8].nxdata == NUMBERS[3:5, 6:8]).all()
+        assert engine_reads() > before

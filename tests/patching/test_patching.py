@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.routing import bindings
+from chunkwise.routing import bindings, eligibility
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
 
 __all__ = ["bound_always"]
@@ -273,7 +273,7 @@ def test_few_datasets_are_kept_without_their_objects(
 
 def test_each_reason_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.h5", 3)
-    monkeypatch.setattr(bindings, "SMALLEST_NBYTES", 8001)
+    monkeypatch.setattr(eligibility, "SMALLEST_NBYTES", 8001)
     chunkwise.patch_h5py()
 
     def counted(read: Any, mode: str = "r") -> set[str]:
@@ -283,9 +283,9 @@ def test_each_reason_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         after = left_to_h5py()
         return {reason for reason in after if after[reason] != before.get(reason, 0)}
 
-    assert counted(lambda f: f["d0"][...]) == {bindings.SMALL.why}
-    assert counted(lambda f: f["d0"][...], "r+") == {bindings.WRITABLE.why}
-    monkeypatch.setattr(bindings, "SMALLEST_NBYTES", 8000)
+    assert counted(lambda f: f["d0"][...]) == {eligibility.SMALL}
+    assert counted(lambda f: f["d0"][...], "r+") == {eligibility.WRITABLE}
+    monkeypatch.setattr(eligibility, "SMALLEST_NBYTES", 8000)
     assert counted(lambda f: f["d0"][...]) == set()
     assert counted(lambda f: f["d0"].astype("i1")[...]) == {
         "a conversion, a destination or an index that libhdf5 alone handles"

@@ -58,10 +58,10 @@ def main() -> None:
     patched = "--patched" in sys.argv
     if patched:
         import chunkwise
-        from chunkwise.routing import bindings
+        from chunkwise.routing import eligibility
 
         # Nearly everything in these tests is small.
-        bindings.SMALLEST_NBYTES = 0
+        eligibility.SMALLEST_NBYTES = 0
         chunkwise.patch_h5py()
     outcomes = Outcomes()
     plugins: list[object] = [outcomes]

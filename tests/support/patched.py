@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.routing import bindings
+from chunkwise.routing import eligibility
 
 
 @pytest.fixture
 def bound_always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Bind datasets however small; tests need no large ones then."""
-    monkeypatch.setattr(bindings, "SMALLEST_NBYTES", 0)
+    monkeypatch.setattr(eligibility, "SMALLEST_NBYTES", 0)
     yield
     chunkwise.unpatch_h5py()
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.chunk_shape import BEGUN_NBYTES, default_chunk
 from chunkwise.errors import (
     ChunkwiseError,
     DatasetNotFoundError,
@@ -151,6 +151,32 @@ def test_libhdf5_never_refuses_chunks_that_are_chosen(
     assert math.prod(made.chunks) * 16 < 2**32
     assert made.maxshape == maxshape
     del file["x"]
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20
+)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(("u1", "f8", "S20")),
+    st.sampled_from(("none", "shuffle", "deflate:1", "shuffle+zstd:1")),
+)
+def test_many_small_datasets_that_may_grow_make_no_large_file(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str, filters: str
+) -> None:
+    count, sizes = 20, []
+    data = np.ones(shape, dtype)
+    path = tmp_path / "x.h5"
+    options: dict[str, Any] = {"data": data, "maxshape": (None,) * len(shape)}
+    ours: dict[str, Any] = {"filters": filters}
+    for open_file, more in ((chunkwise.open, ours), (h5py.File, {})):
+        with open_file(path, "w") as made:
+            for number in range(count):
+                made.create_dataset(str(number), **options, **more)
+        sizes.append(path.stat().st_size)
+    # Beside the values, which one chunk holds, room for some more; compressed, none.
+    room = 2048 if "deflate" in filters or "zstd" in filters else BEGUN_NBYTES
+    assert sizes[0] <= sizes[1] + count * room
 
 
 @pytest.mark.parametrize(

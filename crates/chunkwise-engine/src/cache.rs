@@ -1,4 +1,4 @@
-//! Which decoded chunks are kept?
+//! Which decoded chunks are kept, and which are evicted first?
 //!
 //! One budget of bytes for the whole process.  A chunk that a second read has used is
 //! worth more than one that was met once: it moves from the probation to the protected segment

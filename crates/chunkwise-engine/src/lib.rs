@@ -16,7 +16,7 @@ mod huge;
 mod in_flight;
 mod in_memory;
 mod index;
-mod limits;
+mod memory;
 mod one_pass;
 mod prefetch;
 mod process;
@@ -29,6 +29,7 @@ mod scatter_task;
 mod schedule;
 mod settings;
 mod storage;
+mod threads;
 mod write;
 
 pub use cache::CacheStats;
@@ -37,7 +38,6 @@ pub use error::{ChunkPlace, ReadError};
 pub use huge::zeroed;
 pub use in_memory::gather;
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
-pub use limits::thread_limit;
 pub use one_pass::{LostChunk, OnePass};
 pub use process::{
     cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,
@@ -46,6 +46,7 @@ pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use scatter::fill_run;
 pub use settings::Setting;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
+pub use threads::thread_limit;
 pub use write::{
     ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder, WriteError,
     WriteInfo, WriteStats,

@@ -13,12 +13,12 @@ use crate::crew::share;
 use crate::dataset::Placement;
 use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
+use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
-use crate::schedule::{Batch, Batches, batches, most_threads, segment_len};
-use crate::settings::work_nbytes;
+use crate::schedule::{Batch, Batches, batches, segment_len};
 use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 
 /// Tasks of a plan, by number.

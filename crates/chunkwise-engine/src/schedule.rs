@@ -26,13 +26,6 @@ pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
     large.min((tasks / pieces).max(1))
 }
 
-/// How many of `threads` may decode chunks of that size at the same time in `work_nbytes`: a
-/// stored chunk, a decoded one, and one between two filters each; at least one.
-pub fn most_threads(chunk_nbytes: u64, threads: usize, work_nbytes: usize) -> usize {
-    let chunks = work_nbytes as u64 / chunk_nbytes.saturating_mul(3).max(1);
-    usize::try_from(chunks).map_or(threads, |most| threads.min(most)).max(1)
-}
-
 /// Stored chunks that are read in one go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
@@ -117,13 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn large_chunks_are_taken_one_by_one_and_by_few_threads() {
+    fn large_chunks_are_taken_one_by_one() {
         assert_eq!(segment_len(1000, 10 << 20, 2), 1);
         assert_eq!(segment_len(12_000, 10_000, 2), 52);
         assert_eq!(segment_len(20, 10_000, 2), 1);
         assert_eq!(segment_len(1 << 40, 1, 64), SEGMENT_CHUNKS);
-        let most = |chunk_nbytes| most_threads(chunk_nbytes, 64, 512 << 20);
-        assert_eq!([1 << 20, 40 << 20, 1 << 33, u64::MAX].map(most), [64, 4, 1, 1]);
-        assert_eq!(most_threads(40 << 20, 64, 0), 1);
     }
 }

@@ -5,7 +5,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::limits::{memory_share, thread_limit};
+use crate::memory::memory_share;
+use crate::threads::thread_limit;
 
 /// What may be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,6 @@ const UNSET: usize = usize::MAX;
 
 static CHOSEN: [AtomicUsize; 4] = [const { AtomicUsize::new(UNSET) }; 4];
 static DEFAULTS: [AtomicUsize; 4] = [const { AtomicUsize::new(UNSET) }; 4];
-static WORK_NBYTES: AtomicUsize = AtomicUsize::new(UNSET);
 
 impl Setting {
     /// All of them.
@@ -72,12 +72,6 @@ impl Setting {
     pub(crate) fn choose_default(self, value: Option<usize>) {
         swap(&DEFAULTS[self as usize], value);
     }
-}
-
-/// Memory in which threads decode and encode, as long as a single chunk, stored and decoded, fits
-/// into it.
-pub(crate) fn work_nbytes() -> usize {
-    found_once(&WORK_NBYTES, || memory_share(512 << 20, 4))
 }
 
 fn swap(place: &AtomicUsize, value: Option<usize>) -> Option<usize> {
@@ -129,6 +123,5 @@ mod tests {
             assert_eq!(setting.value(), 1);
             setting.choose_default(None);
         }
-        assert!(work_nbytes() <= 512 << 20);
     }
 }

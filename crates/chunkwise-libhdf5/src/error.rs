@@ -63,7 +63,7 @@ pub enum BindError {
     },
 }
 
-/// Why the engine does not read a dataset itself.
+/// Why the engine does not read or write a dataset itself: the rule is in `eligibility`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unsuited {
     /// Something that only libhdf5 handles; in words that follow "because".

@@ -108,29 +108,6 @@ pub unsafe fn same_stored_type(library: &Library, a: hid_t, b: hid_t) -> Result<
     })
 }
 
-/// The size of an element, if elements can be copied as they are stored.
-pub(crate) unsafe fn check_type(
-    api: &Api,
-    file_type: hid_t,
-    memory_type: hid_t,
-) -> Result<usize, Unsuited> {
-    // SAFETY: two live types, by the caller's contract.
-    unsafe {
-        if holds_pointers(api, file_type)? {
-            return because(
-                "its elements are of variable length or references, stored elsewhere in the file",
-            );
-        }
-        if api.checked("H5Tequal", (api.H5Tequal)(file_type, memory_type))? == 0 {
-            return because("its stored type has to be converted for NumPy");
-        }
-        match (api.H5Tget_size)(file_type) {
-            0 => Err(api.failed("H5Tget_size").into()),
-            size => Ok(size),
-        }
-    }
-}
-
 /// Whether a type is, or contains, one whose stored bytes point elsewhere.
 ///
 /// # Errors

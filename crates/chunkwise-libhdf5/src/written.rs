@@ -11,11 +11,11 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::chunks::{check_array_len, list_chunks};
-use crate::dataset::index_of;
 use crate::error::because;
 use crate::facts::{chunk_options, holds_pointers, shape_of};
 use crate::file::{descriptor_of, file_of, open_storage};
 use crate::handle::Handle;
+use crate::index::index_of;
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 

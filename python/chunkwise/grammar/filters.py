@@ -33,6 +33,9 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 Effort: TypeAlias = Literal["as-stated", "fast"]
 # The filter that can be asked to be fast, and the level that it then has in the file.
 _FAST: Final = ("deflate", (1,))
+_COMPRESSORS: Final = frozenset(
+    {"deflate", "szip", "bzip2", "lzf", "blosc", "lz4", "zstd", "blosc2"}
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,13 @@ class Filter:
         """Client data values to give to ``H5Pset_filter``."""
         codec = CODECS.get(self.name)
         return codec.to_cd(self.options) if codec else tuple(map(int, self.options))
+
+    @property
+    def compresses(self) -> bool:
+        """Whether it looks for what can be said in fewer bytes; bitshuffle alone rearranges."""
+        return self.name in _COMPRESSORS or (
+            self.name == "bitshuffle" and bool({"lz4", "zstd"}.intersection(self.options))
+        )
 
     def __str__(self) -> str:
         if self.effort == "fast":

@@ -1,4 +1,4 @@
-"""Which of the engine's datasets belongs to an open dataset, or why does libhdf5 read it?
+"""Which of the engine's datasets belongs to an open dataset?  (`eligibility.py`: or to none?)
 
 h5py makes a new object each time that ``f["x"]`` is asked for, so that what the engine
 knows is kept by file and address, and with each object for the next read.  Of h5py's own objects
@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5i, h5t
+from h5py import h5d, h5f, h5t
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -24,9 +24,8 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.files import closing
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.routing import eligibility
 
-# Binding costs as much as h5py needs to read this much.
-SMALLEST_NBYTES = 64 << 10
 # Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
 # So many closed files may be overlooked before they are looked for.
@@ -76,12 +75,8 @@ class Binding:
     why: str = ""
 
 
-CLOSED = Binding(why="its file is closed")
-SMALL = Binding(why=f"it is smaller than {SMALLEST_NBYTES >> 10} KiB")
-WRITABLE = Binding(why="the file is open for writing")
-# Its conversions sort them, in the type that all who have the dataset open share.
-REORDERED = Binding(why="libhdf5 may change the order of its members")
-UNPATCHED = Binding(why="h5py is not patched any more")
+_CLOSED = Binding(why=eligibility.CLOSED)
+_UNPATCHED = Binding(why=eligibility.UNPATCHED)
 
 
 class _Bindings:
@@ -166,10 +161,11 @@ def binding_of(dataset: h5py.Dataset) -> Binding:
         return binding
     with phil:
         if not _bindings.active:
-            return UNPATCHED
+            return _UNPATCHED
         if not dataset._id.valid:
-            return CLOSED
-        binding = _unbindable(dataset) or _bindings.find(dataset)
+            return _CLOSED
+        why = eligibility.why_not_bound(dataset)
+        binding = Binding(why=why) if why else _bindings.find(dataset)
         dataset.__dict__[_ATTRIBUTE] = binding
         return binding
 
@@ -198,16 +194,6 @@ def _number_of(identifier: Any) -> FileNumber | None:
         return address_of(identifier)[:2]
     except HDF5_ERRORS:
         return None
-
-
-def _unbindable(dataset: h5py.Dataset) -> Binding | None:
-    """Tell cheaply that a dataset is not worth binding, or cannot be."""
-    if not dataset._readonly and h5i.get_file_id(dataset._id).get_intent() & h5f.ACC_RDWR:
-        return WRITABLE
-    size = dataset.size
-    if size is None or size * dataset._id.get_type().get_size() < SMALLEST_NBYTES:
-        return SMALL
-    return None
 
 
 # Of chunkwise's own objects.
@@ -252,8 +238,9 @@ def _described(dataset: h5py.Dataset) -> Binding:
 def _describe(dataset: h5py.Dataset) -> Binding:
     """Ask libhdf5 for all that the engine needs, under h5py's lock."""
     dtype = dataset.dtype
-    if _is_reordered(dtype):
-        return REORDERED
+    why = eligibility.why_not_of_type(dtype)
+    if why:
+        return Binding(why=why)
     file_type = dataset.id.get_type()
     gives_views = False
     if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
@@ -271,10 +258,3 @@ def _describe(dataset: h5py.Dataset) -> Binding:
     undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
     fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
     return Binding(Bound(native, label, dtype, dataset.shape, dataset.chunks, fills, gives_views))
-
-
-def _is_reordered(dtype: np.dtype[Any]) -> bool:
-    """Whether a compound type, or one in it, names its members in another order than they lie."""
-    members = list((dtype.base.fields or {}).values())
-    offsets = [member[1] for member in members]
-    return offsets != sorted(offsets) or any(_is_reordered(member[0]) for member in members)

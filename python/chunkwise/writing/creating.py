@@ -19,7 +19,7 @@ import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 from chunkwise import access as patterns
-from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.chunk_shape import GROWN_NBYTES, default_chunk
 from chunkwise.errors import ChunkwiseError, UsageError, like
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, shown
@@ -203,6 +203,12 @@ def _asks_h5py(options: dict[str, Any]) -> bool:
     return any(options.get(one) not in (None, False) for one in _H5PY_FILTERS)
 
 
+def _compresses(pipeline: Pipeline, options: dict[str, Any]) -> bool:
+    if options.get("compression") not in (None, False):
+        return True
+    return any(one.compresses for one in pipeline.filters)
+
+
 def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int | None, ...]:
     if asked is None or asked is False:
         return shape
@@ -259,7 +265,9 @@ def _chunk(
             return None
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
         blocks = patterns.stated(texts, shape, itemsize, maxshape, where)
-        return default_chunk(shape, itemsize, maxshape, blocks)
+        # What is compressed takes no more room in larger chunks that are mostly empty.
+        room = GROWN_NBYTES if _compresses(pipeline, asked.options) else None
+        return default_chunk(shape, itemsize, maxshape, blocks, grown_nbytes=room)
     return _checked_chunk(wanted, shape, maxshape, itemsize, where)
 
 

@@ -2,11 +2,11 @@
 //! thread, handed over in order.
 
 mod chunk_maker;
-mod commit;
 mod committer;
 mod coverage;
 mod dirty;
 mod edges;
+mod encode;
 mod encoder_choice;
 mod error;
 mod gather;

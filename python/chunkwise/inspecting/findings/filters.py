@@ -33,9 +33,6 @@ LARGE_NBYTES: Final = 16 << 20
 # What an uncompressed dataset must shrink to: what is won is then more than what is left.
 UNCOMPRESSED_SHARE: Final = 0.5
 
-_COMPRESSORS: Final = frozenset(
-    {"deflate", "szip", "bzip2", "lzf", "blosc", "lz4", "zstd", "blosc2"}
-)
 # Compressors that look for repeated bytes, as deflate does on which the sample was tried.
 _DEFLATE_LIKE: Final = frozenset({"deflate", "lzf", "lz4", "zstd"})
 # Filters after which bytes are no longer elements, or that sort bits themselves.
@@ -46,7 +43,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
     """Compression that saves less than 10% of the chunks stored."""
     facts = subject.facts
     pipeline = subject.pipeline
-    names = [str(one) for one in pipeline.filters if _compresses(one)]
+    names = [str(one) for one in pipeline.filters if one.compresses]
     if not names or facts.chunks is None or not facts.stored_nbytes:
         return
     # Absent chunks take no space in any case; edge chunks would be stored whole.
@@ -200,8 +197,7 @@ def filters_left_out(subject: Subject) -> Iterator[Finding]:
         return
     masked, allocated = facts.chunks.masked, facts.chunks.allocated
     keeps_length = all(
-        one.name in ("shuffle", "fletcher32")
-        or (one.name == "bitshuffle" and not _compresses(one))
+        one.name in ("shuffle", "fletcher32") or (one.name == "bitshuffle" and not one.compresses)
         for one in pipeline.filters
     )
     when = "These filters never change it" if keeps_length else "That is rare with these filters"
@@ -293,13 +289,6 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (
 )
 
 
-def _compresses(one: Filter) -> bool:
-    # Bitshuffle alone only rearranges.
-    return one.name in _COMPRESSORS or (
-        one.name == "bitshuffle" and bool({"lz4", "zstd"}.intersection(one.options))
-    )
-
-
 def _names(pipeline: Pipeline) -> list[str]:
     return [one.name for one in pipeline.filters]
 
@@ -342,7 +331,7 @@ def _without_compression(pipeline: Pipeline) -> Pipeline:
         tuple(
             one
             for one in pipeline.filters
-            if not _compresses(one) and one.name not in ("shuffle", "bitshuffle")
+            if not one.compresses and one.name not in ("shuffle", "bitshuffle")
         )
     )
 

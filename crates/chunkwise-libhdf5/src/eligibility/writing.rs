@@ -9,8 +9,9 @@ use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
 use crate::committer::first_mask;
+use crate::eligibility::element_type::check_type;
 use crate::error::because;
-use crate::facts::{StatedFilter, check_type, chunk_options, fill_of, filters_of, shape_of};
+use crate::facts::{StatedFilter, chunk_options, fill_of, filters_of, shape_of};
 use crate::file::file_of;
 use crate::handle::Handle;
 use crate::{ChunkCommitter, Library, Unsuited};

@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use chunkwise_select::Dims;
 
+use crate::memory::{most_threads, work_nbytes};
 use crate::process::thread_count;
 use crate::profile::{Phase, timed};
-use crate::schedule::most_threads;
-use crate::settings::{Setting, work_nbytes};
+use crate::settings::Setting;
 use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::{DatasetWriter, EncodedChunk, InOrder, WriteError};

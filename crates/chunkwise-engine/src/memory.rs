@@ -1,21 +1,40 @@
-//! How many threads, and how much memory, may this process use?
+//! How much memory may a read or a write take?
+//!
+//! Beside the caller's array it takes three things, each with a limit of its own (`docs/memory.md`
+//! has the formula, and a test measures it):
+//!
+//! * What threads work in, three chunks each. Fewer threads decode where that is more than
+//!   [`work_nbytes`] ([`most_threads`]).
+//! * Stored bytes that wait to be decoded: `prefetch_nbytes` (`fetch`, `prefetch`).
+//! * What is kept for later: `cache_nbytes` (`cache`) and `write_buffer_nbytes` (`write/dirty`).
+//!
+//! The last two are set in `settings`. What nobody has set is at most a share of the control
+//! group's memory ([`memory_share`]).
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Threads that reading may use: the least of the process's affinity and control-group
-/// quota, `SLURM_CPUS_PER_TASK` and `CHUNKWISE_THREADS`; at least 1.
-pub fn thread_limit() -> usize {
-    // Affinity and quota are both what the standard library's figure is made of.
-    let machine = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let variables = ["SLURM_CPUS_PER_TASK", "CHUNKWISE_THREADS"].map(|v| std::env::var(v).ok());
-    least_threads(machine, &variables)
+/// 0 until somebody asks.
+static WORK_NBYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Memory in which threads decode and encode, as long as a single chunk, stored and decoded, fits
+/// into it.
+pub fn work_nbytes() -> usize {
+    match WORK_NBYTES.load(Relaxed) {
+        0 => {
+            let found = memory_share(512 << 20, 4).max(1);
+            // The same for all, whoever comes first.
+            WORK_NBYTES.compare_exchange(0, found, Relaxed, Relaxed).err().unwrap_or(found)
+        }
+        known => known,
+    }
 }
 
-/// The least of `machine` and the variables that hold a positive number.
-fn least_threads(machine: usize, variables: &[Option<String>]) -> usize {
-    let named = variables.iter().flatten().filter_map(|v| v.trim().parse::<usize>().ok());
-    named.filter(|&n| n > 0).fold(machine.max(1), usize::min)
+/// How many of `threads` may decode chunks of that size at the same time in `work_nbytes`: a
+/// stored chunk, a decoded one, and one between two filters each; at least one.
+pub fn most_threads(chunk_nbytes: u64, threads: usize, work_nbytes: usize) -> usize {
+    let chunks = work_nbytes as u64 / chunk_nbytes.saturating_mul(3).max(1);
+    usize::try_from(chunks).map_or(threads, |most| threads.min(most)).max(1)
 }
 
 /// `most` bytes, or the control group's memory limit divided by `fraction` where that is less.
@@ -68,12 +87,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_number_of_threads_wins() {
-        let some = |text: &str| Some(text.to_string());
-        assert_eq!(least_threads(8, &[None, None]), 8);
-        assert_eq!(least_threads(8, &[some("4"), some("2")]), 2);
-        assert_eq!(least_threads(2, &[some("4"), None]), 2);
-        assert_eq!(least_threads(8, &[some("0"), some("many")]), 8);
+    fn large_chunks_are_decoded_by_few_threads() {
+        let most = |chunk_nbytes| most_threads(chunk_nbytes, 64, 512 << 20);
+        assert_eq!([1 << 20, 40 << 20, 1 << 33, u64::MAX].map(most), [64, 4, 1, 1]);
+        assert_eq!(most_threads(40 << 20, 64, 0), 1);
+        assert!((1..=512 << 20).contains(&work_nbytes()));
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! Can the engine read this dataset itself, and with which facts?
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{ChunkIndex, Dataset, DatasetInfo, Layout, Phase, Storage, timed};
 use chunkwise_select::{ChunkGrid, Dims};
 
-use crate::api::{Api, DEFAULT, HADDR_UNDEF, ObjectInfo, hid_t};
-use crate::chunks::list_chunks;
+use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
+use crate::eligibility::element_type::check_type;
 use crate::error::because;
-use crate::facts::{Chunking, check_type, chunk_options, fill_of, filters_of, shape_of};
-use crate::file::{file_of, open_storage};
+use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
+use crate::file::open_storage;
 use crate::handle::Handle;
-use crate::stored::{Stored, Wanted, end_of_data, read_index};
-use crate::{ChunkConventions, Library, Unsuited};
+use crate::index::index_of;
+use crate::stored::{Wanted, end_of_data};
+use crate::{Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
@@ -83,62 +84,6 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
             Dataset::new(info, storage).or_else(|error| because(error.to_string()))
         }
     })
-}
-
-/// The chunk index: read from the file, or listed by libhdf5 where it is of another kind.
-///
-/// # Safety
-/// As [`read_stored`].
-pub(crate) unsafe fn index_of(
-    api: &Api,
-    conventions: ChunkConventions,
-    dataset: hid_t,
-    storage: &dyn Storage,
-    wanted: Wanted<'_>,
-) -> Result<ChunkIndex, Unsuited> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let unsound = match read_stored(api, dataset, storage, wanted)? {
-            Stored::Found(index) => return Ok(index),
-            Stored::OtherKind => None,
-            Stored::Unsound(reason) => Some(reason),
-        };
-        let Wanted { grid, max_shape, user_block, .. } = wanted;
-        // libhdf5 may refuse it with a reason of its own, the better one.
-        let listed = list_chunks(api, conventions, dataset, grid, max_shape, user_block)?;
-        unsound.map_or(Ok(listed), because)
-    }
-}
-
-/// The chunk index as the file has it.
-///
-/// # Safety
-/// A live chunked dataset of this library, in a file that nobody writes to; the lock must be held.
-unsafe fn read_stored(
-    api: &Api,
-    dataset: hid_t,
-    storage: &dyn Storage,
-    wanted: Wanted<'_>,
-) -> Result<Stored, Unsuited> {
-    let mut info = ObjectInfo::default();
-    let (mut address_len, mut size_len): (usize, usize) = (0, 0);
-    let mut btree_k: c_uint = 0;
-    // SAFETY: the caller's contract; valid pointers, and handles are checked.
-    unsafe {
-        let status = (api.H5Gget_objinfo)(dataset, c".".as_ptr(), false, &raw mut info);
-        api.checked("H5Gget_objinfo", status)?;
-        let (file, _) = file_of(api, dataset)?;
-        let fcpl = (api.H5Fget_create_plist)(file.id);
-        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
-        let status = (api.H5Pget_sizes)(fcpl.id, &raw mut address_len, &raw mut size_len);
-        api.checked("H5Pget_sizes", status)?;
-        let status = (api.H5Pget_istore_k)(fcpl.id, &raw mut btree_k);
-        api.checked("H5Pget_istore_k", status)?;
-    }
-    if (address_len, size_len) != (8, 8) {
-        return Ok(Stored::OtherKind);
-    }
-    Ok(read_index(storage, &Wanted { header: info.address(), btree_k, ..wanted }))
 }
 
 /// libhdf5 reads nothing beyond the end of the file's data, even where the file goes on: chunks

@@ -1,0 +1,24 @@
+//! Which datasets does the engine read and write itself, and why are the others libhdf5's?
+//!
+//! The rule is what [`describe`] and [`describe_for_writing`] ask, in this order; the first no is
+//! the reason ([`Unsuited::Reason`](crate::Unsuited::Reason)), which `Dataset.explain()` shows.
+//!
+//! | asked of | the engine does it | looked at in |
+//! | --- | --- | --- |
+//! | file | reading: open for reading alone, not SWMR, by the sec2 driver; writing: open for writing | `file` |
+//! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
+//! | layout | reading: contiguous in this file, or chunked; writing: chunked | `reading`, `writing` |
+//! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
+//! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks` |
+//! | bytes | within the end of the file's data | `reading` |
+//! | fill value | defined, or something was written | `reading` |
+//!
+//! What is only known in Python, such as that a dataset is too small to be worth it, is in
+//! `routing/eligibility.py`.
+
+mod element_type;
+mod reading;
+mod writing;
+
+pub use reading::{Described, describe, describe_as_stored};
+pub use writing::{describe_for_writing, encoding_of};

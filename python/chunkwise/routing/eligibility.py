@@ -1,0 +1,47 @@
+"""Which datasets does the engine read, and why does libhdf5 read the others?
+
+Here is what can be told in Python.  What the file, the type, the layout, the filters and the chunk
+index have to be like is in `crates/chunkwise-libhdf5/src/eligibility/`.  `bindings.py` asks both,
+once for each dataset, and keeps the answer; which indices and types the engine takes of a dataset
+that it reads, `indexing.py` and `conversions.py` tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import h5py
+import numpy as np
+from h5py import h5f, h5i
+
+# Of h5py's own datasets: to bind a smaller one costs as much as h5py needs to read it.
+SMALLEST_NBYTES = 64 << 10
+
+SMALL: Final = f"it is smaller than {SMALLEST_NBYTES >> 10} KiB"
+WRITABLE: Final = "the file is open for writing"
+CLOSED: Final = "its file is closed"
+UNPATCHED: Final = "h5py is not patched any more"
+# Conversions sort them, in the type that all who have the dataset open share.
+REORDERED: Final = "libhdf5 may change the order of its members"
+
+
+def why_not_bound(dataset: h5py.Dataset) -> str | None:
+    """Tell cheaply why a dataset of h5py's own is not worth binding, or cannot be."""
+    if not dataset._readonly and h5i.get_file_id(dataset._id).get_intent() & h5f.ACC_RDWR:
+        return WRITABLE
+    size = dataset.size
+    if size is None or size * dataset._id.get_type().get_size() < SMALLEST_NBYTES:
+        return SMALL
+    return None
+
+
+def why_not_of_type(dtype: np.dtype[Any]) -> str | None:
+    """Tell why no dataset of this type is read by the engine."""
+    return REORDERED if _is_reordered(dtype) else None
+
+
+def _is_reordered(dtype: np.dtype[Any]) -> bool:
+    """Whether a compound type, or one in it, names its members in another order than they lie."""
+    members = list((dtype.base.fields or {}).values())
+    offsets = [member[1] for member in members]
+    return offsets != sorted(offsets) or any(_is_reordered(member[0]) for member in members)

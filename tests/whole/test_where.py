@@ -1,0 +1,50 @@
+"""Is what docs/architecture.md says under 'Where is ...' there, and what it plans not yet?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = re.compile(r"`([\w./-]+/[\w./-]*)`")
+
+
+def rows(text: str) -> list[tuple[str, str]]:
+    """What is looked for, and where it is."""
+    table = text.partition("## Where is ...\n\n")[2].partition("\n\n")[0]
+    lines = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    return [(question.strip(), answer.strip()) for question, answer in lines]
+
+
+def paths(answer: str) -> tuple[list[str], list[str]]:
+    """Paths that an answer names: those that are there, and those that it says are planned."""
+    there, _, planned = answer.partition("planned:")
+    # The rest of a sentence after the plan is about today.
+    planned, _, more = planned.partition(";")
+    return PATH.findall(there) + PATH.findall(more), PATH.findall(planned)
+
+
+def test_what_is_named_is_there_and_what_is_planned_is_not() -> None:
+    found = rows((ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    assert len(found) > 12
+    for question, answer in found:
+        there, planned = paths(answer)
+        assert there or planned, question
+        for path in there:
+            named = ROOT / path
+            assert named.is_dir() if path.endswith("/") else named.is_file(), (question, path)
+        for path in planned:
+            assert not (ROOT / path).exists(), f"{path} is there: say so in '{question}'"
+
+
+def test_paths_are_told_from_plans() -> None:
+    answer = "a `Storage` in `a/b/`; its front door is planned: `c/d/`; until then `docs/e.md`"
+    assert paths(answer) == (["a/b/", "docs/e.md"], ["c/d/"])
+
+
+def test_a_module_that_is_named_begins_with_a_question() -> None:
+    found = rows((ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    for path in (path for _, answer in found for path in paths(answer)[0]):
+        if path.endswith((".rs", ".py")) and not path.startswith("python/chunkwise/cli/"):
+            head = (ROOT / path).read_text("utf-8").partition("\n\n")[0]
+            assert "?" in head, f"{path} does not open with the question that it answers"
