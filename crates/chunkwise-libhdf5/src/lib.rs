@@ -49,4 +49,4 @@ pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use version::LibraryVersion;
 pub use writing::{describe_for_writing, encoding_of};
-pub use written::written_chunks;
+pub use written::{look_up_written, written_chunks, written_origins};
