@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
-from chunkwise.advise.remedies import keeps_all_data, refilter
+from chunkwise.advise.remedies import keeps_all_data
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding
 from chunkwise.inspecting.findings import cache, chunks, file, filters, objects, placement
@@ -102,7 +102,8 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     strided, plain = by_code.get("strided-contiguous"), by_code.get("uncompressed")
     if strided and plain:
         # Chunks for the one, filters for the other: one copy of the file gives both.
-        fixes = _compressed_in_chunks(subject, strided, plain)
+        offered = tuple(map(int, str(strided.evidence["offered_chunks"]).split("x")))
+        fixes = filters.other_filters(subject, str(plain.evidence["filters"]), offered)
         by_code["strided-contiguous"] = replace(strided, fixes=fixes)
         by_code["uncompressed"] = replace(plain, fixes=fixes)
     steps, reads = by_code.get("unlimited-chunk-1"), by_code.get("reads-exceed-cache")
@@ -114,18 +115,6 @@ def _of_dataset(subject: Subject) -> list[Finding]:
         by_code["unlimited-chunk-1"] = _both(steps, reads)
         del by_code["reads-exceed-cache"]
     return _with_one_shape(list(by_code.values()))
-
-
-def _compressed_in_chunks(subject: Subject, strided: Finding, plain: Finding) -> tuple[Fix, ...]:
-    return refilter(
-        subject.file,
-        subject.path,
-        str(plain.evidence["filters"]),
-        chunks=tuple(map(int, str(strided.evidence["offered_chunks"]).split("x"))),
-        chunked=False,
-        shape=subject.facts.shape,
-        itemsize=subject.facts.itemsize,
-    )
 
 
 def _with_one_shape(found: list[Finding]) -> list[Finding]:
