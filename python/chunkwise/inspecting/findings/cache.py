@@ -31,7 +31,7 @@ from chunkwise.inspecting.patterns import (
     stored_as,
     survival,
 )
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, joined
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
 FEWEST_DECODES: Final = 2.0
@@ -327,8 +327,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
 def _named(readers: Sequence[Reader]) -> str:
     """Name readers with their caches; this process only where nobody else is concerned."""
     others = [each for each in readers if each.name != "this process"] or readers
-    *most, last = [f"{each.title} ({format_size(each.cache_nbytes)})" for each in others]
-    return f"{', '.join(most)} and {last}" if most else last
+    return joined([f"{each.title} ({format_size(each.cache_nbytes)})" for each in others])
 
 
 def _in_words(facts: DatasetFacts, block: Block) -> str:
