@@ -8,14 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from chunkwise.advise.remedies import save_unclosed
-from chunkwise.benching.advice import Advice
 from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import how, worst
 from chunkwise.benching.explain import explain
 from chunkwise.benching.labels import fallback_notes, full_label, reader_label, unclosed_notes
 from chunkwise.benching.plot import effects_plot
 from chunkwise.benching.printing import say
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.tables import tables_of
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.files.objects import printable

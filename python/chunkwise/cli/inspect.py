@@ -140,7 +140,7 @@ def command(
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.cli.many import Shown, each_contained, show_many
     from chunkwise.inspecting.baseline import Counted, read_baseline
-    from chunkwise.inspecting.codes import check_codes
+    from chunkwise.inspecting.finding import check_codes
     from chunkwise.inspecting.folder import find_files, one_file
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.leaving import leaving
-from chunkwise.cli.signals import Ending, ending
+from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size
@@ -199,8 +198,7 @@ def _dry_run(
 ) -> int:
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
-    from chunkwise.repacking.run import planned
-    from chunkwise.repacking.space import check_room
+    from chunkwise.repacking.run import check_room, planned
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)

@@ -20,9 +20,8 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, Survival
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspecting.findings.chunks import offered_chunks, other_chunks
-from chunkwise.inspecting.findings.papers import COMPRESSED
 from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import COMPRESSED, DatasetCheck, Subject
 from chunkwise.inspecting.patterns import (
     Block,
     blocks,

@@ -15,9 +15,8 @@ from chunkwise.inspecting.doctor import Hdf5plugin, diagnose
 from chunkwise.inspecting.facts import DatasetFacts, Encoding
 from chunkwise.inspecting.finding import Finding, Severity
 from chunkwise.inspecting.findings.chunks import offered_chunks
-from chunkwise.inspecting.findings.papers import COMPRESSED, NETCDF4, OCCAM
 from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
 from chunkwise.words import counted, format_seconds
 
 # Paper 004 counts its own 7% as not worth the decoding.

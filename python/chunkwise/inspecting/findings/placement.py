@@ -11,9 +11,8 @@ from chunkwise.advise.remedies import repack
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.chunks import index_nbytes, offered_chunks, other_chunks
-from chunkwise.inspecting.findings.papers import NETCDF4
 from chunkwise.inspecting.findings.severity import PIECE_S, by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.words import counted
 
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).
