@@ -64,6 +64,12 @@ def nearest(text: str, known: Iterable[str]) -> str:
     return f" (did you mean '{near[0]}'?)" if near else ""
 
 
+def offered(text: str, known: Iterable[str]) -> str:
+    """Return what follows a name that is not known: the nearest, and all there are."""
+    names = list(known)
+    return f"{nearest(text, names)}: there are {', '.join(names)}"
+
+
 def joined(texts: Sequence[str], last: str = "and") -> str:
     """Enumerate: ``a, b and c``."""
     if len(texts) < 2:

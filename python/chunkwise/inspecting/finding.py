@@ -9,7 +9,7 @@ from typing import Final, Literal
 from chunkwise.advise.fix import Fix
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.words import nearest
+from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
 # From the least to the worst.
@@ -85,8 +85,5 @@ def check_codes(codes: Iterable[str]) -> frozenset[str]:
     """Return some codes, or raise UsageError for the first that is none."""
     found = frozenset(codes)
     for code in sorted(found - CODES.keys()):
-        raise UsageError(
-            f"no finding has the code '{printable(code)}'{nearest(code, CODES)}: there are "
-            f"{', '.join(CODES)}"
-        )
+        raise UsageError(f"no finding has the code '{printable(code)}'{offered(code, CODES)}")
     return found
