@@ -81,6 +81,14 @@ class Finding:
     waste_nbytes: int = 0
 
 
+def grouped(findings: Iterable[Finding]) -> dict[tuple[Severity, str], list[Finding]]:
+    """Put findings of one severity and code together, in the order in which they come."""
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    return groups
+
+
 def check_codes(codes: Iterable[str]) -> frozenset[str]:
     """Return some codes, or raise UsageError for the first that is none."""
     found = frozenset(codes)

@@ -13,7 +13,7 @@ from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
 from chunkwise.advise.remedies import keeps_all_data
 from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import SEVERITIES, Finding
+from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.findings import cache, chunks, file, filters, objects, placement
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
 
@@ -66,9 +66,7 @@ def _together(found: list[Finding]) -> Iterator[Finding]:
 
     The commands of the others copy the whole file for their own dataset alone.
     """
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in found:
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    groups = grouped(found)
     for finding in found:
         group = groups[finding.severity, finding.code]
         if finding is group[0] and len(group) > 1:

@@ -7,14 +7,14 @@ ten thousand datasets with one mistake has one paragraph.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from chunkwise.advise.fix import Fix
 from chunkwise.files.objects import printable
-from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.render.words import STYLES, enumerated, print_wrapped, wrapped
 from chunkwise.words import counted
 
@@ -54,7 +54,7 @@ def print_findings(
         print_wrapped(nothing, console, indent="")
         return
     console.print(_summary(findings), highlight=False)
-    for group in _groups(findings):
+    for group in grouped(findings).values():
         console.print()
         _print_group(group, console, tool, None if everything else _NAMES_SHOWN)
 
@@ -81,14 +81,6 @@ def _summary(findings: Sequence[Finding]) -> Text:
     if len(findings) > 1:
         total += f" of {counted(len({finding.code for finding in findings}), 'kind')}"
     return Text(f"{total}: {count_words(findings)}", style="bold")
-
-
-def _groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
-    """Give the findings of each code and severity, in the order in which they come."""
-    groups: dict[tuple[Severity, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
-    yield from groups.values()
 
 
 def _print_group(
