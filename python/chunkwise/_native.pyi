@@ -144,6 +144,17 @@ class Library:
 
         `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
         """
+    def written_origins(self, dataset_id: int, most: int) -> list[list[int]]:
+        """Tell where the first written chunks begin, in the array's order, `most` of them.
+
+        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
+        """
+    def look_up_written(self, dataset_id: int, same_id: int) -> None:
+        """Have libhdf5 look up in the index each chunk that is written in the dataset `same_id`.
+
+        Both must be live handles of this library, of one dataset in a file opened twice.
+        Raises `CorruptDataError`.
+        """
     def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
         """Tell whether chunks at a dataset's edge are stored without filters.
 

@@ -8,6 +8,7 @@ terminal, marks that turn the reading direction.  Whoever writes one for a perso
 from __future__ import annotations
 
 import json
+import os
 import re
 import reprlib
 import shlex
@@ -17,6 +18,7 @@ from typing import Any
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
 _SHELL_SPECIAL = "'\\"
+_SYSTEM_MESSAGE = re.compile(r"error message = '([^']*)'")
 _H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]* \((?P<reason>.*)\)", re.DOTALL)
 
 
@@ -106,6 +108,15 @@ def hdf5_reason(error: BaseException) -> str:
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
     return printable(" ".join((match["reason"] if match else text).split()))
+
+
+def system_reason(error: BaseException) -> str | None:
+    """Say what the system said, without HDF5's words around it; None where it said nothing."""
+    number = getattr(error, "errno", None)
+    if number:
+        return os.strerror(number)
+    found = _SYSTEM_MESSAGE.search(str(error))
+    return found[1] if found else None
 
 
 # Also a list of a million numbers is told in a line.

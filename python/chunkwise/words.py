@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -62,3 +62,16 @@ def nearest(text: str, known: Iterable[str]) -> str:
     """Return a question after the known name that is most like another; or nothing."""
     near = get_close_matches(text, list(known), 1)
     return f" (did you mean '{near[0]}'?)" if near else ""
+
+
+def offered(text: str, known: Iterable[str]) -> str:
+    """Return what follows a name that is not known: the nearest, and all there are."""
+    names = list(known)
+    return f"{nearest(text, names)}: there are {', '.join(names)}"
+
+
+def joined(texts: Sequence[str], last: str = "and") -> str:
+    """Enumerate: ``a, b and c``."""
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} {last} {texts[-1]}"

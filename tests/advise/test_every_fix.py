@@ -24,9 +24,8 @@ import chunkwise
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.readers import this_process
 from chunkwise.inspecting import Finding, inspect
-from chunkwise.inspecting.codes import CODES
 from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import SEVERITIES
+from chunkwise.inspecting.finding import CODES, SEVERITIES
 from chunkwise.inspecting.patterns import survival
 from tests.inspect.test_findings_file import make_days, make_lost
 from tests.inspect.test_findings_filters import NOISE, RNG, WALK

@@ -24,7 +24,7 @@ from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import best, effects, single_changes, worst
 from chunkwise.benching.planning import spell_out, trial_of
 from chunkwise.benching.plot import effects_plot
-from chunkwise.benching.records import as_csv, as_json
+from chunkwise.benching.records import as_csv
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.space import Point, Space
 from chunkwise.benching.target import Target, look
@@ -214,7 +214,7 @@ def test_a_real_run_names_what_was_made_slow(tmp_path: Path) -> None:
     assert results.cells[0].extrapolated
     assert "~" in said
 
-    found = json.loads(json.dumps(as_json(results), allow_nan=False))
+    found = json.loads(json.dumps(results.as_dict(), allow_nan=False))
     assert found["varied"] == ["cache", "w0"]
     assert [row["cache"] for row in found["summary"]] == ["1MiB", "1MiB", "64MiB", "64MiB"]
     rows = list(csv.DictReader(io.StringIO(as_csv(results))))

@@ -14,10 +14,9 @@ from chunkwise.advise.geometry import line_axis
 from chunkwise.advise.readers import CHUNKWISE, reader
 from chunkwise.advise.remedies import can_repack
 from chunkwise.benching import Results, Target, explain
-from chunkwise.benching.advice import Advice
 from chunkwise.benching.explain import _decodes
 from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import Cell
+from chunkwise.benching.results import Advice, Cell
 from chunkwise.trials.trial import Measurement
 from chunkwise.words import format_ratio, format_seconds, format_speed
 

@@ -14,7 +14,6 @@ from rich.console import Console
 
 from chunkwise import benching
 from chunkwise.benching import hstest
-from chunkwise.benching.records import as_json
 from chunkwise.benching.render import show
 from chunkwise.benching.run import run as run_bench
 from chunkwise.cli import main
@@ -122,7 +121,7 @@ def test_what_libhdf5_read_in_chunkwises_place_is_said(
     out = io.StringIO()
     show(results, Console(file=out, width=80))
     assert "done by libhdf5 in chunkwise's place: 'all' by chunkwise: " in out.getvalue()
-    saved.write_text(json.dumps(as_json(results)))
+    saved.write_text(json.dumps(results.as_dict()))
     (section,) = report([saved]).sections
     assert section.blocks[0].texts[0][0] == "Done by libhdf5 in chunkwise's place"
 

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from chunkwise import benching
 from chunkwise.benching import older, spec
-from chunkwise.benching.records import as_json
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.cli import bench, hstest, study
@@ -52,7 +51,7 @@ def test_only_names_of_axes_change() -> None:
 def test_saved_runs_are_read(file: Path, tmp_path: Path) -> None:
     results = benching.run(file, "driver", SPACE, repeat=1)
     saved = tmp_path / "run.json"
-    saved.write_text(json.dumps(as_json(results)))
+    saved.write_text(json.dumps(results.as_dict()))
     new = benching.load(saved)
     aged(saved)
     old = benching.load(saved)

@@ -210,13 +210,6 @@ def test_options_without_effect_are_refused(
     assert folder.is_dir()
 
 
-def test_readers_are_those_of_the_package() -> None:
-    from chunkwise.advise.readers import NAMES
-    from chunkwise.cli.inspect import _READERS
-
-    assert _READERS == NAMES
-
-
 def test_help_has_examples_and_exit_codes() -> None:
     output = CliRunner().invoke(cli, ["inspect", "--help"]).output
     assert "chunkwise inspect model.nc temperature" in output

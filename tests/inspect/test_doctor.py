@@ -186,12 +186,6 @@ def test_filters_of_all_kinds(filter_id: int, title: str, words: str) -> None:
     assert words in found.reason
 
 
-def test_the_files_own_name_helps() -> None:
-    assert diagnose(40000, "our\x1b[31m filter").title == "our\\x1b[31m filter (number 40000)"
-    assert diagnose(32008, "something else").name == "bitshuffle"
-    assert diagnose(40000, " ").name is None
-
-
 @needs_hdf5plugin
 def test_names_agree() -> None:
     """The grammar's names, h5py's and hdf5plugin's are those of the table."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from chunkwise.errors import CannotWriteError
-from chunkwise.inspecting.codes import CODES
+from chunkwise.inspecting.finding import CODES
 from chunkwise.inspecting.folder import refusal
 from chunkwise.inspecting.sarif import sarif, save, uri
 from tests.inspect.test_findings_docs import DOCS, codes_in_use

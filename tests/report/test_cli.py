@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from chunkwise import benching
-from chunkwise.benching.records import as_json
 from chunkwise.cli.report import command
 from chunkwise.errors import ChunkwiseError
 from chunkwise.report import studies
@@ -54,7 +53,7 @@ def benches(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     space = benching.Space.of(access=["all", "row"], reader=["libhdf5", "h5py"])
     saved = folder / "t.jsonl"
     done = benching.run(folder / "d.h5", "t", space, repeat=1, seconds=4, save=saved)
-    (folder / "t.json").write_text(json.dumps(as_json(done)), encoding="utf-8")
+    (folder / "t.json").write_text(json.dumps(done.as_dict()), encoding="utf-8")
     return folder / "t.json", saved
 
 

@@ -18,7 +18,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.sample import SAMPLES, write, writing
 from chunkwise.sample.layout import Layout
-from chunkwise.sample.region import Region
+from chunkwise.sample.spec import Region
 
 SMALL = {
     "cris": (5, 3, 9, 70),

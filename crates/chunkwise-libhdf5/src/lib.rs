@@ -48,4 +48,4 @@ pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use version::LibraryVersion;
-pub use written::written_chunks;
+pub use written::{look_up_written, written_chunks, written_origins};

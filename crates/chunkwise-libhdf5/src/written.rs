@@ -27,6 +27,70 @@ use crate::{Library, Unsuited};
 /// # Safety
 /// A live handle of this library.
 pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkIndex, Unsuited> {
+    // SAFETY: the caller's contract.
+    unsafe { grid_and_written(library, dataset) }.map(|(_, index)| index)
+}
+
+/// Where the first `most` written chunks of `dataset` begin, in the order of the array.
+///
+/// # Errors
+/// As of [`written_chunks`].
+///
+/// # Safety
+/// As of [`written_chunks`].
+pub unsafe fn written_origins(
+    library: &Library,
+    dataset: hid_t,
+    most: usize,
+) -> Result<Vec<Vec<u64>>, Unsuited> {
+    // SAFETY: the caller's contract.
+    let (grid, index) = unsafe { grid_and_written(library, dataset)? };
+    Ok(index.positions().take(most).map(|position| origin_of(&grid, position)).collect())
+}
+
+/// Have libhdf5 look up, in `dataset`, every chunk that is written in `same`.
+///
+/// It reads of the index what listing all of it reads, and takes time for written chunks only.
+///
+/// # Errors
+/// As of [`written_chunks`], of `same`.
+///
+/// # Safety
+/// Live handles of this library, of one dataset, which two opened files may have opened.
+pub unsafe fn look_up_written(
+    library: &Library,
+    dataset: hid_t,
+    same: hid_t,
+) -> Result<(), Unsuited> {
+    // SAFETY: the caller's contract.
+    let (grid, index) = unsafe { grid_and_written(library, same)? };
+    library.locked(|api| {
+        for position in index.positions() {
+            let mut nbytes = 0;
+            let origin = origin_of(&grid, position);
+            // SAFETY: as above; the chunk lies in the grid, and the pointers are valid.
+            unsafe {
+                let status =
+                    (api.H5Dget_chunk_storage_size)(dataset, origin.as_ptr(), &raw mut nbytes);
+                api.checked("H5Dget_chunk_storage_size", status)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn origin_of(grid: &ChunkGrid, position: u64) -> Vec<u64> {
+    grid.chunk_index(position).iter().zip(grid.chunk()).map(|(index, len)| index * len).collect()
+}
+
+/// The grid of a dataset's chunks, and those that are written.
+///
+/// # Safety
+/// As of [`written_chunks`].
+unsafe fn grid_and_written(
+    library: &Library,
+    dataset: hid_t,
+) -> Result<(ChunkGrid, ChunkIndex), Unsuited> {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
@@ -36,7 +100,8 @@ pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkI
             let options = chunk_options(api, dcpl.id, shape.len())?;
             let grid = ChunkGrid::new(&shape, &options.chunk)
                 .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            written_in(library, api, dataset, &grid, &max_shape, options.filters > 0)
+            let index = written_in(library, api, dataset, &grid, &max_shape, options.filters > 0)?;
+            Ok((grid, index))
         }
     })
 }

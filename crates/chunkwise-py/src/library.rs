@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement, Witness};
+use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
 use chunkwise_measure::{Calls, OpenDataset, Properties};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -97,9 +97,7 @@ impl PyLibrary {
     fn chunk_census<'py>(&self, py: Python<'py>, dataset_id: i64) -> PyResult<Bound<'py, PyDict>> {
         // SAFETY: a live handle of this library, by the contract above.
         let census = unsafe { chunkwise_libhdf5::census(&self.library, dataset_id) };
-        let census = census.map_err(|error| {
-            raise(py, "CorruptDataError", format!("its chunk index cannot be read: {error}"))
-        })?;
+        let census = census.map_err(|error| unread_index(py, &error))?;
         let dict = PyDict::new(py);
         dict.set_item("index_type", census.index_type)?;
         dict.set_item("allocated", census.allocated)?;
@@ -113,6 +111,28 @@ impl PyLibrary {
         });
         dict.set_item("placement", placement)?;
         Ok(dict)
+    }
+
+    /// Where the first written chunks begin, `most` of them.  The handle must be of this
+    /// library, as above.
+    fn written_origins(
+        &self,
+        py: Python<'_>,
+        dataset_id: i64,
+        most: usize,
+    ) -> PyResult<Vec<Vec<u64>>> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let found = unsafe { chunkwise_libhdf5::written_origins(&self.library, dataset_id, most) };
+        found.map_err(|error| unread_index(py, &error))
+    }
+
+    /// Have libhdf5 look up each chunk that is written in `same_id`.  The handles must be of
+    /// this library, as above.
+    fn look_up_written(&self, py: Python<'_>, dataset_id: i64, same_id: i64) -> PyResult<()> {
+        // SAFETY: live handles of this library, by the contract above.
+        let done =
+            unsafe { chunkwise_libhdf5::look_up_written(&self.library, dataset_id, same_id) };
+        done.map_err(|error| unread_index(py, &error))
     }
 
     /// Whether chunks at the edge of a dataset are stored without filters.  The handle must be
@@ -159,6 +179,10 @@ impl PyLibrary {
     fn __repr__(&self) -> String {
         format!("<{:?}>", self.library)
     }
+}
+
+fn unread_index(py: Python<'_>, error: &Unsuited) -> PyErr {
+    raise(py, "CorruptDataError", format!("its chunk index cannot be read: {error}"))
 }
 
 impl PyLibrary {

@@ -7,11 +7,10 @@ and `judge` compares such runs.
 """
 
 from chunkwise.access.pattern import Access
-from chunkwise.benching.advice import Advice
 from chunkwise.benching.api import bench
 from chunkwise.benching.compare import judge
 from chunkwise.benching.explain import explain
-from chunkwise.benching.results import Results
+from chunkwise.benching.results import Advice, Results
 from chunkwise.benching.run import run
 from chunkwise.benching.saved import load
 from chunkwise.benching.space import Space

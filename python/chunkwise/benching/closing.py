@@ -8,7 +8,7 @@ from chunkwise.benching.effects import Change, best, how, single_changes, worst
 from chunkwise.benching.labels import change_label, full_label
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.verdict import FEWEST, verdict
-from chunkwise.words import format_ratio, format_seconds
+from chunkwise.words import format_ratio, format_seconds, joined
 
 # Less than this is not worth a word.
 WORTH_IT = 1.2
@@ -67,7 +67,10 @@ def _paragraph(results: Results, cells: Sequence[Cell]) -> str:
         )
         text += f" Measured too rarely to be certain: {said}."
     if idle:
-        text += f" {_listed(idle)} alone: no difference that the spread allows to tell."
+        said = joined(idle)
+        text += (
+            f" {said[0].upper()}{said[1:]} alone: no difference that the spread allows to tell."
+        )
     return text
 
 
@@ -89,9 +92,3 @@ def _is_too_rare(start: Cell, change: Change) -> bool:
     """Whether a change seems to gain something, and was not measured often enough to tell."""
     repeats = min(len(start.succeeded), len(change.cell.succeeded))
     return change.speed >= WORTH_IT and repeats < FEWEST
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Write axes as a list, with a capital letter."""
-    words = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return words[0].upper() + words[1:]

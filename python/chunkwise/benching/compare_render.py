@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.benching.compare import ORDER, Against, Comparison, Match
-from chunkwise.benching.render import WIDTH
+from chunkwise.benching.printing import plain_table, say
 from chunkwise.benching.saved import AS_STORED, PARAMETERS, Sample, Saved
 from chunkwise.benching.verdict import CONFIDENCE, FACTOR_OF_FEW, FEWEST
 from chunkwise.files.objects import printable
@@ -93,26 +92,21 @@ def _trial(match: Match) -> dict[str, Any]:
 
 def show(comparison: Comparison, console: Console) -> None:
     """Print what is compared, the table, and what follows from it."""
-
-    def say(line: str, style: str = "", indent: str = "  ") -> None:
-        for part in textwrap.wrap(line, WIDTH, subsequent_indent=indent):
-            console.print(part, highlight=False, markup=False, style=style)
-
     for letter, saved in _named(comparison):
         console.print(f"{letter}  {printable(saved.path)}", highlight=False, soft_wrap=True)
     for letter, against in _lettered(comparison):
         for line, style in _differences(letter, against):
-            say(line, style)
+            say(console, line, style, "  ")
     for first in range(0, len(comparison.others), ABREAST):
         console.print()
         console.print(_table(comparison, first), highlight=False)
     console.print()
     for line in _footnotes(comparison):
-        say(line)
+        say(console, line, indent="  ")
     for letter, against in _lettered(comparison):
         console.print()
         for number, sentence in enumerate(_conclusion(letter, against, comparison.threshold)):
-            say(sentence, "" if number else "bold", "")
+            say(console, sentence, "" if number else "bold")
 
 
 def _named(comparison: Comparison) -> Iterator[tuple[str, Saved]]:
@@ -152,7 +146,7 @@ def _datum(name: str, value: Any) -> str:
 def _table(comparison: Comparison, first: int) -> Table:
     shown = list(_lettered(comparison))[first : first + ABREAST]
     single = len(comparison.others) == 1
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table = plain_table()
     table.add_column("pattern", overflow="fold")
     table.add_column("reader", overflow="fold")
     table.add_column("A", justify="right", no_wrap=True)

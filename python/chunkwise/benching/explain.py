@@ -18,8 +18,7 @@ from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.advise.geometry import Walk, line_axis, plane
 from chunkwise.advise.readers import CHUNKWISE, Reader, reader
 from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, larger_cache, rechunk
-from chunkwise.benching.advice import Advice
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import stored
 from chunkwise.benching.verified import pipelines, verified

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from chunkwise.benching.labels import fallback_notes, unclosed_notes
+from chunkwise.benching.printing import plain_table, say
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.run import MOST_SECONDS
 from chunkwise.benching.run import run as run_bench
@@ -30,7 +30,6 @@ from chunkwise.words import LAYOUTS, counted, three_digits
 # All that read unions: compiled loops, and as programs in Python do.
 READERS: Final = ("libhdf5", "h5py", "chunkwise", "chunkwise-py")
 COUNT: Final = 100
-WIDTH: Final = 80
 
 
 def run(
@@ -116,8 +115,7 @@ def failed(results: Results) -> bool:
 def show(results: Results, console: Console) -> None:
     """Print what was read, a row for each reader and library, and what was wrong."""
     for line in [*unclosed_notes(results), *_heading(results)]:
-        for part in textwrap.wrap(line, WIDTH):
-            console.print(part, highlight=False, markup=False)
+        say(console, line)
     console.print()
     console.print(_table(results), highlight=False)
     notes = []
@@ -134,8 +132,7 @@ def show(results: Results, console: Console) -> None:
     notes += fallback_notes(results)
     for note in notes:
         console.print()
-        for part in textwrap.wrap(printable(note), WIDTH):
-            console.print(part, highlight=False, markup=False)
+        say(console, printable(note))
 
 
 def _heading(results: Results) -> list[str]:
@@ -155,7 +152,7 @@ def _heading(results: Results) -> list[str]:
 
 
 def _table(results: Results) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table(2)
     table.add_column("reader")
     table.add_column("HDF5")
     for title in ("open s", "select s", "read s", "MB/s", "checked", "wrong"):

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from chunkwise.benching.effects import Effect, effects
 from chunkwise.benching.labels import library_label, version, zlib_label
+from chunkwise.benching.printing import plain_table
 from chunkwise.benching.results import Results
 from chunkwise.words import format_speed
 
@@ -28,7 +29,7 @@ def effects_plot(results: Results) -> Table | None:
         return None
     # A bar of all the width is a factor of two at least: noise shall not look like much.
     widest = max(math.log10(2), *(_decades(worth) for worth in found.values()))
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table = plain_table()
     table.add_column("what it is worth", no_wrap=True)
     table.add_column("value", overflow="fold", max_width=24)
     table.add_column("speed", justify="right", no_wrap=True)

@@ -1,37 +1,14 @@
-"""How is a run given to other programs?"""
+"""How is a run written as a table for other programs?"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from chunkwise.benching.results import Results
 from chunkwise.names import printable
-
-JSON_VERSION: Final = 2
-
-
-def as_json(results: Results) -> dict[str, Any]:
-    """Return the run as one JSON object; docs/bench.md describes it."""
-    advice = results.advice
-    return {
-        "format": "chunkwise-bench",
-        "version": JSON_VERSION,
-        "target": asdict(results.target),
-        "design": results.design,
-        "varied": results.varied,
-        "seconds": results.seconds,
-        "elapsed_s": results.elapsed_s,
-        "bytes_equal": not results.mismatches if results.compared else None,
-        "mismatches": [str(mismatch) for mismatch in results.mismatches],
-        "wrong": results.wrong,
-        "advice": asdict(advice) if advice else None,
-        "summary": results.summary(),
-        "records": results.records,
-    }
 
 
 def as_csv(results: Results) -> str:

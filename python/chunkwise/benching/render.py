@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from chunkwise.advise.remedies import save_unclosed
-from chunkwise.benching.advice import Advice
 from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import how, worst
 from chunkwise.benching.explain import explain
 from chunkwise.benching.labels import fallback_notes, full_label, reader_label, unclosed_notes
 from chunkwise.benching.plot import effects_plot
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.printing import say
+from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.tables import tables_of
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.files.objects import printable
@@ -24,7 +24,6 @@ from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
 
-WIDTH = 80
 _EFFECTS = (
     "speed: against the first value of each setting, the geometric mean over all pairs of "
     "trials that differ in nothing else. Bars are logarithmic."
@@ -34,7 +33,7 @@ _EFFECTS = (
 def show(results: Results, console: Console) -> None:
     """Print the table, what has to be said about it, and the advice."""
     for line in unclosed_notes(results):
-        console.print(textwrap.fill(line, WIDTH), highlight=False, markup=False, style="bold")
+        say(console, line, "bold")
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
@@ -48,23 +47,22 @@ def show(results: Results, console: Console) -> None:
             console.print(part, highlight=False, markup=False)
         console.print()
     for line in _footnotes(results):
-        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  "):
-            console.print(part, highlight=False, markup=False)
+        say(console, line, indent="  ")
     for mismatch in results.mismatches:
         console.print(Text(f"DIFFERENT BYTES: {mismatch}", style="bold red"))
     plot = effects_plot(results)
     if plot is not None:
         console.print()
         console.print(plot, highlight=False)
-        for part in textwrap.wrap(_EFFECTS, WIDTH):
-            console.print(part, highlight=False, markup=False)
+        say(console, _EFFECTS)
     for paragraph in closing(results):
         console.print()
-        for part in textwrap.wrap(paragraph, WIDTH):
-            console.print(part, highlight=False, markup=False)
-    for line in _where_the_time_goes(results):
-        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ") or [""]:
-            console.print(part, highlight=False, markup=False)
+        say(console, paragraph)
+    where = _where_the_time_goes(results)
+    if where:
+        console.print()
+    for line in where:
+        say(console, line, indent="  ")
     advice = explain(results)
     if advice is not None:
         console.print()
@@ -164,11 +162,9 @@ def _where_the_time_goes(results: Results) -> list[str]:
             f"'{cell.access.name}', {full_label(results, cell)}{done}: "
             f"{say.sentence(measured.breakdown)}"
         )
-    if not lines:
-        return []
     if len(lines) == 1:
-        return ["", *(f"Where the time goes: {line}" for line in lines)]
-    return ["", "Where the time goes, of the slowest of each pattern:", *lines]
+        return [f"Where the time goes: {lines[0]}"]
+    return lines and ["Where the time goes, of the slowest of each pattern:", *lines]
 
 
 def _timing(results: Results) -> str:
@@ -236,13 +232,11 @@ def _versions(results: Results) -> str:
 
 
 def _show_advice(advice: Advice, console: Console) -> None:
-    for part in textwrap.wrap(f"Why: {advice.why}", WIDTH):
-        console.print(part, highlight=False, markup=False, style="bold")
+    say(console, f"Why: {advice.why}", "bold")
     if advice.fix is not None:
         # Never wrapped: each line is there to be copied.
         console.print("What helps:", highlight=False)
         console.print(Text(textwrap.indent(advice.fix, "  ")), soft_wrap=True)
     if advice.effect is not None:
         effect = advice.effect[0].upper() + advice.effect[1:]
-        for part in textwrap.wrap(f"{effect}.", WIDTH):
-            console.print(part, highlight=False, markup=False)
+        say(console, f"{effect}.")

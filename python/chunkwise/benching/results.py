@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
 from chunkwise.access.pattern import Access
-from chunkwise.benching.advice import Advice
 from chunkwise.benching.axes import AXES
 from chunkwise.benching.space import Point
 from chunkwise.benching.target import Target
@@ -16,6 +15,8 @@ from chunkwise.benching.variants import Variant
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
+
+JSON_VERSION: Final = 2
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,26 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """The answer that a run gives.
+
+    Attributes
+    ----------
+    why : str
+        One sentence.
+    fix : str or None
+        A line of Python or a shell command, or a command and the line that its
+        output is to be opened with; None if nothing needs to be done.
+    effect : str or None
+        What the fix changes, and whether that was measured or computed.
+    """
+
+    why: str
+    fix: str | None = None
+    effect: str | None = None
+
+
+@dataclass(frozen=True)
 class Results:
     """A finished run.
 
@@ -247,9 +268,22 @@ class Results:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run as ``--json`` prints it (docs/bench.md)."""
-        from chunkwise.benching.records import as_json
-
-        return as_json(self)
+        advice = self.advice
+        return {
+            "format": "chunkwise-bench",
+            "version": JSON_VERSION,
+            "target": asdict(self.target),
+            "design": self.design,
+            "varied": self.varied,
+            "seconds": self.seconds,
+            "elapsed_s": self.elapsed_s,
+            "bytes_equal": not self.mismatches if self.compared else None,
+            "mismatches": [str(mismatch) for mismatch in self.mismatches],
+            "wrong": self.wrong,
+            "advice": asdict(advice) if advice else None,
+            "summary": self.summary(),
+            "records": self.records,
+        }
 
     def patterns(self) -> list[list[Cell]]:
         """Return the cells grouped by operation and access pattern, in order."""

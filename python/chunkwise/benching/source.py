@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chunkwise.benching.planning import Plan
 from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import SPARE_NBYTES, stored
+from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder, stored
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.unclosed import copy_closed
 from chunkwise.grammar import format_size
@@ -103,14 +102,7 @@ def _copied(original: Target, scratch: str | None, say: Callable[[str], None]) -
             f"files that hold {printable(original.dataset)}; measure it once it is closed"
         )
     nbytes = Path(original.file).stat().st_size
-    try:
-        made = tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch)
-    except OSError as error:
-        raise UsageError(
-            f"--scratch {scratch or tempfile.gettempdir()}: cannot be written to: "
-            f"{error.strerror}; name another folder"
-        ) from None
-    with made as folder:
+    with scratch_folder(scratch) as folder:
         free = shutil.disk_usage(folder).free
         if free < nbytes + SPARE_NBYTES:
             raise UsageError(

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from chunkwise.access.pattern import Access
 from chunkwise.benching.labels import cell_label
+from chunkwise.benching.printing import plain_table
 from chunkwise.benching.results import Cell, Results
 from chunkwise.grammar import format_shape
 from chunkwise.words import counted, format_seconds, format_speed
@@ -56,7 +57,7 @@ def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
 
 def _empty(results: Results, cells: Sequence[Cell], *, patterns: bool) -> Table:
     writes = cells[0].operation == "write"
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", width=None)
+    table = plain_table()
     # Of all columns, a long block shape or a long list of settings may fold; nothing else
     # may lose a letter.
     if patterns:

@@ -199,7 +199,7 @@ def prepared(
     extent = target.shape[0] if rows is None else len(rows)
     sampled = replace(target, shape=(extent, *target.shape[1:]))
     nbytes = sampled.nbytes
-    with _folder(scratch) as folder:
+    with scratch_folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
         elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
         files = len(missing) + elements + bool(writing)
@@ -236,7 +236,7 @@ def prepared(
 
 
 @contextlib.contextmanager
-def _folder(scratch: str | None) -> Iterator[str]:
+def scratch_folder(scratch: str | None) -> Iterator[str]:
     """Make a folder that goes with the block."""
     try:
         made = tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.remedies import keeps_all_data, rechunk, refilter
-from chunkwise.benching.advice import Advice
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE

@@ -12,13 +12,12 @@ from chunkwise.benching.axes import AXES, PROPERTY_AXES
 from chunkwise.benching.older import new_word
 from chunkwise.benching.records import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
-from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import DESIGNS, Space
 from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.progress import showing
-from chunkwise.cli.signals import ending
-from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
+from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.trials.formats import FORMATS
@@ -194,7 +193,7 @@ def command(
     asked = spec.read(plan) if plan else spec.Spec(Space())
     given = {"access": access} if access else {}
     given |= {
-        name.replace("_", "-"): _listed(text)
+        name.replace("_", "-"): listed(text)
         for name in _AXIS_OPTIONS
         if (text := axes[name]) is not None
     }
@@ -205,15 +204,7 @@ def command(
     path = file or asked.file
     if path is None:
         raise UsageError("name a file to measure, here or in the plan: chunkwise bench FILE")
-    with ending() as end, showing(for_messages()) as show:
-
-        def progress(step: Step) -> None:
-            end.check()
-            if step.warning:
-                echo(f"chunkwise: {step.text}", err=True)
-            elif show is not None:
-                show(step)
-
+    with following() as progress:
         results = benching.run(
             path,
             dataset or asked.dataset,
@@ -237,14 +228,10 @@ def command(
     return 1 if results.mismatches or nothing else 0
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 def _property(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, values = text.partition("=")
     if not equals or name not in PROPERTY_AXES:
         raise UsageError(
             f"--set {text}: write NAME=VALUE,... with a name of {', '.join(PROPERTY_AXES)}"
         )
-    return name, _listed(values)
+    return name, listed(values)

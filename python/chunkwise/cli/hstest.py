@@ -6,11 +6,10 @@ import click
 
 from chunkwise.benching import hstest
 from chunkwise.benching.older import new_word
-from chunkwise.benching.schedule import Step
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.progress import showing
-from chunkwise.cli.signals import ending
-from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
+from chunkwise.cli.values import listed
 from chunkwise.errors import CorruptDataError
 
 EXAMPLES = """\b
@@ -91,13 +90,7 @@ def command(
     DATASET is by default the largest chunked one. Exit code 1 means that an element was read
     as another value than it has, or could not be read.
     """
-    with ending() as end, showing(for_messages()) as show:
-
-        def progress(step: Step) -> None:
-            end.check()
-            if show is not None:
-                show(step)
-
+    with following() as progress:
         try:
             results = hstest.run(
                 file,
@@ -105,8 +98,8 @@ def command(
                 planes=planes,
                 count=count,
                 seed=seed,
-                readers=_listed(reader),
-                libhdf5=_listed(libhdf5),
+                readers=listed(reader),
+                libhdf5=listed(libhdf5),
                 reopen=reopen,
                 repeat=repeat,
                 seconds=seconds,
@@ -122,7 +115,3 @@ def command(
     else:
         hstest.show(results, for_results())
     return 1 if hstest.failed(results) else 0
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from chunkwise.advise.readers import NAMES, reader
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
     from chunkwise.inspecting.finding import Severity
     from chunkwise.inspecting.render import Order
 
-_INTERRUPTED = 130
-# One damaged file among many must not hold up the others for ever.
-_LIMIT_S = 300.0
 _TOOLS = ("h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "chunkwise", "all")
-# As chunkwise.advise.readers.NAMES, which would load h5py for `--help`.
-_READERS = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", "chunkwise")
 
 EXAMPLES = """\b
 Examples:
@@ -99,7 +95,7 @@ Exit code:
 @click.option(
     "--for",
     "readers",
-    type=click.Choice(_READERS),
+    type=click.Choice(NAMES),
     multiple=True,
     help="Who will read the file; may be repeated.  [default: the three libraries, and this "
     "process]",
@@ -142,10 +138,9 @@ def command(
     whatever their names) or a GLOB, each gets one line, the worst first.
     """
     # Imported here, so that `--help` need not wait for h5py.
-    from chunkwise.advise.readers import reader
     from chunkwise.cli.many import Shown, each_contained, show_many
     from chunkwise.inspecting.baseline import Counted, read_baseline
-    from chunkwise.inspecting.codes import check_codes
+    from chunkwise.inspecting.finding import check_codes
     from chunkwise.inspecting.folder import find_files, one_file
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -107,16 +106,10 @@ def each_contained(
 ) -> Iterator[Outcome[FileFacts]]:
     """Inspect files on all processors, each in a process of its own."""
     from chunkwise.files.contained import contained_each
+    from chunkwise.trials.environment import usable_cpus
 
-    return contained_each(
-        ((partial(inspect, path), printable(path)) for path in paths), processors(), LIMIT_S
-    )
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    works = ((partial(inspect, path), printable(path)) for path in paths)
+    return contained_each(works, usable_cpus(), LIMIT_S)
 
 
 def show_many(

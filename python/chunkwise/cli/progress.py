@@ -1,4 +1,4 @@
-"""How does a long run show where it is?"""
+"""How does a long run of measurements show where it is, and how does it end?"""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
+from chunkwise.cli.echo import echo
+from chunkwise.cli.signals import ending
+from chunkwise.cli.terminal import for_messages
 from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
@@ -16,14 +18,24 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def showing(console: Console) -> Iterator[Callable[[Step], None] | None]:
-    """Show a bar with what is being done and the time left, on a terminal only.
+def following() -> Iterator[Callable[[Step], None]]:
+    """Give what follows a run: it shows each step, prints warnings, and ends it on a signal."""
+    with ending() as end, _showing() as show:
 
-    Parameters
-    ----------
-    console : Console
-        Where; not the one that results go to.
-    """
+        def follow(step: Step) -> None:
+            end.check()
+            if step.warning:
+                echo(f"chunkwise: {step.text}", err=True)
+            elif show is not None:
+                show(step)
+
+        yield follow
+
+
+@contextmanager
+def _showing() -> Iterator[Callable[[Step], None] | None]:
+    """Show a bar with what is being done and the time left, on a terminal only."""
+    console = for_messages()
     if not console.is_terminal:
         yield None
         return

@@ -7,16 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.leaving import leaving
-from chunkwise.cli.signals import Ending, ending
+from chunkwise.cli.signals import Ending, ending, leaving
+from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
-from chunkwise.grammar import format_size, parse_size
+from chunkwise.grammar import format_size
 from chunkwise.names import json_text
+from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
 from chunkwise.words import counted, format_seconds
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from chunkwise.repacking.progress import Moment, Watch
     from chunkwise.repacking.run import Job
 
-_BOUNDS = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
+_SIZE = Size()
 _LOST = 1
 # Beside a bar and figures, in a terminal of 80 columns.
 _PATH_WIDTH = 20
@@ -60,19 +61,6 @@ Exit code:
 """
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number of bytes, as `grammar.parse_size` reads it."""
-
-    name = "size"
-
-    def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> int:
-        """Read it."""
-        return value if isinstance(value, int) else parse_size(value)
-
-
-_SIZE = _Size()
-
-
 @click.command(epilog=EXAMPLES)
 @click.argument("arguments", nargs=-1, required=True, metavar="IN [OUT]")
 @click.option(
@@ -103,7 +91,7 @@ _SIZE = _Size()
 )
 @click.option(
     "--verify",
-    type=click.Choice(["none", "checksum", "full"]),
+    type=click.Choice(VERIFICATIONS),
     default="checksum",
     show_default=True,
     help="Read the result again and compare checksums; full: compare all bytes, by libhdf5.",
@@ -120,8 +108,8 @@ _SIZE = _Size()
 @click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
 @click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
 @click.option("--salvage", is_flag=True, help="Go on where chunks cannot be read.")
-@click.option("--low", type=click.Choice(_BOUNDS), help="Oldest format.  [default: IN's]")
-@click.option("--high", type=click.Choice(_BOUNDS[1:]), help="Newest format.  [default: latest]")
+@click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")
+@click.option("--high", type=click.Choice(BOUNDS[1:]), help="Newest format.  [default: latest]")
 @click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
 @click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
@@ -156,7 +144,6 @@ def command(
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
     from chunkwise.repacking.api import using_threads
-    from chunkwise.repacking.options import Options
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
@@ -211,8 +198,7 @@ def _dry_run(
 ) -> int:
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
-    from chunkwise.repacking.run import planned
-    from chunkwise.repacking.space import check_room
+    from chunkwise.repacking.run import check_room, planned
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from chunkwise.cli.echo import echo
+from chunkwise.cli.values import listed
 from chunkwise.names import printable
 from chunkwise.report.build import report
 from chunkwise.report.write import save, save_stills
@@ -56,7 +57,7 @@ def command(
     made = report(results)
     pictures: dict[str, Path] = {}
     if stills is not None:
-        kinds = tuple(part.strip() for part in formats.split(",") if part.strip())
+        kinds = listed(formats)
         pictures = save_stills(made, stills, kinds)
         echo(
             f"{printable(str(stills))}: {counted(len(list(made.charts)), 'plot')} as "

@@ -10,7 +10,7 @@ import click
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
-from chunkwise.cli.leaving import leaving
+from chunkwise.cli.signals import leaving
 from chunkwise.cli.terminal import for_messages
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape

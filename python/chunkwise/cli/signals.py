@@ -1,4 +1,4 @@
-"""How does a long command end when it is told to?
+"""How does a long command end when it is told to, and how where a file cannot be written?
 
 Python turns Ctrl-C into an exception, which is lost where it meets code that must not
 raise (a finaliser, a callback from C).  So the signal is remembered as well, and whoever
@@ -7,11 +7,15 @@ works step by step asks between two steps.  Nothing is lost then, and nothing ne
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from chunkwise.cli.echo import echo
+from chunkwise.errors import CannotWriteError
 
 
 class Ending:
@@ -60,3 +64,19 @@ def ending() -> Iterator[Ending]:
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """End the process at once where a file could not be written.
+
+    By then what was half-written is removed.  What libhdf5 could not write on a full disk it
+    did not close either, and would look at once more as the process ends, and crash.
+    """
+    try:
+        yield
+    except CannotWriteError as wrong:
+        echo(f"chunkwise: {wrong}", err=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)

@@ -10,11 +10,10 @@ import click
 from rich.console import Console
 
 from chunkwise.benching.older import new_word
-from chunkwise.benching.schedule import Step
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.progress import showing
-from chunkwise.cli.signals import ending
-from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
+from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.studies import published, render
@@ -137,9 +136,9 @@ def command(
     options = Options(
         scale,
         folder.path,
-        _listed(only),
-        _listed(reader),
-        _listed(libhdf5),
+        listed(only),
+        listed(reader),
+        listed(libhdf5),
         repeat,
         resume,
         file,
@@ -186,15 +185,7 @@ def _measured(study: Study, options: Options) -> StudyResults:
             "'cannot tell'",
             err=True,
         )
-    with ending() as end, showing(for_messages()) as bar:
-
-        def progress(step: Step) -> None:
-            end.check()
-            if step.warning:
-                echo(f"chunkwise: {step.text}", err=True)
-            elif bar is not None:
-                bar(step)
-
+    with following() as progress:
         try:
             return run(study, options, progress)
         except (KeyboardInterrupt, SystemExit):
@@ -210,7 +201,3 @@ def _resuming() -> str:
     """Return the command that was given, to be given again."""
     given = [argument for argument in sys.argv[1:] if argument != "--resume"]
     return shlex.join(["chunkwise", *given, "--resume"])
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

@@ -31,20 +31,25 @@ def stored_nbytes(dataset: Any) -> int:
         Its chunk index is damaged.
     """
     dcpl = dataset.get_create_plist()
-    if dcpl.get_layout() == h5d.CHUNKED and _places(dataset, dcpl.get_chunk()) > _FEW:
+    if dcpl.get_layout() == h5d.CHUNKED and has_long_index(dataset):
         listed = library().chunk_census(dataset.id)["stored_nbytes"]
         if listed is not None:
             return listed
     return int(dataset.get_storage_size())
 
 
-def _places(dataset: Any, chunk: tuple[int, ...]) -> int:
-    """Count the chunks that its index may have room for."""
+def has_long_index(dataset: Any) -> bool:
+    """Tell whether the index of a chunked dataset may take libhdf5 long to go through.
+
+    What counts are the chunks that it may have room for, written or not.
+    """
     space = dataset.get_space()
     if space.get_simple_extent_type() != h5s.SIMPLE:
-        return 0
+        return False
+    chunk = dataset.get_create_plist().get_chunk()
     lengths = (
         length if most == h5s.UNLIMITED else most
         for length, most in zip(space.shape, space.get_simple_extent_dims(1), strict=True)
     )
-    return math.prod(-(-n // c) for n, c in zip(lengths, chunk, strict=True))
+    places = math.prod(-(-n // c) for n, c in zip(lengths, chunk, strict=True))
+    return bool(places > _FEW)

@@ -48,10 +48,10 @@ def dataset_facts(
     space = dataset.get_space()
     datatype = dataset.get_type()
     dcpl = dataset.get_create_plist()
-    shape, maxshape = _extent(space)
+    shape, maxshape = extent_of(space)
     itemsize = datatype.get_size()
     variable_length = has_variable_length(datatype)
-    layout, mappings = _layout(dcpl)
+    layout, mappings = layout_of(dcpl)
     elements = 0 if shape is None else math.prod(shape)
     logical_nbytes = None if variable_length else elements * itemsize
     chunks, stored_nbytes, unlisted = None, None, None
@@ -122,9 +122,10 @@ def forget_filters() -> None:
     _is_available.cache_clear()
 
 
-def _extent(
+def extent_of(
     space: h5s.SpaceID,
 ) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None]:
+    """Give the shape, and as far as it can grow, None without end; None for a null dataspace."""
     if space.get_simple_extent_type() == h5s.NULL:
         return None, None
     limits = space.get_simple_extent_dims(maxdims=True)
@@ -134,7 +135,8 @@ def _extent(
     )
 
 
-def _layout(dcpl: h5py.h5p.PropDCID) -> tuple[Layout, int | None]:
+def layout_of(dcpl: h5py.h5p.PropDCID) -> tuple[Layout, int | None]:
+    """Name where data lies, and count the mappings or raw files of what lies elsewhere."""
     layout = _LAYOUTS[dcpl.get_layout()]
     if layout == "virtual":
         return layout, dcpl.get_virtual_count()

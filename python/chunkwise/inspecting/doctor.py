@@ -136,8 +136,7 @@ class Diagnosis:
     filter_id
         HDF5's number of the filter.
     name
-        Its registered name; for a number that nobody registered, what the file calls
-        it; None if the file does not say.
+        Its registered name; None for a number that nobody registered.
     folders
         Where libhdf5 looks for plugins.
     loading
@@ -181,15 +180,13 @@ class Diagnosis:
         return f"libhdf5 looked in {', '.join(looked)}."
 
 
-def diagnose(filter_id: int, name_in_file: str | None = None) -> Diagnosis:
+def diagnose(filter_id: int) -> Diagnosis:
     """Find out why a filter is lacking and what brings it.
 
     Parameters
     ----------
     filter_id
         HDF5's number of a filter for which H5Zfilter_avail says no.
-    name_in_file
-        The name that the file stores for it (H5Pget_filter2), if any.
 
     Returns
     -------
@@ -199,10 +196,9 @@ def diagnose(filter_id: int, name_in_file: str | None = None) -> Diagnosis:
     package = _find_hdf5plugin(filter_id)
     loading = os.environ.get("HDF5_PLUGIN_PRELOAD") != _NO_PLUGIN
     reason, fixes = _explain(filter_id, package, loading)
-    stored = printable(name_in_file).strip() if name_in_file else ""
     return Diagnosis(
         filter_id=filter_id,
-        name=REGISTERED.get(filter_id) or stored or None,
+        name=REGISTERED.get(filter_id),
         folders=plugin_folders(),
         loading=loading,
         hdf5plugin=package,

@@ -1,15 +1,49 @@
-"""What is a finding: one thing about a file that costs time, space or data?"""
+"""Which findings are there: things about a file that cost time, space or data?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from chunkwise.advise.fix import Fix
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
 # From the least to the worst.
 SEVERITIES: Final[tuple[Severity, ...]] = ("note", "warning", "error")
+# In a word; docs/findings.md explains each.
+CODES: Final[dict[str, str]] = {
+    "filter-unavailable": "no decoder for the data, here or for some readers",
+    "sources-missing": "virtual or external data is not there",
+    "data-elsewhere": "the data lies in other files",
+    "unreadable-object": "HDF5 cannot open an object",
+    "unreadable-chunks": "HDF5 cannot find the chunks",
+    "unreadable-attribute": "HDF5 cannot list the attributes",
+    "dangling-link": "a link leads nowhere",
+    "not-closed": "the writer did not close the file",
+    "cannot-open": "among several files: HDF5 cannot open this one",
+    "chunk-exceeds-cache": "each read decodes a whole chunk again",
+    "reads-exceed-cache": "chunks are gone when they are needed again",
+    "slot-collision": "chunks drop each other from the cache",
+    "single-chunk": "any read decodes everything",
+    "unlimited-chunk-1": "each appended step is a chunk",
+    "floor-chunk": "a little larger chunk would save a row of them",
+    "edge-waste": "chunks reach far beyond the data",
+    "small-chunks": "chunks cost more to find than to read",
+    "weak-compression": "compression saves under 10%",
+    "shuffle-missing": "shuffle would pay",
+    "shuffle-useless": "shuffle does not pay",
+    "uncompressed": "compression would halve it",
+    "filters-left-out": "chunks without their filters, which changing them in place may spoil",
+    "strided-contiguous": "columns are gathered from all over",
+    "scattered-chunks": "neighbours lie apart",
+    "scattered-metadata": "metadata lies between the data",
+    "cloud-unready": "many requests from object storage",
+    "lost-space": "space that nothing uses",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +79,19 @@ class Finding:
     source: str
     fixes: tuple[Fix, ...] = ()
     waste_nbytes: int = 0
+
+
+def grouped(findings: Iterable[Finding]) -> dict[tuple[Severity, str], list[Finding]]:
+    """Put findings of one severity and code together, in the order in which they come."""
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    return groups
+
+
+def check_codes(codes: Iterable[str]) -> frozenset[str]:
+    """Return some codes, or raise UsageError for the first that is none."""
+    found = frozenset(codes)
+    for code in sorted(found - CODES.keys()):
+        raise UsageError(f"no finding has the code '{printable(code)}'{offered(code, CODES)}")
+    return found

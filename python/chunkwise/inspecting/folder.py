@@ -21,7 +21,7 @@ from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5
 from chunkwise.inspecting.baseline import ALL, Counted
 from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity, grouped
 from chunkwise.inspecting.records import plain
 
 CANNOT_OPEN = "cannot-open"
@@ -219,12 +219,10 @@ def totals(summaries: Iterable[FileSummary]) -> list[Tally]:
 
 
 def _tallies(path: str, findings: Iterable[Finding]) -> tuple[Tally, ...]:
-    found: dict[tuple[Severity, str], Tally] = {}
-    for finding in findings:
-        key = finding.severity, finding.code
-        one = Tally(*key, 1, 1, finding.waste_nbytes, path)
-        found[key] = replace(_sum(found[key], one), files=1) if key in found else one
-    return tuple(found.values())
+    return tuple(
+        Tally(*key, len(group), 1, max(finding.waste_nbytes for finding in group), path)
+        for key, group in grouped(findings).items()
+    )
 
 
 def _sum(one: Tally, other: Tally) -> Tally:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
+from chunkwise._lib import library
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import ChunkFacts, DatasetFacts, Encoding, ObjectFacts, SampleFacts
@@ -48,7 +49,7 @@ SAMPLED_DATASETS: Final = 8
 DEFAULT_LEVEL: Final = 4
 # Candidates per chunk wanted: chunks may be absent, partial or untypically small.
 _CANDIDATES: Final = 4
-# Entries listed where few chunks are stored: 20 ms.
+# Chunks that are looked at where few are stored.
 _LISTED: Final = 20_000
 # How far from the median a typical chunk's stored size may be, either way.
 _TYPICAL: Final = 2
@@ -224,17 +225,9 @@ def _origins(
     dataset: h5d.DatasetID, facts: DatasetFacts, layout: ChunkFacts, number: int
 ) -> Iterator[tuple[int, ...]]:
     """Give the origins of chunks that are, or may be, stored, in an order spread at any point."""
-    # h5py has chunk_iter where its libhdf5 has (1.10.10, 1.12.3).
-    can_list = layout.order_known and hasattr(dataset, "chunk_iter")
-    if can_list and layout.allocated * 2 < layout.grid:
-        listed: list[tuple[int, ...]] = []
-
-        def note(chunk: h5d.StoreInfo) -> bool | None:
-            listed.append(chunk.chunk_offset)
-            return True if len(listed) == _LISTED else None  # anything but None ends it
-
-        dataset.chunk_iter(note)
-        origins = [listed[i] for i in _spread(len(listed), number)]
+    if layout.order_known and layout.allocated * 2 < layout.grid:
+        listed = library().written_origins(dataset.id, _LISTED)
+        origins = [tuple(listed[i]) for i in _spread(len(listed), number)]
     else:
         grid = [-(-n // c) for n, c in zip(facts.shape or (), layout.shape, strict=True)]
         origins = [

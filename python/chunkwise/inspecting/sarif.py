@@ -12,8 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from chunkwise.errors import CannotWriteError
-from chunkwise.inspecting.codes import CODES
-from chunkwise.inspecting.finding import Finding, Severity
+from chunkwise.inspecting.finding import CODES, Finding, Severity
 from chunkwise.inspecting.records import plain
 from chunkwise.names import json_text, printable, printable_lines
 

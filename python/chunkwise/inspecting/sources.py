@@ -97,7 +97,7 @@ def _virtual(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator[
     by_file: dict[str, list[str]] = {}
     for file, name in wanted[:LOOKS]:
         by_file.setdefault(file, []).append(name)
-    prefix = _prefix("HDF5_VDS_PREFIX", dataset.get_access_plist().get_virtual_prefix(), own)
+    prefix = prefix_of("HDF5_VDS_PREFIX", dataset.get_access_plist().get_virtual_prefix(), own)
     missing: dict[tuple[str, str], str | None] = {}
     for file, names in by_file.items():
         reasons = _missing(dataset, file, names, own, prefix)
@@ -195,7 +195,7 @@ def _external(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator
         left -= used
         file = decode_name(name)
         ends[file] = max(ends.get(file, 0), offset + used if used else 0)
-    prefix = _prefix("HDF5_EXTFILE_PREFIX", dataset.get_access_plist().get_efile_prefix(), own)
+    prefix = prefix_of("HDF5_EXTFILE_PREFIX", dataset.get_access_plist().get_efile_prefix(), own)
     for count, (file, end) in enumerate(ends.items()):
         # Unlike a virtual source, relative to the working directory and nowhere else.
         missing = _missing_bytes(prefix / Path(file), end) if count < LOOKS else NOT_LOOKED_FOR
@@ -215,7 +215,7 @@ def _missing_bytes(path: Path, end: int) -> str | None:
 # --- both ------------------------------------------------------------------------------
 
 
-def _prefix(variable: str, of_dataset: bytes, own: Path) -> str:
+def prefix_of(variable: str, of_dataset: bytes, own: Path) -> str:
     """Give the folder of H5D__build_file_prefix; empty for where the program runs."""
     prefix = os.environ.get(variable) or decode_name(of_dataset)
     if prefix.startswith(_ORIGIN):

@@ -6,8 +6,6 @@ datasets are looked at before anything is read.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +13,12 @@ from typing import Any, Final
 import h5py
 
 from chunkwise.files.opening import missing_filter
+from chunkwise.inspecting.sources import places, prefix_of
 from chunkwise.names import HDF5_ERRORS
 
 # Of thousands of files the first ones mostly tell.
 _LOOKED_AT: Final = 64
+_VARIABLE: Final = "HDF5_VDS_PREFIX"
 
 
 def missing_behind(identifier: Any) -> tuple[str, str] | None:
@@ -39,8 +39,13 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
         pairs = dict.fromkeys((one.file_name, one.dset_name) for one in dataset.virtual_sources())
     except HDF5_ERRORS:
         return None
+    own = Path(str(dataset.file.filename)).absolute()
+    told = dataset.id.get_access_plist().get_virtual_prefix()
+    prefix = prefix_of(_VARIABLE, told, own)
     for name, path in islice(pairs, _LOOKED_AT):
-        for candidate in _places(str(dataset.file.filename), name.replace("%b", "0")):
+        file_name = name.replace("%b", "0")
+        candidates = places(file_name, own, _VARIABLE, prefix) if name != "." else [own]
+        for candidate in candidates:
             try:
                 with h5py.File(candidate) as file:
                     found = file[path.replace("%b", "0")]
@@ -51,17 +56,3 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
                 return str(candidate), missing
             break
     return None
-
-
-def _places(virtual: str, name: str) -> Iterator[Path]:
-    """Where libhdf5 looks for a file of that name."""
-    if name == ".":
-        yield Path(virtual)
-        return
-    prefix = os.environ.get("HDF5_VDS_PREFIX")
-    beside = Path(os.path.realpath(virtual)).parent
-    if prefix:
-        yield Path(prefix.replace("${ORIGIN}", str(beside))) / name
-    # An absolute name replaces what is before it.
-    yield beside / name
-    yield Path(name)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import h5py
-from h5py import h5d, h5s, h5t
+from h5py import h5t
 
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.files.objects import Address, decode_attributes, walk
 from chunkwise.files.opening import has_variable_length
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
+from chunkwise.inspecting.collect import extent_of, layout_of
+from chunkwise.inspecting.facts import Layout
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-
-Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
 
 @dataclass(frozen=True)
@@ -142,35 +142,26 @@ def source_of(path: str, names: tuple[str, ...], address: Address, identifier: A
     """Ask HDF5 about one open dataset."""
     space, datatype = identifier.get_space(), identifier.get_type()
     dcpl = identifier.get_create_plist()
-    null = space.get_simple_extent_type() == h5s.NULL
-    shape = None if null else tuple(space.shape)
-    limits = () if null else space.get_simple_extent_dims(1)
-    maxshape = tuple(None if length == h5s.UNLIMITED else length for length in limits)
+    shape, maxshape = extent_of(space)
     itemsize = datatype.get_size()
-    layout = _layout(dcpl)
+    layout, _ = layout_of(dcpl)
     return Source(
         path=path,
         names=names,
         address=address,
         identifier=identifier,
         shape=shape,
-        maxshape=maxshape,
+        maxshape=maxshape or (),
         layout=layout,
         chunk=tuple(dcpl.get_chunk()) if layout == "chunked" else None,
         pipeline=Pipeline.from_dcpl(dcpl),
         itemsize=itemsize,
         nbytes=0 if shape is None else math.prod(shape) * itemsize,
         stored_nbytes=stored_nbytes(identifier),
-        plain=not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE),
+        plain=is_plain(datatype),
     )
 
 
-def _layout(dcpl: Any) -> Layout:
-    layout = dcpl.get_layout()
-    if layout == h5d.CHUNKED:
-        return "chunked"
-    if layout == h5d.COMPACT:
-        return "compact"
-    if layout == h5d.VIRTUAL:
-        return "virtual"
-    return "external" if dcpl.get_external_count() else "contiguous"
+def is_plain(datatype: Any) -> bool:
+    """Whether stored bytes of a type mean the same in every file."""
+    return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,8 +20,9 @@ import h5py
 from h5py import h5f
 
 from chunkwise import _native
-from chunkwise.errors import UsageError
+from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
+from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
@@ -32,7 +34,6 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.space import check_room
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import carry_out, result_of
 
@@ -82,6 +83,38 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
         budget = job.options.memory_nbytes or default_budget()
         plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
         yield file, plan
+
+
+def check_room(place: Place, plan: Plan) -> str | None:
+    """Compare what will be written with what is free.
+
+    Returns
+    -------
+    str or None
+        A warning where only an estimate says that there may be too little.
+
+    Raises
+    ------
+    CannotWriteError
+        Too little for what is known exactly: bytes copied as they are, and data without
+        filters.
+    """
+    free = shutil.disk_usage(place.target.parent).free
+    certain = sum(
+        step.out_nbytes
+        for step in plan.steps
+        if step.action == "copied" or not step.wanted.pipeline.filters
+    )
+    expected = plan.out_nbytes
+    said = f"{printable(place.said)}: {format_size(free)} are free on this disk"
+    if certain > free:
+        raise CannotWriteError(
+            f"{said}, and at least {format_size(certain)} are needed; make room, or write "
+            "elsewhere"
+        )
+    if expected > free:
+        return f"{said}, and about {format_size(expected)} are expected to be needed"
+    return None
 
 
 def run(job: Job, place: Place, watch: Watch) -> Summary:

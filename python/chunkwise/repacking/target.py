@@ -8,7 +8,6 @@ and on disk (``publish.py``).
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 import zlib
@@ -18,7 +17,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, FileChangedError, UsageError
 from chunkwise.files.unclosed import is_unclosed, open_readable
-from chunkwise.names import printable
+from chunkwise.names import printable, system_reason
 
 _LONGEST_NAME: Final = 100
 # Systems keep times by their clock's tick, 10 ms at most; some file systems by whole seconds.
@@ -223,9 +222,5 @@ def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:
     """Say why the system refuses to write, without HDF5's words around it."""
     if isinstance(wrong, CannotWriteError):
         return CannotWriteError(f"{printable(said)}: {wrong}; nothing was changed")
-    number = getattr(wrong, "errno", None)
-    reason = os.strerror(number) if number else ""
-    if not reason:
-        found = re.search(r"error message = '([^']*)'", str(wrong))
-        reason = found[1] if found else printable(" ".join(str(wrong).split()))
+    reason = system_reason(wrong) or printable(" ".join(str(wrong).split()))
     return CannotWriteError(f"{printable(said)}: cannot be written: {reason}; nothing was changed")

@@ -17,9 +17,9 @@ from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise.errors import CorruptDataError
 from chunkwise.files.objects import Entry, walk
-from chunkwise.files.opening import has_variable_length
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
 from chunkwise.repacking.boxes import Box, Bytes, boxes, read_box
+from chunkwise.repacking.facts import is_plain
 from chunkwise.repacking.progress import Teller
 from chunkwise.repacking.values import Paths, equal_values
 
@@ -121,7 +121,7 @@ class _Comparison:
             label = f"{entry.path}@{decode_name(name)}"
             pair = h5a.open(mine, name), h5a.open(theirs, name)
             self._same_kind(label, *pair)
-            if _is_plain(pair[0].get_type()):
+            if is_plain(pair[0].get_type()):
                 same = np.array_equal(_attribute_bytes(pair[0]), _attribute_bytes(pair[1]))
             else:
                 managers = (h5py.AttributeManager(_Owner(one)) for one in (mine, theirs))
@@ -134,7 +134,7 @@ class _Comparison:
         mine, theirs = entry.identifier, other.identifier
         self._same_kind(entry.path, mine, theirs)
         datatype = h5t.TypeID.copy(mine.get_type())
-        plain = _is_plain(datatype)
+        plain = is_plain(datatype)
         for box in _boxes(mine, datatype.get_size()):
             if plain:
                 yield from self._bytes(entry.path, mine, theirs, datatype, box)
@@ -232,10 +232,6 @@ def _attribute_bytes(attribute: Any) -> Bytes:
     if values.size:
         attribute.read(values, datatype)
     return values
-
-
-def _is_plain(datatype: Any) -> bool:
-    return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)
 
 
 def _nbytes(identifier: Any) -> int:

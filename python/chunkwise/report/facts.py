@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from chunkwise.report.labels import Libraries, phrase
 from chunkwise.studies.results import Row
-from chunkwise.studies.wording import differing, joined
-from chunkwise.words import counted
+from chunkwise.studies.wording import differing
+from chunkwise.words import counted, joined
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),

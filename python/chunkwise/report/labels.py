@@ -11,8 +11,8 @@ from chunkwise.grammar import format_size
 from chunkwise.report.scales import number
 from chunkwise.studies.figures import Figure
 from chunkwise.studies.study import Where
-from chunkwise.studies.wording import joined, plain
-from chunkwise.words import format_ratio, format_seconds
+from chunkwise.studies.wording import plain
+from chunkwise.words import format_ratio, format_seconds, joined
 
 Libraries = Mapping[str, str]
 

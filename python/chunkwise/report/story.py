@@ -6,8 +6,7 @@ from typing import Final
 
 from chunkwise.report.model import Report
 from chunkwise.studies.claims import Word
-from chunkwise.studies.wording import joined
-from chunkwise.words import counted
+from chunkwise.words import counted, joined
 
 # Facts that are told once where all sections agree.
 _SHARED: Final = ("Machine", "Versions")

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from chunkwise.sample.noise import Floats, element_hash, uniform
-from chunkwise.sample.region import Region
-from chunkwise.sample.spec import Sample, Values
+from chunkwise.sample.spec import Region, Sample, Values
 
 _SQUARINGS = 20
 _NEGLIGIBLE = 2.0**-40

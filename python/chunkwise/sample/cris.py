@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from chunkwise.sample.noise import bell, element_hash, smooth, wave
-from chunkwise.sample.region import Region
-from chunkwise.sample.spec import Sample, Values
+from chunkwise.sample.spec import Region, Sample, Values
 
 
 def _values(region: Region) -> Values:

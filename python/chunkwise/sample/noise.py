@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.sample.region import Region
+from chunkwise.sample.spec import Region
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from chunkwise.sample.noise import Floats, bell, element_hash, smooth
-from chunkwise.sample.region import Region
-from chunkwise.sample.spec import Sample, Values
+from chunkwise.sample.spec import Region, Sample, Values
 
 
 def _zonal_mean(region: Region) -> Floats:

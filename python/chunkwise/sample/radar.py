@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from chunkwise.sample.noise import bell, element_hash, smooth
-from chunkwise.sample.region import Region
-from chunkwise.sample.spec import Sample, Values
+from chunkwise.sample.spec import Region, Sample, Values
 
 _NOTHING_SEEN = -9990
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import h5py
 
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.names import system_reason
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.
         if isinstance(wrong, ChunkwiseError):
             raise
         raise CannotWriteError(
-            f"{os.fspath(path)}: cannot be written: {_reason(wrong)}"
+            f"{os.fspath(path)}: cannot be written: {system_reason(wrong) or wrong}"
         ) from wrong
     finally:
         if partial is not None:
@@ -87,11 +87,3 @@ def _check(target: Path, path: str | os.PathLike[str], overwrite: bool) -> None:
         raise UsageError(f"{name}: exists already; --force, or force=True, replaces it")
     if not target.parent.is_dir():
         raise UsageError(f"{name}: there is no folder {target.parent}; make it first")
-
-
-def _reason(wrong: OSError) -> str:
-    """What the operating system said, without HDF5's words around it."""
-    if wrong.errno:
-        return os.strerror(wrong.errno)
-    found = re.search(r"error message = '([^']*)'", str(wrong))
-    return found[1] if found else str(wrong)

@@ -25,9 +25,8 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
 from chunkwise.sample.interrupt import deferred_interrupt
 from chunkwise.sample.layout import Box, Layout, boxes, make_layout
-from chunkwise.sample.region import Region
 from chunkwise.sample.registry import find
-from chunkwise.sample.spec import Sample, Values
+from chunkwise.sample.spec import Region, Sample, Values
 from chunkwise.sample.target import new_file
 
 Progress = Callable[[int, int], None]

@@ -38,7 +38,7 @@ from chunkwise.studies.study import (
     Where,
     matches,
 )
-from chunkwise.words import nearest
+from chunkwise.words import nearest, offered
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
@@ -78,10 +78,7 @@ class Points:
                     raise UsageError(f"{what}: {name} is {text!r}: write it as text, in quotes")
                 if self.open or any(matches(point, {name: text}) for point in self.all):
                     continue
-                raise UsageError(
-                    f'{what}: no run has {name} = "{text}"{nearest(text, values)}: there are '
-                    f"{', '.join(values)}"
-                )
+                raise UsageError(f'{what}: no run has {name} = "{text}"{offered(text, values)}')
         if not self.open:
             said = ", ".join(f"{name} = {wanted!r}" for name, wanted in where.items())
             raise UsageError(f"{what}: no run has all of {said} in one row")
@@ -90,8 +87,7 @@ class Points:
         """Raise UsageError where no row has such an axis or label."""
         if name not in self.names and not self.open:
             raise UsageError(
-                f"{what}: no run has an axis or label '{name}'{nearest(name, self.names)}: there "
-                f"are {', '.join(self.names)}"
+                f"{what}: no run has an axis or label '{name}'{offered(name, self.names)}"
             )
 
 
@@ -118,7 +114,7 @@ def check_study(study: Study) -> None:
         if one.sample not in SAMPLES:
             raise UsageError(
                 f"data.{one.name}: no sample is called '{one.sample}'"
-                f"{nearest(one.sample, SAMPLES)}: there are {', '.join(SAMPLES)}"
+                f"{offered(one.sample, SAMPLES)}"
             )
     if study.own is not None:
         _check_own(study, study.own)
@@ -136,10 +132,7 @@ def check_study(study: Study) -> None:
 def _check_own(study: Study, own: Own) -> None:
     """Check that what is replaced on a user's dataset is there to be replaced."""
     if own.data not in study.data:
-        raise UsageError(
-            f"own: there is no data '{own.data}'{nearest(own.data, study.data)}: there are "
-            f"{', '.join(study.data)}"
-        )
+        raise UsageError(f"own: there is no data '{own.data}'{offered(own.data, study.data)}")
     spaces = [
         space
         for experiment in study.experiments
@@ -158,14 +151,10 @@ def _check_own(study: Study, own: Own) -> None:
         }
         for ours, theirs in texts.items():
             if ours not in used:
-                raise UsageError(
-                    f'own.{axis}: no run has "{ours}"{nearest(ours, used)}: there are '
-                    f"{', '.join(sorted(used))}"
-                )
+                raise UsageError(f'own.{axis}: no run has "{ours}"{offered(ours, sorted(used))}')
             if theirs.startswith("@") and theirs not in PLACEHOLDERS:
                 raise UsageError(
-                    f"own.{axis}: '{theirs}' is no placeholder{nearest(theirs, PLACEHOLDERS)}: "
-                    f"there are {', '.join(PLACEHOLDERS)}"
+                    f"own.{axis}: '{theirs}' is no placeholder{offered(theirs, PLACEHOLDERS)}"
                 )
 
 
@@ -232,10 +221,7 @@ def _with_libraries(space: Space) -> Space:
 
 def _check_figure(what: str, name: str) -> None:
     if name not in FIGURES:
-        raise UsageError(
-            f"{what}: no figure is called '{name}'{nearest(name, FIGURES)}: there are "
-            f"{', '.join(FIGURES)}"
-        )
+        raise UsageError(f"{what}: no figure is called '{name}'{offered(name, FIGURES)}")
 
 
 def _check_plot(plot: Plot, points: Points) -> None:

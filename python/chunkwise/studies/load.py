@@ -87,7 +87,7 @@ from chunkwise.studies.study import (
     Study,
     matches,
 )
-from chunkwise.words import nearest
+from chunkwise.words import nearest, offered
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -181,9 +181,7 @@ def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in values:
         if name not in known:
-            raise UsageError(
-                f"{what} has no '{name}'{nearest(name, known)}: there are {', '.join(known)}"
-            )
+            raise UsageError(f"{what} has no '{name}'{offered(name, known)}")
     for name, one in known.items():
         if name not in values and one.default is MISSING and one.default_factory is MISSING:
             raise UsageError(f"{what}: '{name}' is missing")

@@ -18,7 +18,7 @@ import numpy as np
 from chunkwise import access, benching, sample
 from chunkwise.benching.run import MOST_SECONDS
 from chunkwise.errors import UsageError
-from chunkwise.sample.region import Region
+from chunkwise.sample.spec import Region
 
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context

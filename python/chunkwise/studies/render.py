@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from chunkwise.benching.render import WIDTH
+from chunkwise.benching.printing import WIDTH, plain_table
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable, shell_word
 from chunkwise.studies.claims import Judged, Word, judge_all
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
-from chunkwise.studies.wording import joined
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, joined
 
 # Read well also where there are no colours, and no letters but ASCII's.
 _MARKS: Final[dict[Word, tuple[str, str]]] = {
@@ -189,7 +187,7 @@ def _say(console: Console, line: str, style: str = "") -> None:
 
 def list_studies(studies: Sequence[Study], console: Console) -> None:
     """Print which studies there are, and what they need."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table = plain_table(2)
     table.add_column("study", no_wrap=True)
     table.add_column("of", overflow="fold")
     table.add_column("experiments", overflow="fold")

@@ -25,7 +25,6 @@ from chunkwise.studies.wording import (
     axis_title,
     differing,
     factor,
-    joined,
     named,
     plain,
     setting,
@@ -35,7 +34,7 @@ from chunkwise.studies.wording import (
     times,
     versions,
 )
-from chunkwise.words import counted
+from chunkwise.words import counted, joined
 
 Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measured"]
 

@@ -9,6 +9,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.benching.printing import plain_table
 from chunkwise.names import printable
 from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
@@ -60,7 +61,7 @@ def _table(
 ) -> Table:
     columns = differing([row.point for row in rows])[:_MOST_COLUMNS]
     published = [_published(experiment, figure, row) for row in rows]
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table = plain_table()
     for name in columns:
         table.add_column(name, overflow="fold")
     table.add_column(FIGURES[figure].title, justify="right", overflow="fold")

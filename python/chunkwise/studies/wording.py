@@ -13,7 +13,7 @@ from chunkwise.studies.comparing import Sample
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import build_of
 from chunkwise.studies.study import OTHERS, Where
-from chunkwise.words import format_seconds, three_digits
+from chunkwise.words import format_seconds, joined, three_digits
 
 # How a figure is more, by its unit.
 _MORE: Final = {
@@ -181,10 +181,3 @@ def differing(points: Sequence[Mapping[str, str]]) -> list[str]:
 def versions(found: Iterable[Sample]) -> list[str]:
     """Return the libraries that took part, each once."""
     return list(dict.fromkeys(text for sample in found for text in sample.versions))
-
-
-def joined(texts: Sequence[str], last: str = "and") -> str:
-    """Enumerate: ``a, b and c``."""
-    if len(texts) < 2:
-        return "".join(texts)
-    return f"{', '.join(texts[:-1])} {last} {texts[-1]}"

@@ -86,7 +86,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         result = _timed(reader, lambda: opened.walk(walk, checker))
         cpu_s, storage_nbytes, decoded = _since(before)
         cache = opened.cache()
-        versions = _versions(trial, opened)
+        versions = _versions(trial, opened.library, opened.versions)
         spent = watch.finish(
             _table(trial, opened),
             walk,
@@ -301,31 +301,22 @@ def _comparable(trial: Trial) -> bool:
     return trial.comparable and (trial.native_order or not converted)
 
 
-def _versions(trial: Trial, opened: Opened) -> dict[str, str | int]:
+def _versions(
+    trial: Trial, library: _native.Library | None, others: dict[str, str]
+) -> dict[str, str | int]:
     """Return the machine and the versions of what took part."""
-    described = environment.describe(_version_of(opened.library))
-    return {**described, **opened.versions, **_zlib_of(trial)}
-
-
-def _version_of(library: _native.Library | None) -> str | None:
-    return None if library is None else ".".join(map(str, library.version))
+    described = environment.describe(library and ".".join(map(str, library.version)))
+    if trial.zlib_path is not None:
+        # In the place of libhdf5's own; it was checked.
+        others = {**others, "zlib": check_in_force(trial.zlib_path, below(trial).path)}
+    return {**described, **others}
 
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
-    versions = environment.describe(_version_of(below(trial)))
-    if trial.reader == "netcdf4":
-        versions["netcdf"] = _native.NetCdf(netcdf_library()).version
-    return {**versions, **_zlib_of(trial)}
-
-
-def _zlib_of(trial: Trial) -> dict[str, str]:
-    """Return the version of a zlib in the place of libhdf5's own; it was checked."""
-    return (
-        {}
-        if trial.zlib_path is None
-        else {"zlib": check_in_force(trial.zlib_path, below(trial).path)}
-    )
+    netcdf = trial.reader == "netcdf4"
+    versions = {"netcdf": _native.NetCdf(netcdf_library()).version} if netcdf else {}
+    return _versions(trial, below(trial), versions)
 
 
 def _cache(cache: Cache) -> dict[str, Any]:

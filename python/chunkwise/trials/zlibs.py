@@ -76,13 +76,11 @@ def check_in_force(zlib: str, library: str) -> str:
                 f"zlib {name}: is not in force: {printable(library)} has a zlib of its own built "
                 "in; leave zlib out, or give another --libhdf5"
             )
-    version = everyone.zlibVersion
-    version.restype = ctypes.c_char_p
-    return str(version().decode())
+    return str(version_of(None))
 
 
-def version_of(path: str) -> str | None:
-    """Ask a library for zlib's version; None where it has no zlib."""
+def version_of(path: str | None) -> str | None:
+    """Ask a library, or this process, for zlib's version; None where there is no zlib."""
     try:
         version = ctypes.CDLL(path).zlibVersion
     except (OSError, AttributeError):

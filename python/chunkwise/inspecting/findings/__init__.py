@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
-from chunkwise.advise.remedies import keeps_all_data, refilter
+from chunkwise.advise.remedies import keeps_all_data
 from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import SEVERITIES, Finding
+from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.findings import cache, chunks, file, filters, objects, placement
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
 
@@ -66,9 +66,7 @@ def _together(found: list[Finding]) -> Iterator[Finding]:
 
     The commands of the others copy the whole file for their own dataset alone.
     """
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in found:
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    groups = grouped(found)
     for finding in found:
         group = groups[finding.severity, finding.code]
         if finding is group[0] and len(group) > 1:
@@ -102,7 +100,8 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     strided, plain = by_code.get("strided-contiguous"), by_code.get("uncompressed")
     if strided and plain:
         # Chunks for the one, filters for the other: one copy of the file gives both.
-        fixes = _compressed_in_chunks(subject, strided, plain)
+        offered = tuple(map(int, str(strided.evidence["offered_chunks"]).split("x")))
+        fixes = filters.other_filters(subject, str(plain.evidence["filters"]), offered)
         by_code["strided-contiguous"] = replace(strided, fixes=fixes)
         by_code["uncompressed"] = replace(plain, fixes=fixes)
     steps, reads = by_code.get("unlimited-chunk-1"), by_code.get("reads-exceed-cache")
@@ -114,18 +113,6 @@ def _of_dataset(subject: Subject) -> list[Finding]:
         by_code["unlimited-chunk-1"] = _both(steps, reads)
         del by_code["reads-exceed-cache"]
     return _with_one_shape(list(by_code.values()))
-
-
-def _compressed_in_chunks(subject: Subject, strided: Finding, plain: Finding) -> tuple[Fix, ...]:
-    return refilter(
-        subject.file,
-        subject.path,
-        str(plain.evidence["filters"]),
-        chunks=tuple(map(int, str(strided.evidence["offered_chunks"]).split("x"))),
-        chunked=False,
-        shape=subject.facts.shape,
-        itemsize=subject.facts.itemsize,
-    )
 
 
 def _with_one_shape(found: list[Finding]) -> list[Finding]:

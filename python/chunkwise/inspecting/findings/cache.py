@@ -15,14 +15,13 @@ from chunkwise.advise.cost import decodes_by_size
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import plane
 from chunkwise.advise.readers import CHUNKWISE, NETCDF_C, Reader, this_process
-from chunkwise.advise.remedies import larger_cache, read_natively, read_once, rechunk
+from chunkwise.advise.remedies import larger_cache, read_natively, read_once
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, Survival
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
-from chunkwise.inspecting.findings.chunks import offered_chunks
-from chunkwise.inspecting.findings.papers import COMPRESSED
+from chunkwise.inspecting.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import COMPRESSED, DatasetCheck, Subject
 from chunkwise.inspecting.patterns import (
     Block,
     blocks,
@@ -31,7 +30,7 @@ from chunkwise.inspecting.patterns import (
     stored_as,
     survival,
 )
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, joined
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
 FEWEST_DECODES: Final = 2.0
@@ -80,14 +79,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
         fixes=(
             *_reading(subject, block, small),
-            *rechunk(
-                subject.file,
-                subject.path,
-                smaller,
-                facts.filters,
-                shape=facts.shape,
-                itemsize=facts.itemsize,
-            ),
+            *other_chunks(subject, smaller),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
     )
@@ -317,23 +309,15 @@ def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> tuple
 
 def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
     """Give the lines for other chunks, if one of the readers decodes those much less often."""
-    facts = subject.facts
     offered = offered_chunks(subject)
-    stored = stored_as(facts)
+    stored = stored_as(subject.facts)
     largest = max(affected, key=lambda each: each.cache_nbytes)
     before, after = (
         decodes_by_size(each, block, largest) for each in (stored, replace(stored, chunks=offered))
     )
     if after * FEWEST_DECODES > before:
         return ()
-    return rechunk(
-        subject.file,
-        subject.path,
-        offered,
-        facts.filters,
-        shape=facts.shape,
-        itemsize=facts.itemsize,
-    )
+    return other_chunks(subject, offered)
 
 
 # --- words -----------------------------------------------------------------------------
@@ -342,8 +326,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
 def _named(readers: Sequence[Reader]) -> str:
     """Name readers with their caches; this process only where nobody else is concerned."""
     others = [each for each in readers if each.name != "this process"] or readers
-    *most, last = [f"{each.title} ({format_size(each.cache_nbytes)})" for each in others]
-    return f"{', '.join(most)} and {last}" if most else last
+    return joined([f"{each.title} ({format_size(each.cache_nbytes)})" for each in others])
 
 
 def _in_words(facts: DatasetFacts, block: Block) -> str:

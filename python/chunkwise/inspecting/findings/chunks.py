@@ -22,9 +22,8 @@ from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import ChunkFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
-from chunkwise.inspecting.findings.papers import NETCDF4
 from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspecting.patterns import stored_as
 from chunkwise.words import counted
 

@@ -17,9 +17,8 @@ from chunkwise.advise.remedies import (
 from chunkwise.grammar import format_size
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.papers import OCCAM
 from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import FileCheck
+from chunkwise.inspecting.findings.subject import OCCAM, FileCheck
 from chunkwise.words import counted, format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from

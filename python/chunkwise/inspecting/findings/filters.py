@@ -15,9 +15,8 @@ from chunkwise.inspecting.doctor import Hdf5plugin, diagnose
 from chunkwise.inspecting.facts import DatasetFacts, Encoding
 from chunkwise.inspecting.finding import Finding, Severity
 from chunkwise.inspecting.findings.chunks import offered_chunks
-from chunkwise.inspecting.findings.papers import COMPRESSED, NETCDF4, OCCAM
 from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
 from chunkwise.words import counted, format_seconds
 
 # Paper 004 counts its own 7% as not worth the decoding.
@@ -80,7 +79,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
         summary=summary,
         evidence=evidence,
         source=f"{COMPRESSED}, section 'Compression in HDF5' (ratio 1.076)",
-        fixes=_refilter(subject, better),
+        fixes=other_filters(subject, better),
         waste_nbytes=raw_nbytes,
     )
 
@@ -109,7 +108,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
         ),
         evidence=_sample_evidence(facts, plain, shuffled) | {"saved_nbytes": saved_nbytes},
         source=f"{OCCAM}, section 5.8.3, and a sample of the data",
-        fixes=_refilter(subject, better),
+        fixes=other_filters(subject, better),
         waste_nbytes=saved_nbytes,
     )
 
@@ -139,7 +138,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Finding]:
         ),
         evidence=_sample_evidence(facts, plain, shuffled) | {"saved_nbytes": lost_nbytes},
         source=f"{OCCAM}, section 5.8.3 (14 s slower, no smaller), and a sample of the data",
-        fixes=_refilter(subject, _without_shuffle(pipeline)),
+        fixes=other_filters(subject, _without_shuffle(pipeline)),
         waste_nbytes=lost_nbytes,
     )
 
@@ -179,7 +178,7 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
             "saved_nbytes": saved_nbytes,
         },
         source=f"{NETCDF4}, section 4.2 (Table 5, Figure 9), and a sample of the data",
-        fixes=_compress(subject, better, chunks),
+        fixes=other_filters(subject, better, chunks),
         waste_nbytes=saved_nbytes,
     )
 
@@ -377,31 +376,18 @@ def _decode_s(facts: DatasetFacts, raw_nbytes: int) -> float | None:
     return facts.sample.read_s / facts.sample.raw_nbytes * raw_nbytes
 
 
-def _refilter(subject: Subject, filters: Pipeline) -> tuple[Fix, ...]:
-    chunks = subject.facts.chunks
-    return refilter(
-        subject.file,
-        subject.path,
-        filters,
-        stored=subject.facts.filters,
-        chunks=chunks.shape if chunks else None,
-        shape=subject.facts.shape,
-        itemsize=subject.facts.itemsize,
-    )
-
-
-def _compress(
-    subject: Subject, filters: Pipeline, chunks: tuple[int, ...] | None
+def other_filters(
+    subject: Subject, filters: Pipeline | str, new_chunks: tuple[int, ...] | None = None
 ) -> tuple[Fix, ...]:
-    """Give the lines that compress a dataset; `chunks` for one that has none yet."""
-    if chunks is None:
-        return _refilter(subject, filters)
+    """Give the lines that store a dataset under other filters; `new_chunks` if it has none yet."""
+    facts = subject.facts
     return refilter(
         subject.file,
         subject.path,
         filters,
-        chunks=chunks,
-        chunked=False,
-        shape=subject.facts.shape,
-        itemsize=subject.facts.itemsize,
+        stored=facts.filters,
+        chunks=facts.chunks.shape if facts.chunks else new_chunks,
+        chunked=new_chunks is None,
+        shape=facts.shape,
+        itemsize=facts.itemsize,
     )

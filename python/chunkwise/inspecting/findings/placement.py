@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES
-from chunkwise.advise.remedies import rechunk, repack
+from chunkwise.advise.remedies import repack
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.chunks import index_nbytes, offered_chunks
-from chunkwise.inspecting.findings.papers import NETCDF4
+from chunkwise.inspecting.findings.chunks import index_nbytes, offered_chunks, other_chunks
 from chunkwise.inspecting.findings.severity import PIECE_S, by_cost
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.words import counted
 
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).
@@ -79,9 +78,7 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
             "offered_chunks": format_shape(offered),
         },
         source=f"{NETCDF4}, section 4.1.2, Figure 7",
-        fixes=rechunk(
-            subject.file, subject.path, offered, "none", shape=shape, itemsize=facts.itemsize
-        ),
+        fixes=other_chunks(subject, offered),
         waste_nbytes=lines * (line_fetched - asked),
     )
 

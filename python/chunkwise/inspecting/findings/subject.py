@@ -1,15 +1,21 @@
-"""What may a check look at?"""
+"""What may a check look at, and name as its source?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from chunkwise.advise.readers import LIBRARIES, Reader
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspecting.finding import Finding
+
+# How findings name the papers that they rest on.
+OCCAM: Final = "'Profiling Write Performance of HDF5' (HPCx TR0601)"
+NETCDF4: Final = "'NetCDF-4 Performance Report' (2008)"
+COMPRESSED: Final = "'Improving I/O Performance When Working with HDF5 Compressed Datasets'"
 
 
 @dataclass(frozen=True, slots=True)

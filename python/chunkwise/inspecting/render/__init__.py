@@ -19,7 +19,7 @@ from chunkwise.inspecting.render.heading import print_format, print_heading
 from chunkwise.inspecting.render.listing import Order, print_listing
 from chunkwise.inspecting.render.patterns import print_patterns
 from chunkwise.inspecting.render.tree import print_tree
-from chunkwise.inspecting.render.words import wrapped
+from chunkwise.inspecting.render.words import print_wrapped
 from chunkwise.names import shell_word
 
 __all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
@@ -107,7 +107,7 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
         return
     console.print()
     words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
-    console.print(Text("\n".join(wrapped(words, console.width))), highlight=False)
+    print_wrapped(words, console, indent="")
     names = f"{shell_file(facts.path)} {shell_word(worst)}"
     console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
     if _can_be_timed(datasets[worst]):

@@ -7,15 +7,15 @@ ten thousand datasets with one mistake has one paragraph.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from chunkwise.advise.fix import Fix
 from chunkwise.files.objects import printable
-from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
-from chunkwise.inspecting.render.words import STYLES, enumerated, wrapped
+from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
+from chunkwise.inspecting.render.words import STYLES, enumerated, print_wrapped, wrapped
 from chunkwise.words import counted
 
 # Besides the worst, which is shown in full.
@@ -51,10 +51,10 @@ def print_findings(
         What to say where there is none.
     """
     if not findings:
-        console.print(Text("\n".join(wrapped(nothing, console.width))), highlight=False)
+        print_wrapped(nothing, console, indent="")
         return
     console.print(_summary(findings), highlight=False)
-    for group in _groups(findings):
+    for group in grouped(findings).values():
         console.print()
         _print_group(group, console, tool, None if everything else _NAMES_SHOWN)
 
@@ -83,14 +83,6 @@ def _summary(findings: Sequence[Finding]) -> Text:
     return Text(f"{total}: {count_words(findings)}", style="bold")
 
 
-def _groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
-    """Give the findings of each code and severity, in the order in which they come."""
-    groups: dict[tuple[Severity, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
-    yield from groups.values()
-
-
 def _print_group(
     group: list[Finding], console: Console, tool: str | None, limit: int | None
 ) -> None:
@@ -105,21 +97,16 @@ def _print_group(
     summary = printable(" ".join(worst.summary.split()))
     if len(names) > 1:
         summary = f"{names[0]}: {summary}"
-    _print_wrapped(summary, console)
+    print_wrapped(f"  {summary}", console)
     if len(names) > 1:
-        _print_wrapped(f"The same: {enumerated(names[1:], limit)}", console)
-    _print_wrapped(f"See {printable(worst.source)}", console, "dim")
+        print_wrapped(f"  The same: {enumerated(names[1:], limit)}", console)
+    print_wrapped(f"  See {printable(worst.source)}", console, "dim")
     fixes = _chosen(worst.fixes, tool)
     for fix in fixes:
         other = tool not in (None, "all", PRESENT, fix.tool)
         _print_fix(fix, console, f" (no {tool} line)" if other else "")
     if tool == PRESENT and len(fixes) < len(worst.fixes):
-        _print_wrapped("Lines for the program that writes it: add --fixes all", console, "dim")
-
-
-def _print_wrapped(text: str, console: Console, style: str = "") -> None:
-    lines = wrapped(f"  {text}", console.width, "  ")
-    console.print(Text("\n".join(lines), style=style), highlight=False)
+        print_wrapped("  Lines for the program that writes it: add --fixes all", console, "dim")
 
 
 def _print_fix(fix: Fix, console: Console, note: str) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_size
 from chunkwise.inspecting.facts import FileFacts, FormatFacts, MetadataFacts
-from chunkwise.inspecting.render.words import wrapped
+from chunkwise.inspecting.render.words import print_wrapped, wrapped
 from chunkwise.words import counted
 
 _STRATEGIES = {
@@ -31,12 +31,9 @@ def print_heading(facts: FileFacts, console: Console) -> None:
 
 def print_format(facts: FileFacts, console: Console) -> None:
     """Print the file's format, and where it is known what opening it costs."""
-    words = [format_words(facts.file_format)]
+    print_wrapped(format_words(facts.file_format), console, "dim")
     if facts.metadata is not None:
-        words.append(metadata_words(facts.metadata))
-    for line in words:
-        lines = wrapped(line, console.width, "  ")
-        console.print(Text("\n".join(lines), style="dim"), highlight=False)
+        print_wrapped(metadata_words(facts.metadata), console, "dim")
 
 
 def format_words(found: FormatFacts) -> str:

@@ -14,7 +14,14 @@ from chunkwise.grammar import format_size
 from chunkwise.inspecting.facts import FileFacts, ObjectFacts
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.render.tree import LINES_SHOWN
-from chunkwise.inspecting.render.words import CUT, IN_VAIN, ratio_words, vain_words, wrapped
+from chunkwise.inspecting.render.words import (
+    CUT,
+    IN_VAIN,
+    print_wrapped,
+    ratio_words,
+    vain_words,
+    wrapped,
+)
 from chunkwise.words import counted
 
 Order = Literal["waste", "bytes", "name"]
@@ -70,7 +77,7 @@ def print_listing(
         words = IN_VAIN.format(what="dataset")
         if order == "waste":
             words += "; the most bytes come first"
-        console.print(Text("\n".join(wrapped(words, console.width, "  "))), highlight=False)
+        print_wrapped(words, console)
 
 
 def _row(columns: Sequence[str]) -> str:

@@ -18,7 +18,13 @@ from chunkwise.advise.readers import LIBRARIES, Reader, this_process
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, PatternFacts, Survival
-from chunkwise.inspecting.render.words import dimension, enumerated, ratio_words, wrapped
+from chunkwise.inspecting.render.words import (
+    dimension,
+    enumerated,
+    print_wrapped,
+    ratio_words,
+    wrapped,
+)
 from chunkwise.words import format_seconds
 
 # Of a table's columns the first two are names, which may be broken into such pieces.
@@ -41,8 +47,7 @@ def print_patterns(dataset: DatasetFacts, console: Console) -> None:
     console.print(Text("\n".join(wrapped(title, console.width)), style="bold"))
     _print_table(_everything(dataset, patterns), console)
     for words in _legend(patterns):
-        lines = wrapped(words, console.width, "  ")
-        console.print(Text("\n".join(lines), style="dim"), highlight=False)
+        print_wrapped(words, console, "dim")
 
 
 def _legend(patterns: Sequence[PatternFacts]) -> Iterator[str]:

@@ -10,6 +10,9 @@ import re
 import textwrap
 from functools import cache
 
+from rich.console import Console
+from rich.text import Text
+
 from chunkwise.advise.remedies import read_natively
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
@@ -54,6 +57,12 @@ def wrapped(line: str, width: int, indent: str = "") -> list[str]:
         break_on_hyphens=False,
     )
     return [each.replace(_JOINED, " ") for each in lines] or [""]
+
+
+def print_wrapped(text: str, console: Console, style: str = "", indent: str = "  ") -> None:
+    """Print a text, broken at spaces, with what follows its first line indented."""
+    lines = "\n".join(wrapped(text, console.width, indent))
+    console.print(Text(lines, style=style), highlight=False)
 
 
 def enumerated(words: list[str], limit: int | None = None) -> str:
