@@ -170,7 +170,7 @@ def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) 
     damaged = bytearray(file.read_bytes())
     damaged[at : at + 16] = bytes(16)
     (tmp_path / "damaged.h5").write_bytes(damaged)
-    with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: filter returned"):
+    with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: .* (returned|failed)"):
         against_c.run_c(
             program, against_c.h5py_library(), tmp_path / "damaged.h5", "deflate", (1, 1, 1)
         )
