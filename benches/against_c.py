@@ -197,7 +197,14 @@ def run_c(
     if cache_nbytes is not None:
         command += ["--cache-nbytes", str(cache_nbytes)]
     command += [os.fspath(file), dataset, format_shape(tuple(block))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(
+        command,
+        env=beside(library),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
     if done.returncode != 0:
         raise CannotRunError(done.stderr.strip() or f"the C program ended with {done.returncode}")
     told = json.loads(done.stdout)
@@ -211,6 +218,15 @@ def run_c(
         hdf5=told["hdf5"],
         zlib=told["zlib"],
     )
+
+
+def beside(library: str) -> dict[str, str]:
+    """Give the variables with which the C program finds what a library needs beside it.
+
+    The libraries of older h5py's wheels do not say where their neighbours are.
+    """
+    folders = [str(Path(library).parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
 
 
 def run_bench(

@@ -139,13 +139,13 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 "a dataset cannot become an array without copying: memory allocation cannot be "
                 "avoided on read"
             )
-        result = reading.array(self, self._reads(), dtype)
+        binding = self._reads()
+        result = reading.array(self, binding, dtype)
         if self.dtype.subdtype is not None:
             # Which h5py refuses.
             result = np.asarray(self[()], dtype)
         if result is NotImplemented:
-            # By `read_direct`.
-            result = through_h5py.told(self, lambda: h5py.Dataset.__array__(self, dtype))
+            result = through_h5py.array(self, binding, dtype)
         return cast("Array", result)
 
     def read_direct(self, dest: Array, source_sel: Any = None, dest_sel: Any = None) -> None:

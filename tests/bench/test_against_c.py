@@ -118,7 +118,8 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
     library = against_c.h5py_library()
     options = ["--library", library, "--max-seconds", "0", "--nslots", "17", "--w0", "0.5"]
     command = [str(program), *options, str(file), "deflate", "1x1x1"]
-    told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    env = against_c.beside(library)
+    told = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
     assert (told["operations"], told["total_operations"]) == (1, 1080)
     assert (told["cache_nslots"], told["cache_w0"]) == (17, 0.5)
 
@@ -148,9 +149,13 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
 def test_errors_are_one_line(
     program: Path, file: Path, arguments: list[str], says: str, tmp_path: Path
 ) -> None:
-    command = [str(program), "--library", against_c.h5py_library()]
+    library = against_c.h5py_library()
+    command = [str(program), "--library", library]
     command += [argument.format(file=file) for argument in arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    env = against_c.beside(library)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.returncode == 1
     assert done.stdout == ""
     assert says in done.stderr
@@ -165,7 +170,7 @@ def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) 
     damaged = bytearray(file.read_bytes())
     damaged[at : at + 16] = bytes(16)
     (tmp_path / "damaged.h5").write_bytes(damaged)
-    with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: filter returned"):
+    with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: .* (returned|failed)"):
         against_c.run_c(
             program, against_c.h5py_library(), tmp_path / "damaged.h5", "deflate", (1, 1, 1)
         )

@@ -84,6 +84,20 @@ contained(work, "x")
         os.kill(int(child.read_text()), 0)
 
 
+def test_ctrl_c_as_a_child_is_let_go_of_is_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number is nobody's then, or another process's: nothing is ended by it."""
+    wait, before = os.waitpid, children()
+
+    def interrupted(process: int, options: int) -> None:
+        wait(process, options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "waitpid", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        contained(os.getpid, "x")
+    assert children() == before
+
+
 # --- several at a time ---------------------------------------------------------------------
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from chunkwise.benching.target import look
 from chunkwise.errors import FileChangedError, UsageError
 from chunkwise.files import handles
 from chunkwise.inspecting import inspect
-from tests.support.threads import HANG_S
+from tests.support.threads import run_in_threads
 
 VALUES = np.arange(100, dtype="i4")
 
@@ -271,11 +271,4 @@ def test_datasets_assigned_to_each_other_wait_for_nobody(tmp_path: Path) -> None
                 to[number] = number
                 to[...] = of
 
-        threads = [
-            threading.Thread(target=assign, args=args, daemon=True) for args in (pair, pair[::-1])
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(HANG_S)
-            assert not thread.is_alive()
+        run_in_threads([partial(assign, *pair), partial(assign, *pair[::-1])])

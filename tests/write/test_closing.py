@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -123,6 +124,39 @@ def test_nobody_waits_for_a_writer_who_waits_for_the_lock(tmp_path: Path) -> Non
     file.close()
     with h5py.File(path) as got:
         np.testing.assert_array_equal(got["x"][:3, 0], [1, 2, 0])
+
+
+def test_an_array_is_made_though_another_thread_begins_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that was written is waited for before h5py's lock is taken, and not again within it."""
+    file, d = new(tmp_path / "x.h5")
+    d[0] = 1
+    writing = d._written()
+    held, leave = threading.Event(), threading.Event()
+    settle = type(writing).settle
+
+    def busy() -> None:
+        with writing._lock:
+            writing._dirty = True
+            held.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=busy)
+
+    def settled(self: Any, blocking: bool = True) -> None:
+        settle(self, blocking)
+        if not held.is_set():
+            thread.start()
+            held.wait(60)
+
+    monkeypatch.setattr(type(writing), "settle", settled)
+    try:
+        np.testing.assert_array_equal(np.asarray(d)[:2, 0], [1, 0])
+    finally:
+        leave.set()
+        thread.join()
+    file.close()
 
 
 def test_a_file_opened_twice_and_closed_once_is_written(tmp_path: Path) -> None:

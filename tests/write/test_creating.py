@@ -51,6 +51,8 @@ def same(ours: chunkwise.File, path: str, wanted: h5py.Dataset) -> None:
         {"data": 3.5},
         {"data": [1, 2, 3]},
         {"data": [[1, 2], [3, 4]], "dtype": "f4"},
+        {"data": np.linspace(0, 2, 40000), "dtype": "f2"},
+        {"data": np.linspace(0, 2, 40000), "dtype": ">f2", "chunks": 100, "compression": 1},
         {"data": np.arange(6), "shape": (2, 3)},
         {"data": "text"},
         {"data": ["a", "bcd"]},

@@ -30,7 +30,8 @@ fn error(py: Python<'_>, label: &str, error: &NetCdfError) -> PyErr {
         NetCdfError::Variable { .. } => "DatasetNotFoundError",
         NetCdfError::Type { .. }
         | NetCdfError::Blocks { .. }
-        | NetCdfError::Union(_) | NetCdfError::Product
+        | NetCdfError::Union(_)
+        | NetCdfError::Product
         | NetCdfError::Refused { .. } => "UsageError",
         NetCdfError::Create { .. } | NetCdfError::Write { .. } => "CannotWriteError",
         NetCdfError::Read(ReadError::Select(_)) => "SelectionError",

@@ -199,8 +199,9 @@ class _Child:
             stream, self.stream = self.stream, -1
             os.close(stream)
         if self._process:
-            _, self._status = os.waitpid(self._process, 0)
-            self._process = 0
+            # Ctrl-C may come right after the wait, when the number is nobody's, or another's.
+            process, self._process = self._process, 0
+            _, self._status = os.waitpid(process, 0)
 
     def outcome(self) -> Outcome[Any]:
         """Give what it came to, once it has answered."""

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
 from chunkwise.errors import ChunkwiseError, LibraryError, OutOfMemoryError, SelectionError
 from chunkwise.names import hdf5_reason
-from chunkwise.routing.reading import scalar_or_array
+from chunkwise.routing.bindings import Binding
+from chunkwise.routing.reading import into, scalar_or_array
 from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexing import resolve
 from chunkwise.selection import Selection
@@ -21,6 +23,8 @@ from chunkwise.selection import Selection
 if TYPE_CHECKING:
     from chunkwise import _native
     from chunkwise.dataset import Dataset
+
+phil = h5py._objects.phil
 
 
 def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
@@ -52,6 +56,23 @@ def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
         if resolved is None:
             raise
     return scalar_or_array(selected(dataset, resolved))
+
+
+def array(dataset: Dataset, binding: Binding, dtype: Any) -> Any:
+    """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`.
+
+    Ours would wait there for those who write, while h5py's method holds the lock that they need.
+    Here all was waited for before.
+    """
+
+    def read() -> Any:
+        with phil:
+            result = np.zeros(dataset.shape, dataset.dtype if dtype is None else dtype)
+            if result.size and not into(binding, result, None, None):
+                h5py.Dataset.read_direct(dataset, result)
+            return result
+
+    return told(dataset, read)
 
 
 def selected(dataset: Dataset, selection: _native.Selection, out: Any = None) -> Any:

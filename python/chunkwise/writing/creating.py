@@ -140,8 +140,11 @@ def _data(asked: Request, where: str) -> tuple[Any, bool]:
             stored = array.dtype
         else:
             stored = _kind(asked, data, where).dtype
-            # Integers beyond 64 bits with a sign are floats to NumPy, unless it is told.
-            array = np.asarray(data, None if isinstance(data, np.ndarray) else stored.base)
+            # Integers beyond 64 bits with a sign are floats to NumPy, unless it is told.  And to
+            # half precision libhdf5 before 2.0 rounds some numbers up to half of what they are.
+            is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
+            as_it_is = isinstance(data, np.ndarray) and not is_half
+            array = np.asarray(data, None if as_it_is else stored.base)
     except (TypeError, ValueError, OverflowError):
         return data, False  # h5py knows what it is, or why it is nothing.
     if array.dtype.kind == "S" and asked.dtype is None and not isinstance(data, _OF_NUMPY):
