@@ -195,7 +195,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             When stored bytes are missing or do not decode.
         """
         binding = self._reads()
-        if self.shape is None:
+        if binding.bound is None and self.shape is None:
             raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
         if selection is not None and not isinstance(selection, Selection):
             raise SelectionError(
@@ -325,13 +325,18 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             self._cache_props.pop(reader, None)
 
     def _label(self) -> str:
+        if self._binding is not None and self._binding.bound is not None:
+            return self._binding.bound.label
         if self._where is None:
             self._where = bindings.label_of(self)
         return self._where
 
     def _resolve(self, wanted: Any) -> _native.Selection | None:
         """What is selected; None where only h5py may know."""
-        return resolve(cast("tuple[int, ...]", self.shape), wanted, self._label())
+        bound = None if self._binding is None else self._binding.bound
+        # What the engine reads is resolved without h5py's lock.
+        shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape
+        return resolve(shape, wanted, self._label())
 
     def _read_resolved(self, selection: _native.Selection) -> Any:
         """Read what an index has come to."""

@@ -68,7 +68,7 @@ pub enum SelectError {
         dataset: Vec<u64>,
     },
     /// A slice with a step of 0.
-    #[error("a slice's step cannot be 0")]
+    #[error("a slice's step cannot be zero")]
     ZeroStep,
     /// A hyperslab that reaches beyond the dataset.
     #[error(

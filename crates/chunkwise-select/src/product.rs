@@ -245,7 +245,8 @@ impl ProductBuilder {
         let rank = shape.len();
         let elements = shape.iter().try_fold(1u64, |n, &size| n.checked_mul(size));
         if rank == 0 || left.get(..rank) != Some(shape) || elements != Some(mask.len() as u64) {
-            return Err(SelectError::MaskShape { mask: shape.into(), dataset: left.into() });
+            let dataset = &left[..rank.min(left.len())];
+            return Err(SelectError::MaskShape { mask: shape.into(), dataset: dataset.into() });
         }
         self.next(rank)?;
         Ok(self.push(Factor::Mask { rank, bits: Bits::of_bytes(mask) }))

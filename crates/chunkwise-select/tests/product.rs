@@ -287,7 +287,7 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(of().slice(4, -1, 2), Err(SelectError::BeyondShape { end: 5, .. })));
     assert!(matches!(of().slice(0, 0, 2), Err(SelectError::Overlap { .. })));
     let mask = of().mask(&[4, 6], &[1; 24]).unwrap_err();
-    assert_eq!(mask.to_string(), "a mask of shape (4, 6) for dimensions of shape (4, 5, 6)");
+    assert_eq!(mask.to_string(), "a mask of shape (4, 6) for dimensions of shape (4, 5)");
     assert!(matches!(of().mask(&[4, 5], &[1; 24]), Err(SelectError::MaskShape { .. })));
     assert!(matches!(of().mask(&[], &[1]), Err(SelectError::MaskShape { .. })));
     let many = Product::of(&[1 << 40, 1 << 40]).finish();
