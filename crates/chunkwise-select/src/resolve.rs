@@ -214,11 +214,12 @@ fn resolve_slice(
         return Err(SelectError::ZeroStep);
     }
     // Counted from one before the first element, where a slice that goes backwards may end.
+    let past = size.saturating_add(1);
     let from_before = |bound: i64| {
         if bound < 0 {
-            (size + 1).saturating_sub(bound.unsigned_abs())
+            past.saturating_sub(bound.unsigned_abs())
         } else {
-            bound.unsigned_abs().min(size) + 1
+            bound.unsigned_abs().saturating_add(1).min(past)
         }
     };
     let count_between = |low: u64, high: u64| {
@@ -227,7 +228,7 @@ fn resolve_slice(
     };
     if step > 0 {
         let start = start.map_or(1, from_before).max(1);
-        let stop = stop.map_or(size + 1, from_before).max(1);
+        let stop = stop.map_or(past, from_before).max(1);
         return Ok((start - 1, step, count_between(start, stop)));
     }
     let start = start.map_or(size, from_before).min(size);
@@ -286,5 +287,20 @@ mod tests {
         assert_eq!(pick(Some(-3), None, None), [7, 8, 9]);
         assert_eq!(pick(Some(8), Some(2), None), [] as [u64; 0]);
         assert_eq!(pick(Some(9), Some(100), Some(i64::MAX)), [9]);
+    }
+
+    #[test]
+    fn slices_backwards_follow_python() {
+        let pick = |start, stop, step, size| resolve_slice(start, stop, Some(step), size).unwrap();
+        assert_eq!(pick(None, None, -1, 10), (9, -1, 10));
+        assert_eq!(pick(Some(7), Some(1), -3, 10), (7, -3, 2));
+        assert_eq!(pick(Some(-1), Some(-20), -4, 10), (9, -4, 3));
+        assert_eq!(pick(Some(99), Some(7), -1, 10), (9, -1, 2));
+        assert_eq!(pick(Some(2), Some(2), -1, 10), (0, -1, 0));
+        assert_eq!(pick(Some(-20), None, -1, 10), (0, -1, 0));
+        assert_eq!(pick(Some(0), Some(i64::MIN), i64::MIN, 10), (0, i64::MIN, 1));
+        assert_eq!(pick(None, None, 1, 0), (0, 1, 0));
+        // No dimension is as large; nothing may wrap around.
+        assert_eq!(pick(Some(-2), None, 1, u64::MAX).2, 2);
     }
 }
