@@ -41,7 +41,7 @@ about parameters, units and errors. This page is made by `scripts/api.py` from t
 # Names in the order of the page; the last group has what no other names.
 GROUPS: Final = {
     "Files, groups, datasets": ("open", "wrap", "File", "Group", "Dataset"),
-    "Selections": ("hyperslab", "union", "points", "Selection", "Union", "Points"),
+    "Selections": ("hyperslab", "union", "points", "Selection", "Hyperslab", "Union", "Points"),
     "Programs that use h5py": ("patch_h5py", "unpatch_h5py", "patch_stats"),
     "Measure, explain, repair": ("inspect", "bench", "repack", "plan_repack"),
     "This process: threads and memory": (),

@@ -306,7 +306,7 @@ class Selection:
         """Shape of the result."""
     @property
     def choices(self) -> list[int]:
-        """The same with the dimensions that integers drop, and one for arrays that pair up."""
+        """Choices of each factor: 1 of an integer; arrays that pair up are one factor."""
     @property
     def dropped(self) -> list[bool]:
         """Of each of `choices`, whether an integer has dropped it."""
@@ -424,7 +424,7 @@ class Dataset:
     @property
     def reason(self) -> str | None: ...
     def getitem(self, index: Any) -> Any:
-        """``d[index]``; NotImplemented of names and the like, and of a single mask."""
+        """``d[index]``; NotImplemented of names and the like."""
     def read(
         self,
         selection: Selection,

@@ -112,7 +112,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if result is not NotImplemented:
                 counts.engine += 1
                 return result
-        result = reading.getitem(self, binding, args, new_dtype, True)
+        result = reading.getitem(binding, args, new_dtype, True)
         if result is NotImplemented:
             # The engine reads what nobody writes.
             self._settle()
@@ -206,7 +206,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         assert resolved is not None, "all selections have a meaning"
         if out is not None:
             self._check_out(resolved, out)
-        result = reading.selected(binding, resolved, out)
+        result = reading.selected(binding, resolved, out, stacklevel=4)
         if result is NotImplemented:
             result = through_h5py.selected(self, resolved, out)
         return cast("Array", result)
@@ -231,9 +231,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             divided by selected (None when nothing is selected); ``threads``.  Figures
             that only libhdf5 knows are None.
         """
-        self._reads()
+        bound = self._reads().bound
         index = ... if selection is None else selection
-        return self._explain(self._resolve(index) if self.shape else None)
+        has_dimensions = self.shape if bound is None else bound.shape
+        return self._explain(self._resolve(index) if has_dimensions else None)
 
     def _explain(self, selection: _native.Selection | None) -> dict[str, Any]:
         """Explain what is known to fit; None is an index that only h5py understands."""
@@ -256,7 +257,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         itemsize = self.dtype.itemsize
         if bound is not None:
             plan.update(bound.native.explain(selection))
-            plan["path"] = "contiguous" if self.chunks is None else "chunked"
+            plan["path"] = "contiguous" if bound.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
             # What is not chunked counts as one chunk, whose sizes are at least 1.

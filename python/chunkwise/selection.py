@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,18 +22,18 @@ _LARGEST = 2**64 - 1  # hsize_t
 Parts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-class Selection:
+class Selection(ABC):
     """What all selections have in common: a shape, and elements once an array is given.
 
     See `hyperslab`, `union` and `points`, which make them.
     """
 
-    if TYPE_CHECKING:
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what is read."""
 
-        @property
-        def shape(self) -> tuple[int, ...]:
-            """Shape of what is read."""
-
+    @abstractmethod
     def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
         """Find out which elements of an array are meant.
 
@@ -53,7 +54,6 @@ class Selection:
         chunkwise.errors.SelectionError
             When it does not fit the shape.
         """
-        raise NotImplementedError
 
 
 class _Elements(Selection):

@@ -63,8 +63,7 @@ impl PyDataset {
         self.engine.as_ref().err().map(String::as_str)
     }
 
-    /// `d[index]`; NotImplemented where an entry has no meaning here, or is a mask, of which h5py
-    /// makes an array of its own.
+    /// `d[index]`; NotImplemented where an entry has no meaning here.
     fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         let not_implemented = || Ok(py.NotImplemented().into_bound(py));
@@ -77,14 +76,12 @@ impl PyDataset {
                 None => return not_implemented(),
             },
         };
-        if matches!(&resolved.selection, Selection::Product(product) if product.is_mask()) {
-            return not_implemented();
-        }
         let dtype = self.dtype.bind(py);
         let array = new_array(py, dtype, &resolved.result_shape, engine.leaves_missing_untouched())
             .map_err(|error| allocation_error(py, &self.label, error))?;
         self.fill(py, engine, &resolved.selection, &array)?;
-        if resolved.is_scalar() {
+        // Of an array type an element is an array.
+        if resolved.is_scalar() && array.ndim() == 0 {
             return array.get_item(PyTuple::empty(py));
         }
         Ok(array.into_any())

@@ -3,7 +3,7 @@
 //! Most indices are of integers and slices, and reads by them may be short: `regular_items` takes
 //! nothing else and asks NumPy nothing.  `resolve` takes all that has a meaning here.
 
-use chunkwise_select::{IndexItem, Resolved, SelectError, resolve_index};
+use chunkwise_select::{IndexItem, Resolved, SelectError, resolve_index, resolve_integer};
 use numpy::{
     PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray,
     PyUntypedArrayMethods,
@@ -215,19 +215,24 @@ fn pair<'py>(
     let wrong = |message: String| Err(raise(py, "SelectionError", format!("{label}: {message}")));
     let is_ellipsis = |entry: &Entry<'_>| matches!(entry, Entry::Regular(IndexItem::Ellipsis));
     let is_array = |entry: &Entry<'_>| matches!(entry, Entry::Array(_) | Entry::Mask(_));
+    let refused = |error: SelectError| Err(select_error(py, label, &error));
     let given: usize = entries.iter().map(Entry::rank).sum();
+    if entries.iter().filter(|entry| is_ellipsis(entry)).count() > 1 {
+        return refused(SelectError::TwoEllipses);
+    }
+    if given > shape.len() {
+        return refused(SelectError::TooManyIndices { indices: given, dataset: shape.len() });
+    }
     if let Some(at) = entries.iter().position(is_ellipsis) {
         let all = IndexItem::Slice { start: None, stop: None, step: None };
-        let missing = shape.len().saturating_sub(given);
+        let missing = shape.len() - given;
         entries.splice(at..=at, (0..missing).map(|_| Entry::Regular(all)));
     }
     let first = entries.iter().position(is_array);
     let (Some(first), Some(last)) = (first, entries.iter().rposition(is_array)) else {
         return Ok(entries);
     };
-    // What does not fit is for the one who resolves it to say.
-    let fits = given <= shape.len() && !entries.iter().any(is_ellipsis);
-    if !fits || (first == last && matches!(entries[first], Entry::Mask(_))) {
+    if first == last && matches!(entries[first], Entry::Mask(_)) {
         return Ok(entries);
     }
     let mut dimension: usize = entries[..first].iter().map(Entry::rank).sum();
@@ -235,7 +240,11 @@ fn pair<'py>(
     for entry in &entries[first..=last] {
         match entry {
             Entry::Regular(IndexItem::Integer(at)) => {
-                columns.push(at.into_pyobject(py)?.into_any())
+                // Where other arrays are empty, nobody looks at it again.
+                if let Err(error) = resolve_integer(*at, dimension, shape[dimension]) {
+                    return refused(error);
+                }
+                columns.push(at.into_pyobject(py)?.into_any());
             }
             Entry::Regular(_) | Entry::Paired(..) => {
                 return wrong(
@@ -248,7 +257,7 @@ fn pair<'py>(
                 let dataset = &shape[dimension..dimension + mask.ndim()];
                 if shape_of(mask) != dataset {
                     let (mask, dataset) = (shape_of(mask), dataset.to_vec());
-                    return Err(select_error(py, label, &SelectError::MaskShape { mask, dataset }));
+                    return refused(SelectError::MaskShape { mask, dataset });
                 }
                 columns.extend(
                     mask.call_method0("nonzero")?.try_iter()?.collect::<PyResult<Vec<_>>>()?,

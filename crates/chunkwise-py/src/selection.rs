@@ -83,7 +83,7 @@ impl PySelection {
         self.0.result_shape.to_vec()
     }
 
-    /// The same before integers drop dimensions, and arrays that pair up give theirs.
+    /// Choices of each factor: 1 of an integer; arrays that pair up are one factor.
     #[getter]
     fn choices(&self) -> Vec<u64> {
         self.0.selection.shape().to_vec()

@@ -30,7 +30,7 @@ pub use grid::ChunkGrid;
 pub use hyperslab::{Axis, Hyperslab};
 pub use plan::{ChunkTask, Plan};
 pub use product::{Choices, Product, ProductBuilder};
-pub use resolve::{IndexItem, Resolved, resolve_index};
+pub use resolve::{IndexItem, Resolved, resolve_index, resolve_integer};
 pub use selection::{Selected, Selection};
 pub use strip::Strip;
 pub use summary::Summary;

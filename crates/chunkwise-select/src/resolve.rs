@@ -192,7 +192,11 @@ fn for_each_entry<'a>(
     Ok(())
 }
 
-fn resolve_integer(index: i64, dimension: usize, size: u64) -> Result<u64, SelectError> {
+/// The element that an integer means in a dimension, slowest first, of this size.
+///
+/// # Errors
+/// When there is none.
+pub fn resolve_integer(index: i64, dimension: usize, size: u64) -> Result<u64, SelectError> {
     let out_of_range = SelectError::OutOfRange { index, dimension, size };
     let resolved = if index < 0 {
         size.checked_sub(index.unsigned_abs()).ok_or(out_of_range.clone())?

@@ -45,6 +45,11 @@ def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
         When libhdf5 cannot read it.
     """
     if isinstance(args, Selection):
+        if new_dtype is not None:
+            raise SelectionError(
+                f"{dataset._label()}: astype and fields take an index, not a selection; call "
+                "read(), and convert what it gives"
+            )
         return dataset.read(args)
     resolved = None
     if dataset.shape and new_dtype is None:

@@ -33,8 +33,8 @@ class Writable:
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write as h5py does.
 
-        Integers, forward slices and an Ellipsis with numbers that NumPy converts as libhdf5
-        does are written in parallel; everything else through h5py.
+        Integers, forward slices, an Ellipsis, and one list or mask, with numbers that NumPy
+        converts as libhdf5 does, are written in parallel; everything else through h5py.
 
         Parameters
         ----------
