@@ -186,7 +186,8 @@ def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
 
     What counts is a read anywhere in the dataset, and the next one beside it: bytes decoded, and
     `START_NBYTES` for each chunk, over those that are asked for and one start.  The next read
-    costs nothing to those of the readers whose caches still hold its chunks.
+    costs nothing where the caches of all the readers still hold its chunks: a shape that serves the
+    larger caches alone only moves the cost to the others.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
         each *= mean
         most *= widest
     nbytes = stored.chunk_nbytes
-    losing = sum(not fits(reader, most, nbytes) for reader in readers)
-    again = losing / len(readers) if readers else 1.0
+    kept_by_all = bool(readers) and all(fits(reader, most, nbytes) for reader in readers)
+    again = 1 if kept_by_all else 2
     selected = math.prod(block) * stored.itemsize
-    return (1 + again) * each * (nbytes + START_NBYTES) / (selected + START_NBYTES)
+    return again * each * (nbytes + START_NBYTES) / (selected + START_NBYTES)
