@@ -424,7 +424,7 @@ class Dataset:
     @property
     def reason(self) -> str | None: ...
     def getitem(self, index: Any) -> Any:
-        """``d[index]``; NotImplemented of names and the like."""
+        """``d[index]``; NotImplemented of names and the like, and of a mask alone."""
     def read(
         self,
         selection: Selection,

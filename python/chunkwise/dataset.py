@@ -112,7 +112,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if result is not NotImplemented:
                 counts.engine += 1
                 return result
-        result = reading.getitem(binding, args, new_dtype, True)
+        result = reading.getitem(self, binding, args, new_dtype, True)
         if result is NotImplemented:
             # The engine reads what nobody writes.
             self._settle()

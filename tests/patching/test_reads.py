@@ -40,6 +40,8 @@ INDEXES: dict[str, Any] = {
     "backwards bounds": np.s_[8:2],
     "beyond": np.s_[5:500],
     "list": np.s_[[1, 4, 5]],
+    "list beyond 64 bits": np.s_[[2**70]],
+    "lists of large and small": np.s_[0, [2, 2**64]],
     "inner list": np.s_[2, [0, 3, 8]],
     "list behind ...": np.s_[..., [0, 7]],
     "numpy list": np.s_[:, np.array([2, 5], "u2"), 1],

@@ -53,6 +53,12 @@ REFUSED: dict[str, tuple[Ask, str]] = {
     "two Ellipses": (lambda d: d[..., [0], ...], "only one Ellipsis"),
     "step zero": (lambda d: d[[0], ::0], "zero"),
     "unpaired": (lambda d: d.vindex[[0, 1], [0, 1, 2]], r"\(2,\), \(3,\) cannot be paired"),
+    "two Ellipses in pairs": (lambda d: d.vindex[..., [0, 1], ..., [0, 1]], "only one Ellipsis"),
+    "integer between nothing": (
+        lambda d: d.vindex[[], 99, []],
+        "index 99 is out of range for dim.* 1",
+    ),
+    "too many pairs": (lambda d: d.vindex[[[0]], 0, 0, [[0]]], "4 indices for a dataset of 3"),
     "slice between": (lambda d: d.vindex[[0], :, [0]], "no slice in between"),
     "pair out of range": (lambda d: d.vindex[[0], [5]], "index 5 is out of range for dimension 1"),
     "integer in a pair": (lambda d: d.vindex[[0], 5, [0]], "index 5 is out of range for dim.* 1"),
@@ -79,6 +85,16 @@ def test_what_does_not_fit_is_refused(path: Path, name: str, ask: Ask, message: 
         with pytest.raises(SelectionError, match=message) as error:
             ask(chunkwise.wrap(f[name]))
         assert f"refused.h5: dataset /{name}: " in str(error.value)
+
+
+def test_a_selection_is_not_converted(path: Path) -> None:
+    with chunkwise.open(path) as f:
+        for name, view in (
+            ("chunked", f["chunked"].astype("f8")),
+            ("record", f["record"].fields("x")),
+        ):
+            with pytest.raises(SelectionError, match=f"/{name}: astype and fields take an index"):
+                view[chunkwise.hyperslab((0,) * f[name].ndim, (1,) * f[name].ndim)]
 
 
 def test_points_are_rows_of_integers() -> None:

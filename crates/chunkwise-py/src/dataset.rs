@@ -63,7 +63,8 @@ impl PyDataset {
         self.engine.as_ref().err().map(String::as_str)
     }
 
-    /// `d[index]`; NotImplemented where an entry has no meaning here.
+    /// `d[index]`; NotImplemented where an entry has no meaning here, and of a mask alone, for which
+    /// h5py makes an array of its own.
     fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         let not_implemented = || Ok(py.NotImplemented().into_bound(py));
@@ -71,6 +72,7 @@ impl PyDataset {
         let resolved = match index::regular_items(index) {
             Some(items) => resolve_index(engine.shape(), &items)
                 .map_err(|error| select_error(py, &self.label, &error))?,
+            None if index::is_mask(index) => return not_implemented(),
             None => match index::resolve(engine.shape(), index, false, &self.label)? {
                 Some(resolved) => resolved,
                 None => return not_implemented(),

@@ -45,6 +45,17 @@ fn regular_item(item: &Bound<'_, PyAny>) -> Option<IndexItem<'static>> {
     integer(item).map(IndexItem::Integer)
 }
 
+/// Whether an index is one array of booleans, alone or in a tuple.
+pub fn is_mask(index: &Bound<'_, PyAny>) -> bool {
+    let is_mask = |item: &Bound<'_, PyAny>| {
+        item.cast::<PyUntypedArray>().is_ok_and(|array| array.dtype().kind() == b'b')
+    };
+    match index.cast::<PyTuple>() {
+        Ok(tuple) => tuple.len() == 1 && tuple.iter_borrowed().all(|item| is_mask(&item)),
+        Err(_) => is_mask(index),
+    }
+}
+
 /// An integer by `__index__`; a bool is not an index here, as it is none in h5py.
 fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
     if item.is_instance_of::<PyBool>() {

@@ -311,7 +311,10 @@ def _box_around(union: Union) -> tuple[int, ...]:
 
 def _hyperslab(line: str, shape: tuple[int, ...], where: str) -> Hyperslab:
     label = f"'{printable(line.strip())}' of {where}"
-    selected = _native.select_index(shape, _index(line), label)
+    index = _index(line)
+    if any(isinstance(item, slice) and item.step is not None and item.step < 1 for item in index):
+        raise SelectionError(f"{label}: a slice's step must be at least 1")
+    selected = _native.select_index(shape, index, label)
     parts = None if selected is None else selected.hyperslab
     if parts is None or 0 in parts[2]:
         raise UsageError(f"{label} selects nothing that can be read; write an index as [0:5, ::2]")

@@ -186,8 +186,8 @@ def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
 
     What counts is a read anywhere in the dataset, and the next one beside it: bytes decoded, and
     `START_NBYTES` for each chunk, over those that are asked for and one start.  The next read
-    costs nothing where the caches of all the readers still hold its chunks: a shape that serves the
-    larger caches alone only moves the cost to the others.
+    costs nothing where the caches of all the readers still hold its chunks: a shape that serves
+    the larger caches alone only moves the cost to the others.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def _getitem(original: Method) -> Method:
     def __getitem__(self: h5py.Dataset, args: Any, new_dtype: Any = None) -> Any:  # noqa: N807
         if not isinstance(self, Dataset):
             binding = bindings.binding_of(self)
-            result = reading.getitem(binding, args, new_dtype)
+            result = reading.getitem(self, binding, args, new_dtype)
             if result is not NotImplemented:
                 return result
             if binding.bound is None:

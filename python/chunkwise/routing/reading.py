@@ -22,6 +22,7 @@ from chunkwise.errors import SelectionError, UndecodedChunkError
 from chunkwise.routing import transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
+from chunkwise.selecting.indexing import resolve
 from chunkwise.selection import Selection
 
 
@@ -40,7 +41,9 @@ _OTHER_TYPE = "a conversion, a destination or an index that libhdf5 alone handle
 _UNDECODED = "a chunk that is left to libhdf5"
 
 
-def getitem(binding: Binding, args: Any, new_dtype: Any, lenient: bool = False) -> Any:
+def getitem(
+    dataset: h5py.Dataset, binding: Binding, args: Any, new_dtype: Any, lenient: bool = False
+) -> Any:
     """Read ``dataset[args]``; NotImplemented where libhdf5 has to.
 
     Raises
@@ -60,9 +63,9 @@ def getitem(binding: Binding, args: Any, new_dtype: Any, lenient: bool = False) 
             result = transfers.as_type(bound, args, wanted)
         if new_dtype is None and result is NotImplemented:
             if lenient or type(args) is int or plain(args):
-                result = _by_index(bound, args)
+                result = _by_index(dataset, bound, args)
             elif listed(args, bound.shape):
-                result = _by_index(bound, args)
+                result = _by_index(dataset, bound, args)
                 if result is not NotImplemented and not is_mask(args) and result.size == 0:
                     # A list beside a slice of nothing is an error in most versions of h5py.
                     result = NotImplemented
@@ -147,13 +150,18 @@ def scalar_or_array(array: Any) -> Any:
     return array if array.shape else array[()]
 
 
-def _by_index(bound: Bound, args: Any) -> Any:
+def _by_index(dataset: h5py.Dataset, bound: Bound, args: Any) -> Any:
     """Read all that has a meaning to the engine."""
-    result = bound.getitem(args)
-    if result is NotImplemented and isinstance(args, Selection):
+    if isinstance(args, Selection):
         return bound.native.read(args.resolve(bound.shape, bound.label))
-    # Of a mask, which is points to h5py, it makes an array that owns its memory.
-    if bound.gives_views and type(result) is np.ndarray and not is_mask(args):
+    if is_mask(args):
+        selection = resolve(bound.shape, args, bound.label)
+        if selection is None:  # of no dimension
+            return NotImplemented
+        # Points, to h5py, which reads them into an array that it makes itself.
+        return bound.native.read(selection, np.zeros(selection.shape, dataset.dtype))
+    result = bound.getitem(args)
+    if bound.gives_views and type(result) is np.ndarray:
         return result.view()
     return result
 
