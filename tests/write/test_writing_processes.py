@@ -50,6 +50,9 @@ def test_children_read_and_write_files_that_they_open(path: Path, method: str) -
     with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.apply(read_sum, (path,)) == VALUES.sum()
         pool.apply(write_one, (path,))
+        # Not by a signal, for which the runner of tests may have a handler.
+        pool.close()
+        pool.join()
     assert read_sum(path) == VALUES.sum() + 1
 
 
@@ -68,6 +71,8 @@ def test_what_is_open_for_reading_is_sent_to_other_processes(
         monkeypatch.chdir("/")
         with multiprocessing.get_context(method).Pool(1) as pool:
             assert pool.map(sum_of, sent) == [VALUES.sum()] * len(sent)
+            pool.close()
+            pool.join()
         for one in sent:
             for again in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
                 assert type(again) is type(one)
