@@ -349,6 +349,9 @@ def test_a_forked_child_has_the_settings_a_spawned_one_the_variables(
     chosen = chunkwise.settings(threads=3, cache_nbytes=MIB, prefetch_nbytes=0)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.map(values_here, [0]) == [tuple(chosen)]
+        # Not by a signal, for which the runner of tests may have a handler.
+        pool.close()
+        pool.join()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map(values_here, [0]) == [at_first]
     monkeypatch.setenv("CHUNKWISE_CACHE_NBYTES", "5MiB")
