@@ -347,8 +347,8 @@ def tiny_chunks(settings: Settings) -> Iterator[Finding]:
     yield Finding(
         "tiny-chunks",
         "warning",
-        "Each chunk is an entry of the index, which one process at a time changes: with this many, "
-        "metadata takes longer than data.",
+        "Each chunk is an entry of the index, which one process at a time changes: with this "
+        "many, metadata takes longer than data.",
         f"{settings.path or 'dataset'}: {n_chunks:,} chunks of {format_size(nbytes)}",
         "choose chunks of 1 MiB or more: `chunkwise mpi-model` shows what that gains",
         (_COMPRESSION, _TUNING),
@@ -379,7 +379,8 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "collective-metadata",
             "error" if settings.collective_metadata else "note",
-            "Collective reads of metadata can hang where some ranks have nothing to read or write.",
+            "Collective reads of metadata can hang where some ranks have nothing to read or "
+            "write.",
             f"HDF5 {_said(version)}",
             "use HDF5 1.10.4 or later, or leave H5Pset_all_coll_metadata_ops out",
             ("https://github.com/Unidata/netcdf-c/issues/1016",),
@@ -405,7 +406,7 @@ def many_ranks(settings: Settings) -> Iterator[Finding]:
             "HDF5's parallel compression was found not to scale at about 8,000 ranks, as each of "
             "them reads and writes metadata for itself.",
             counted(settings.n_ranks, "rank"),
-            "H5Pset_all_coll_metadata_ops and H5Pset_coll_metadata_write, or fewer ranks that write",
+            "H5Pset_all_coll_metadata_ops and H5Pset_coll_metadata_write, or fewer ranks",
             (_COMPRESSION,),
         )
 

@@ -13,11 +13,9 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from mpi4py import MPI
 
 T = TypeVar("T")
@@ -37,8 +35,8 @@ class Alone:
 
 ALONE: Final = Alone()
 
-if TYPE_CHECKING:
-    Comm: TypeAlias = MPI.Comm | Alone
+# mpi4py's, or that of one process.
+Comm: TypeAlias = "MPI.Comm | Alone"
 
 
 # Buffers of a request that was left because of a signal: MPI may still write to them.
