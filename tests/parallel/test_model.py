@@ -21,6 +21,7 @@ from chunkwise.parallel.model import (
     predict,
     ranks_of_one_index,
     shards_needed,
+    streamed,
 )
 
 MIB = 1 << 20
@@ -30,7 +31,8 @@ machines = st.builds(
     encode_rate=st.floats(1e7, 1e9),
     verify_rate=st.floats(1e8, 4e9),
     rank_rate=st.floats(1e8, 1e10),
-    storage_rate=st.floats(1e9, 1e12),
+    node_rate=st.floats(1e9, 1e12),
+    storage_rate=st.floats(1e10, 1e13),
     index_s=positive,
     exchange_s=positive,
     size_s=st.floats(1e-8, 1e-5),
@@ -53,7 +55,7 @@ jobs = st.builds(
 
 def test_each_phase_by_hand() -> None:
     machine = Machine(
-        encode_rate=100e6, verify_rate=1e9, rank_rate=1e9, storage_rate=2e9, index_s=15e-6,
+        encode_rate=100e6, verify_rate=1e9, rank_rate=1e9, node_rate=2e9, index_s=15e-6,
         exchange_s=1e-4, size_s=1e-6, fixed_s=1.0, overlap=0.0,
     )  # fmt: skip
     job = Job(
@@ -92,7 +94,7 @@ def test_a_job_takes_between_its_longest_phase_and_all_of_them(machine: Machine,
 @given(machines, jobs)
 def test_a_better_machine_is_not_slower(machine: Machine, job: Job) -> None:
     before = predict(machine, job).elapsed_s
-    for name in ("encode_rate", "verify_rate", "rank_rate", "storage_rate"):
+    for name in ("encode_rate", "verify_rate", "rank_rate", "node_rate", "storage_rate"):
         better = replace(machine, **{name: 2 * getattr(machine, name)})
         assert predict(better, job).elapsed_s <= before * (1 + 1e-9)
     for name in ("index_s", "exchange_s", "size_s"):
@@ -154,7 +156,7 @@ def synthetic(
 
 
 KNOWN = Machine(
-    encode_rate=123e6, verify_rate=210e6, rank_rate=900e6, storage_rate=2.5e9, index_s=17e-6,
+    encode_rate=123e6, verify_rate=210e6, rank_rate=900e6, node_rate=2.5e9, index_s=17e-6,
     exchange_s=80e-6, size_s=2e-6, fixed_s=0.7, overlap=0.6,
 )  # fmt: skip
 
@@ -163,7 +165,7 @@ def test_known_parameters_are_found_again() -> None:
     fitted = calibrate(synthetic(KNOWN))
     for name, value in vars(KNOWN).items():
         assert getattr(fitted.machine, name) == pytest.approx(value, rel=1e-6), name
-    assert not fitted.estimates["storage_rate"].at_least
+    assert not fitted.estimates["node_rate"].at_least
     assert fitted.most_ranks == 8
 
 
@@ -184,7 +186,7 @@ def test_noise_stays_within_the_interval() -> None:
     inside = total = 0
     for seed in range(20):
         fitted = calibrate(synthetic(KNOWN, 0.05, seed=seed))
-        for name in ("encode_rate", "index_s", "rank_rate", "storage_rate"):
+        for name in ("encode_rate", "index_s", "rank_rate", "node_rate"):
             one = fitted.estimates[name]
             total += 1
             inside += one.value / one.factor <= getattr(KNOWN, name) <= one.value * one.factor
@@ -192,34 +194,43 @@ def test_noise_stays_within_the_interval() -> None:
     assert inside >= 0.9 * total
 
 
-def test_a_storage_that_was_never_the_limit_is_told_as_such() -> None:
-    fast = replace(KNOWN, storage_rate=1e12)
+def test_a_node_that_was_never_the_limit_is_told_as_such() -> None:
+    fast = replace(KNOWN, node_rate=1e12)
     fitted = calibrate(synthetic(fast, ranks=(1, 2, 4)))
-    one = fitted.estimates["storage_rate"]
+    one = fitted.estimates["node_rate"]
     assert one.at_least
     assert one.value == pytest.approx(4 * 900e6)
     job = Job(nbytes=10**12, chunk_nbytes=MIB, n_ranks=64)
     found, low, high = fitted.predict(job)
     # At best the ranks alone are the limit.
     assert low < found.elapsed_s <= high
-    assert low == pytest.approx(predict(replace(fitted.machine, storage_rate=1e18), job).elapsed_s)
+    assert low == pytest.approx(predict(replace(fitted.machine, node_rate=1e18), job).elapsed_s)
 
 
 def test_the_most_ranks_are_predicted_from_the_others() -> None:
-    runs = synthetic(replace(KNOWN, storage_rate=1e12), ranks=(1, 2, 4))
-    # The storage of the others counts as their fastest: half of what four ranks get.
-    ratios = left_out(runs, Machine(storage_rate=1e12))
+    runs = synthetic(replace(KNOWN, node_rate=1e12), ranks=(1, 2, 4))
+    # What two ranks got counts as all that the node gives: half of what four get.
+    ratios = left_out(runs)
     assert [n for n, _ in ratios] == [4, 4, 4]
     assert all(1 <= ratio < 1.3 for _, ratio in ratios)
     assert left_out(synthetic(KNOWN, ranks=(2,))) == []
 
 
+def test_nodes_are_counted() -> None:
+    machine = Machine(rank_rate=1e9, node_rate=2e9, storage_rate=5e9)
+    job = Job(nbytes=10**12, chunk_nbytes=MIB, ranks_per_node=4)
+    rates = [streamed(machine, replace(job, n_ranks=n)) for n in (1, 2, 4, 5, 8, 9, 400)]
+    assert rates == [1e9, 2e9, 2e9, 4e9, 4e9, 5e9, 5e9]
+
+
 def test_file_systems_are_told_apart() -> None:
     fast = synthetic(KNOWN)
-    slow = [replace(run, storage="slow") for run in synthetic(replace(KNOWN, storage_rate=2e8))]
+    slow = [replace(run, storage="slow") for run in synthetic(replace(KNOWN, node_rate=2e8))]
     both = [*fast, *slow]
-    assert calibrate(both).machine.storage_rate == pytest.approx(2.5e9)
-    assert calibrate(both, storage="slow").machine.storage_rate == pytest.approx(2e8)
+    assert calibrate(both).machine.node_rate == pytest.approx(2.5e9)
+    assert calibrate(both, storage="slow").machine.node_rate == pytest.approx(2e8)
+    with pytest.raises(UsageError, match="there are '', slow"):
+        calibrate(both, storage="tape")
 
 
 def test_one_run_gives_what_it_tells() -> None:

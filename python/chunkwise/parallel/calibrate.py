@@ -14,6 +14,7 @@ from statistics import fmean, median, stdev
 from typing import Final
 
 from chunkwise.errors import UsageError
+from chunkwise.names import shown
 from chunkwise.parallel.model import (
     PHASES,
     RATES,
@@ -23,6 +24,7 @@ from chunkwise.parallel.model import (
     predict,
     together,
 )
+from chunkwise.words import offered
 
 # Seconds that are in no phase.
 OTHER: Final = "other"
@@ -65,7 +67,7 @@ class Estimate:
     n_runs : int
         How many runs it rests on.
     at_least : bool
-        Whether the true value may be any larger one: the storage was never the limit.
+        Whether the true value may be any larger one: it was never the limit.
     """
 
     value: float
@@ -146,12 +148,14 @@ def calibrate(
     Raises
     ------
     UsageError
-        No run, a phase that is not known, or seconds that are no time.
+        No run, none of that file system, a phase that is not known, or seconds that are no time.
     """
     if not runs:
         raise UsageError("no runs to calibrate with")
     _check(runs)
     wanted = runs[0].storage if storage is None else storage
+    if all(run.storage != wanted for run in runs):
+        raise UsageError(f"no run was on {shown(wanted)}{offered(wanted, _storages(runs))}")
     found: dict[str, Estimate] = {}
 
     def samples(phase: str, value: Callable[[Job, float], float]) -> list[float]:
@@ -198,6 +202,10 @@ def left_out(
     ]
 
 
+def _storages(runs: Iterable[Run]) -> list[str]:
+    return sorted({run.storage or "''" for run in runs})
+
+
 def _check(runs: Iterable[Run]) -> None:
     for run in runs:
         for name, seconds in run.phases.items():
@@ -234,13 +242,13 @@ _FLOOR: Final = 1e-6
 
 
 def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
-    """Fit what a rank writes, and where all of them together write no faster.
+    """Fit what a rank writes, and where all of a node write no faster together.
 
     Up to some number of ranks each writes at its own rate; beyond, all share one.  That number
     is tried, and the one that fits best is taken.
     """
     told = [
-        (min(run.job.n_ranks, run.job.n_chunks), bytes_ / seconds)
+        (min(run.job.n_ranks, run.job.n_chunks) / run.job.nodes, bytes_ / seconds / run.job.nodes)
         for run in runs
         for bytes_, seconds in (
             (run.job.stored_nbytes, run.phases.get("write", 0.0)),
@@ -262,10 +270,10 @@ def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
     alone, shared = best
     found = {"rank_rate": _estimate(alone)}
     if shared:
-        found["storage_rate"] = _estimate(shared)
+        found["node_rate"] = _estimate(shared)
     else:
         fastest = max(rate for _, rate in told)
-        found["storage_rate"] = Estimate(fastest, 1.0, len(told), at_least=True)
+        found["node_rate"] = Estimate(fastest, 1.0, len(told), at_least=True)
     return found
 
 

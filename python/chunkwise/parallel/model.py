@@ -49,8 +49,9 @@ class Machine:
         Decoded bytes that a core reads from memory, encodes and keeps.
     verify_rate : float
         Decoded bytes that a core decodes and compares.
-    rank_rate, storage_rate : float
-        Stored bytes that one rank, and all ranks together, read or write at most.
+    rank_rate, node_rate, storage_rate : float
+        Stored bytes that one rank, all ranks of a node, and all ranks together read or write
+        at most.
     index_s : float
         Seconds to enter a chunk in the index.
     exchange_s : float
@@ -66,7 +67,8 @@ class Machine:
     encode_rate: float = 150e6
     verify_rate: float = 500e6
     rank_rate: float = 1e9
-    storage_rate: float = 2e9
+    node_rate: float = 2e9
+    storage_rate: float = 100e9
     index_s: float = 15e-6
     exchange_s: float = 50e-6
     size_s: float = 1e-6
@@ -84,7 +86,7 @@ class Machine:
 
 
 _MAY_BE_ZERO: Final = ("index_s", "exchange_s", "size_s")
-RATES: Final = ("encode_rate", "verify_rate", "rank_rate", "storage_rate")
+RATES: Final = ("encode_rate", "verify_rate", "rank_rate", "node_rate", "storage_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +105,8 @@ class Job:
         Processes.
     n_cores : int, optional
         Cores for them; by default one a rank.  More ranks than cores gain nothing.
+    ranks_per_node : int
+        Ranks that share a node, and what it reads or writes at most.
     batch : int
         Chunks of a rank between two exchanges.
     shards : int
@@ -118,13 +122,14 @@ class Job:
     ratio: float = 0.5
     n_ranks: int = 1
     n_cores: int | None = None
+    ranks_per_node: int = 64
     batch: int = 64
     shards: int = 1
     source_nbytes: int = 0
     verify: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("nbytes", "chunk_nbytes", "n_ranks", "batch", "shards"):
+        for name in ("nbytes", "chunk_nbytes", "n_ranks", "ranks_per_node", "batch", "shards"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.n_cores is not None and self.n_cores < 1:
@@ -146,6 +151,11 @@ class Job:
     def busy_cores(self) -> int:
         """Cores that have something to encode."""
         return min(self.n_ranks, self.n_cores or self.n_ranks, self.n_chunks)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the ranks run on."""
+        return -(-self.n_ranks // self.ranks_per_node)
 
     @property
     def files(self) -> int:
@@ -180,8 +190,7 @@ class Prediction:
 
 def predict(machine: Machine, job: Job) -> Prediction:
     """Compute how long a job takes, phase by phase."""
-    writers = min(job.n_ranks, job.n_chunks)
-    stream = min(writers * machine.rank_rate, machine.storage_rate)
+    stream = streamed(machine, job)
     read_again = job.stored_nbytes / stream
     decode_again = job.nbytes / (job.busy_cores * machine.verify_rate)
     chunks_of_file = job.n_chunks / job.files
@@ -197,6 +206,13 @@ def predict(machine: Machine, job: Job) -> Prediction:
     return Prediction(phases, elapsed, max(PHASES, key=lambda phase: phases[phase]))
 
 
+def streamed(machine: Machine, job: Job) -> float:
+    """Tell how fast stored bytes are read or written by all ranks; bytes a second."""
+    writers = min(job.n_ranks, job.n_chunks)
+    nodes = min(job.nodes, job.n_chunks)
+    return min(writers * machine.rank_rate, nodes * machine.node_rate, machine.storage_rate)
+
+
 def together(phases: Mapping[str, float], overlap: float) -> float:
     """Add phases, of which a part runs at the same time; seconds."""
     alone = [phases.get(name, 0.0) for name in _PIPELINE]
@@ -209,9 +225,14 @@ def ranks_of_one_index(machine: Machine, job: Job) -> float:
 
     With more ranks the index is the limit, unless the storage is one before.
     """
+    return rate_of_index(machine, job) / machine.encode_rate
+
+
+def rate_of_index(machine: Machine, job: Job) -> float:
+    """Tell how many decoded bytes the index writers enter in a second."""
     if machine.index_s == 0:
         return math.inf
-    return job.files * job.chunk_nbytes / (machine.encode_rate * machine.index_s)
+    return job.files * job.chunk_nbytes / machine.index_s
 
 
 def _other_limits(machine: Machine, job: Job) -> float:
