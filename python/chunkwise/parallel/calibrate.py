@@ -190,11 +190,11 @@ def left_out(
         ranks was measured.
     """
     most = max((run.job.n_ranks for run in runs), default=0)
+    wanted = runs[0].storage if storage is None and runs else storage
     fewer = [run for run in runs if run.job.n_ranks < most]
-    if not fewer:
+    if all(run.storage != wanted for run in fewer):
         return []
-    fitted = calibrate(fewer, assumed, storage)
-    wanted = fewer[0].storage if storage is None else storage
+    fitted = calibrate(fewer, assumed, wanted)
     return [
         (run.job.n_ranks, predict(fitted.machine, run.job).elapsed_s / run.elapsed_s)
         for run in runs
