@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort};
-use chunkwise_engine::{Committer, LostChunk};
+use chunkwise_engine::{ChunkStore, Committer, LostChunk};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -17,6 +17,7 @@ use crate::copying::{Copying, Done};
 use crate::journal::{Journal, Records};
 use crate::maker::Form;
 use crate::raw::{RawCopying, difference};
+use crate::share::Share;
 use crate::source::Source;
 use crate::turns::Turn;
 use crate::{CopyError, Progress, RechunkPlan, Rechunking};
@@ -35,6 +36,8 @@ pub struct Request<'a> {
     pub threads: usize,
     /// When it may write, if it is one of many.
     pub turn: Option<Turn<'a>>,
+    /// Other processes that work on the same dataset, and what is this one's part.
+    pub part: Option<Part<'a>>,
     /// Stored chunks are copied as they are.
     pub raw: bool,
     /// Checksums are taken.
@@ -45,6 +48,17 @@ pub struct Request<'a> {
     pub journal: Option<&'a Journal>,
     /// Who looks on.
     pub progress: &'a Progress,
+}
+
+/// A part of the work on a dataset, done by one of several processes.
+pub struct Part<'a> {
+    /// So many processes, among which there have to be super-blocks for each.
+    pub processes: u64,
+    /// Which pieces are this one's.
+    pub share: &'a dyn Share,
+    /// Gives a committer for the target, of which this process has only the form: its index is
+    /// kept elsewhere.
+    pub committer: &'a dyn Fn() -> Box<dyn ChunkStore>,
 }
 
 /// What copying a dataset has come to.
@@ -158,11 +172,12 @@ impl Pair<'_> {
             collector: collector.as_ref(),
             lost: lost.as_ref(),
             turn: request.turn,
+            share: request.part.as_ref().map(|part| part.share),
             progress: request.progress,
         };
         // SAFETY: the caller's contract.
-        let mut committer = unsafe { ChunkCommitter::new(Arc::clone(self.library), self.target) };
-        let done = copying.run(&mut committer)?;
+        let mut committer = unsafe { self.committer(request) };
+        let done = copying.run(&mut *committer)?;
         let checksums = collector.map(|found| self.checksums(chunk, Taken::OfStoredBytes, found));
         let mut lost_chunks = lost.and_then(|lost| lost.into_inner().ok()).unwrap_or_default();
         lost_chunks.sort_by(|a, b| a.chunk_origin.cmp(&b.chunk_origin));
@@ -180,6 +195,7 @@ impl Pair<'_> {
             itemsize: size as u64,
             memory_nbytes: request.memory_nbytes,
             threads: request.threads,
+            processes: request.part.as_ref().map_or(1, |part| part.processes),
         })?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
         if cells.grid.is_empty() {
@@ -193,9 +209,11 @@ impl Pair<'_> {
         let (form, written_so) = unsafe { self.form()? };
         let mut committer: Box<dyn Committer> = match form {
             // SAFETY: as above.
-            Form::Chunk { .. } => unsafe {
-                Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target))
-            },
+            Form::Chunk { .. } => unsafe { self.committer(request) },
+            Form::Elements if request.part.is_some() => {
+                let message = "its chunks cannot be encoded here";
+                return Err(CopyError::Refused(message.into()));
+            }
             Form::Elements => {
                 // SAFETY: as above; elements that point nowhere, of the source's size.
                 let boxes =
@@ -221,6 +239,7 @@ impl Pair<'_> {
             effort: request.effort,
             choices: request.choices,
             turn: request.turn,
+            share: request.part.as_ref().map(|part| part.share),
             collector: collector.as_ref(),
             records: records.as_ref(),
             progress: request.progress,
@@ -247,6 +266,18 @@ impl Pair<'_> {
             through_libhdf5: (!reasons.is_empty()).then(|| reasons.join("; ")),
             ..result_of(done?, checksums, request)
         })
+    }
+
+    /// What chunks are handed to.
+    ///
+    /// # Safety
+    /// Live handles.
+    unsafe fn committer(&self, request: &Request<'_>) -> Box<dyn Committer> {
+        match &request.part {
+            Some(part) => (part.committer)(),
+            // SAFETY: the caller's contract.
+            None => unsafe { Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target)) },
+        }
     }
 
     /// What reads the source, and the reason why libhdf5 does.
