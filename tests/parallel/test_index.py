@@ -51,10 +51,9 @@ class _Open:
 
 
 def _select(shape: tuple[int, ...], *box: slice) -> _native.Selection:
-    resolved = chunkwise.hyperslab(
+    return chunkwise.hyperslab(
         [one.start for one in box], [one.stop - one.start for one in box]
     ).resolve(shape, "d")
-    return resolved
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,4 +165,22 @@ def test_what_cannot_be_placed_is_said(tmp_path: Path) -> None:
     full = opened.index.file.create_dataset("full", data=[1, 2], chunks=(1,))
     with pytest.raises(UsageError, match="has chunks already"):
         opened.index.places(full.id)
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "filters", ["lz4", "bitshuffle", "blosc:zstd:5", "zstd:3", "nbit", "scaleoffset:in:0"]
+)
+def test_a_likeness_has_the_very_filters(tmp_path: Path, filters: str) -> None:
+    pytest.importorskip("hdf5plugin")
+    opened = _Open(tmp_path / "a.h5")
+    made = opened.make("d", (40, 50), "i4", filters, chunks=(20, 25), maxshape=(None, 50))
+    made.attrs["many"] = np.arange(100)
+    like = Likeness.of(made.id, "d")
+    mine, theirs = (one.id.get_create_plist() for one in (like.dataset, made))
+    stored = [[p.get_filter(i) for i in range(p.get_nfilters())] for p in (mine, theirs)]
+    assert stored[0] == stored[1]
+    assert (like.dataset.shape, like.dataset.maxshape) == (made.shape, made.maxshape)
+    assert not list(like.dataset.attrs)
+    like.close()
     opened.close()

@@ -83,6 +83,9 @@ impl Share for PyShare {
     }
 }
 
+/// Rows of numbers, and the bytes of each chunk.
+type Taken<'py> = (Bound<'py, PyArray2<u64>>, Vec<Bound<'py, PyBytes>>);
+
 /// Encoded chunks that have no place yet (see `_native.pyi`).
 #[pyclass(name = "KeptChunks", module = "chunkwise._native", frozen)]
 #[derive(Default)]
@@ -98,10 +101,7 @@ impl PyKeptChunks {
     }
 
     /// Take them: where each begins, its size and filter mask; and the bytes of each.
-    fn take<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyArray2<u64>>, Vec<Bound<'py, PyBytes>>)> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py>> {
         let chunks = self.kept.take();
         let rows = rows_of(&chunks);
         let bytes = chunks.iter().map(|chunk| PyBytes::new(py, &chunk.bytes)).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use chunkwise_engine::{ChunkStore, KeptChunks, LostChunk, PlacedChunks, thread_count};
+use chunkwise_engine::{ChunkPlaces, LostChunk, thread_count};
 use chunkwise_repack::{
     Checksums, CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan,
     Rechunking, Request, Task, copy_side_by_side,
@@ -217,18 +217,15 @@ pub fn copy_data(
     let result = watched(py, progress, &progresses, || {
         let (choices, threads, turn) = (&*choices, thread_count(), None);
         let [progress] = &progresses;
-        let committer = || -> Box<dyn ChunkStore> {
-            match &part {
-                Some((_, _, places, file)) => {
-                    Box::new(PlacedChunks::new(places.clone(), Arc::clone(file)))
-                }
-                None => Box::new(KeptChunks::default()),
-            }
-        };
-        let part = part.as_ref().map(|(processes, share, ..)| Part {
+        let places = part.as_ref().map(|(_, _, places, _)| {
+            move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) }
+        });
+        let part = part.as_ref().zip(places.as_ref());
+        let part = part.map(|((processes, share, _, file), places)| Part {
             processes: *processes,
             share,
-            committer: &committer,
+            places,
+            file,
         });
         let request = Request {
             label,

@@ -31,6 +31,7 @@ impl PyWriter {
     /// `elsewhere` where the dataset is only like the one that is written.
     #[new]
     #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, *, effort = "as-stated", budget_nbytes = None, elsewhere = None))]
+    #[allow(clippy::too_many_arguments)] // Named ones, in Python.
     fn new(
         library: &PyLibrary,
         dataset_id: i64,

@@ -1,10 +1,11 @@
 //! What is copied into what, and on which way?
 
+use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort};
-use chunkwise_engine::{ChunkStore, Committer, LostChunk};
+use chunkwise_engine::{ChunkPlaces, Committer, LostChunk, PlacedChunks};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -56,9 +57,10 @@ pub struct Part<'a> {
     pub processes: u64,
     /// Which pieces are this one's.
     pub share: &'a dyn Share,
-    /// Gives a committer for the target, of which this process has only the form: its index is
-    /// kept elsewhere.
-    pub committer: &'a dyn Fn() -> Box<dyn ChunkStore>,
+    /// What keeps the target's index, of which this process has only the form...
+    pub places: &'a dyn Fn() -> Box<dyn ChunkPlaces>,
+    /// ... and the file to which its chunks' bytes are written.
+    pub file: &'a Arc<File>,
 }
 
 /// What copying a dataset has come to.
@@ -222,16 +224,24 @@ impl Pair<'_> {
             }
         };
         let collector = request.checksums.then(Collector::default);
-        // SAFETY: as above.
-        let list = || unsafe {
-            written_chunks(self.library, self.target).map_err(|error| error.to_string())
+        let places = Mutex::new(request.part.as_ref().map(|part| (part.places)()));
+        let find = |origins: &[Dims]| {
+            let mut places = places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(places) = &mut *places {
+                return places.find(origins);
+            }
+            // SAFETY: as above.
+            let index = unsafe { written_chunks(self.library, self.target) };
+            let index = index.map_err(|error| error.to_string())?;
+            let position = |origin: &Dims| cells.grid.linear_index_of_origin(origin);
+            Ok(origins.iter().map(|origin| index.get(position(origin)?)).collect())
         };
         // With where the source's data lie: a dataset that was written anew is another one.
         let journal = request.journal.filter(|_| matches!(form, Form::Chunk { .. }));
         let label = source.whereabouts().map(|sum| format!("{} {sum:016x}", request.label));
         let records = journal
             .zip(label.as_deref())
-            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &list));
+            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &find));
         let copying = Copying {
             source: &source,
             plan: &plan,
@@ -274,7 +284,7 @@ impl Pair<'_> {
     /// Live handles.
     unsafe fn committer(&self, request: &Request<'_>) -> Box<dyn Committer> {
         match &request.part {
-            Some(part) => (part.committer)(),
+            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.file))),
             // SAFETY: the caller's contract.
             None => unsafe { Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target)) },
         }

@@ -7,66 +7,53 @@ depends on is there.
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Final
 
 import h5py
-from h5py import h5d, h5f, h5p, h5s, h5t
+from h5py import h5d, h5f, h5o, h5p, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Effort
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+
+_NAME: Final = b"d"
 
 
 class Likeness:
-    """A dataset like another one, in memory, without data.
+    """A dataset like another one, in a file in memory.
 
     Parameters
     ----------
-    datatype : h5py.h5t.TypeID
-        As it is stored.
-    shape, maxshape : tuple of int
-        `h5py.h5s.UNLIMITED` stands for no limit.
-    dcpl : h5py.h5p.PropDCID
-        Chunks, filters and fill value.
+    image : bytes
+        From `image_of`, in this process or another.
     label : str
         What messages begin with: the file's and the dataset's name.
 
-    Raises
-    ------
-    UsageError
-        libhdf5 refuses such a dataset.
+    Attributes
+    ----------
+    dataset : h5py.Dataset
+        Which has no data.
     """
 
-    def __init__(
-        self,
-        datatype: h5t.TypeID,
-        shape: tuple[int, ...],
-        maxshape: tuple[int, ...],
-        dcpl: Any,
-        label: str,
-    ) -> None:
+    def __init__(self, image: bytes, label: str) -> None:
         self._label = label
         fapl = h5p.create(h5p.FILE_ACCESS)
         fapl.set_fapl_core(backing_store=False)
         fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-        name = f"likeness-{secrets.token_hex(8)}".encode()
-        self._file = h5f.create(name, h5f.ACC_TRUNC, fapl=fapl)
-        try:
-            space = h5s.create_simple(shape, maxshape)
-            self.id = h5d.create(self._file, b"d", datatype, space, dcpl)
-        except HDF5_ERRORS as error:
-            self._file.close()
-            raise UsageError(f"{label}: cannot be made: {hdf5_reason(error)}") from error
-        self.dataset = h5py.Dataset(self.id)
+        fapl.set_file_image(image)
+        self._file = h5f.open(_new_name(), h5f.ACC_RDWR, fapl=fapl)
+        self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))
 
     @classmethod
     def of(cls, dataset: h5d.DatasetID, label: str) -> Likeness:
-        """Make one like a dataset of any open file."""
-        space, dcpl = dataset.get_space(), dataset.get_create_plist()
-        shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
-        return cls(dataset.get_type(), shape, most, dcpl, label)
+        """Make one like a dataset of an open file; see `image_of`."""
+        return cls(image_of(dataset), label)
+
+    @property
+    def id(self) -> h5d.DatasetID:
+        """The dataset's identifier."""
+        return self.dataset.id
 
     def writer(
         self,
@@ -115,3 +102,38 @@ class Likeness:
     def close(self) -> None:
         """Let it go; writers of it must not be used any more."""
         self._file.close()
+
+
+def image_of(dataset: h5d.DatasetID) -> bytes:
+    """Make a small file with a dataset like this one, without attributes.
+
+    libhdf5 copies what the dataset's header says.  Made anew from its list of properties it might
+    be another: filters of plugins change their values whenever a dataset is made.
+
+    Parameters
+    ----------
+    dataset : h5py.h5d.DatasetID
+        Chunked, and without chunks: data would be copied too.
+
+    Returns
+    -------
+    bytes
+        The file, of a few thousand bytes.
+    """
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fapl_core(backing_store=False)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    file = h5f.create(_new_name(), h5f.ACC_TRUNC, fapl=fapl)
+    try:
+        copying = h5p.create(h5p.OBJECT_COPY)
+        copying.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
+        h5o.copy(dataset, b".", file, _NAME, copying)
+        h5f.flush(file)
+        return bytes(file.get_file_image())
+    finally:
+        file.close()
+
+
+def _new_name() -> bytes:
+    # libhdf5 tells files in memory apart by their names.
+    return f"likeness-{secrets.token_hex(8)}".encode()

@@ -28,6 +28,16 @@ pub trait ChunkPlaces: Send {
     fn find(&mut self, chunk_origins: &[Dims]) -> Result<Vec<Option<ChunkRecord>>, String>;
 }
 
+impl ChunkPlaces for Box<dyn ChunkPlaces> {
+    fn allocate(&mut self, chunks: &[EncodedChunk]) -> Result<Vec<u64>, CommitError> {
+        (**self).allocate(chunks)
+    }
+
+    fn find(&mut self, chunk_origins: &[Dims]) -> Result<Vec<Option<ChunkRecord>>, String> {
+        (**self).find(chunk_origins)
+    }
+}
+
 /// Writes chunks to the places that it is given.
 pub struct PlacedChunks<P> {
     places: P,
