@@ -25,7 +25,7 @@ from chunkwise.errors import *
 comm = ranks.world()
 rank, size = comm.rank, comm.size
 def said(value):
-    print(json.dumps([rank, value]), flush=True)
+    print(json.dumps([rank, value]) + chr(10), end="", flush=True)
 """
 
 
