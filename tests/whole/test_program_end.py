@@ -43,15 +43,20 @@ def test_daemon_threads_that_read_keep_no_program_from_ending(whose: str, tmp_pa
 
 # The first write is a thread's, while the program ends already.
 LATE = """
-import atexit, sys, threading
+import atexit, sys, threading, time
 import chunkwise
 file = chunkwise.open(sys.argv[1], "w", sync=False)
 d = file.create_dataset("x", (4, 40), "i4", chunks=(4, 40), filters="deflate:1")
 ends, written = threading.Event(), threading.Event()
+class Slow:
+    def __array__(self, *args, **more):
+        written.set()
+        time.sleep(60)
 def write():
     ends.wait()
     d[2] = 7
-    written.set()
+    # It refers to what was written when it is ended, so that nothing is collected.
+    d[3] = Slow()
 def end():
     ends.set()
     assert written.wait(30)
