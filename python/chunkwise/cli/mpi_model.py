@@ -50,7 +50,7 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
-    help="Chunks of a rank between two exchanges.",
+    help="Chunks of a rank in one question to the index writer.",
 )
 @click.option(
     "--shards",
@@ -75,7 +75,7 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
     metavar="NAME=VALUE",
     multiple=True,
     help="Another number of the machine, where no run tells it: encode_rate, verify_rate, "
-    "rank_rate, node_rate (sizes a second), index_s, exchange_s, size_s, fixed_s (seconds), "
+    "rank_rate, node_rate (sizes a second), index_s, exchange_s, request_s, fixed_s (seconds), "
     "overlap (0 to 1); may be repeated.",
 )
 @click.option(

@@ -304,9 +304,9 @@ def _scatter(values: Sequence[float]) -> float:
 
 
 def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
-    """Fit latency and the time of a chunk, by least squares of relative errors."""
+    """Fit the times of an answer and of a question, by least squares of relative errors."""
     told = [
-        (run.job.rounds, run.job.n_chunks / run.job.files, run.phases["exchange"])
+        (run.job.batches_of_rank, run.job.batches_of_file, run.phases["exchange"])
         for run in runs
         if run.phases.get("exchange", 0.0) > 0
     ]
@@ -319,22 +319,22 @@ def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     x1, z1 = sum(x for x, _ in a), sum(z for _, z in a)
     determinant = xx * zz - xz * xz
     if determinant > 1e-12 * max(xx * zz, 1e-300):
-        latency = (x1 * zz - z1 * xz) / determinant
-        size = (z1 * xx - x1 * xz) / determinant
+        answer = (x1 * zz - z1 * xz) / determinant
+        question = (z1 * xx - x1 * xz) / determinant
     else:
-        latency, size = -1.0, -1.0
-    if latency < 0 or size < 0:
+        answer, question = -1.0, -1.0
+    if answer < 0 or question < 0:
         # Not both can be told: whichever explains more alone.
-        by_latency = x1 / xx if xx else 0.0
-        by_size = z1 / zz
-        error_l = sum((by_latency * x - 1) ** 2 for x, _ in a)
-        error_s = sum((by_size * z - 1) ** 2 for _, z in a)
-        latency, size = (by_latency, 0.0) if xx and error_l < error_s else (0.0, by_size)
-    ratios = [1 / max(latency * x + size * z, 1e-9) for x, z in a]
+        by_answer, by_question = x1 / xx, z1 / zz
+        error_a = sum((by_answer * x - 1) ** 2 for x, _ in a)
+        error_q = sum((by_question * z - 1) ** 2 for _, z in a)
+        # Where both explain the same, the one that does not get less with more ranks.
+        answer, question = (by_answer, 0.0) if error_a < error_q else (0.0, by_question)
+    ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in a]
     factor = _estimate(ratios).factor
     return {
-        "exchange_s": Estimate(latency, factor, len(told)),
-        "size_s": Estimate(size, factor, len(told)),
+        "exchange_s": Estimate(answer, factor, len(told)),
+        "request_s": Estimate(question, factor, len(told)),
     }
 
 

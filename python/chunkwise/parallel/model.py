@@ -1,13 +1,13 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, tell each other their sizes, one process for each file enters
-them in the chunk index, and each rank writes its own bytes; then all is read again.  A phase
-takes as long as its slowest part:
+Ranks read and encode chunks, and tell their sizes, a batch at a time, to one process for each
+file, which enters them in the chunk index and answers where they lie; each rank writes its own
+bytes; then all is read again.  A phase takes as long as its slowest part:
 
 =========  ===================================================================
 read       stored bytes of the source / what ranks, or the storage, deliver
 encode     bytes / (cores x rate of one)
-exchange   batches x log2(ranks of a file) x latency + chunks x time of one
+exchange   batches of a rank x time of an answer + batches of a file x time of a question
 allocate   chunks of a file x time of one: one process does it
 write      stored bytes / what ranks, or the storage, take
 verify     bytes / (cores x rate of one), and not faster than they are read
@@ -55,9 +55,9 @@ class Machine:
     index_s : float
         Seconds to enter a chunk in the index.
     exchange_s : float
-        Seconds of a batch's exchange, for each doubling of the ranks.
-    size_s : float
-        Seconds of the exchange for each chunk.
+        Seconds that a rank waits for an answer.
+    request_s : float
+        Seconds that the index writer has with a question, beside the chunks in it.
     fixed_s : float
         Seconds to open, lay out and close a file.
     overlap : float
@@ -70,8 +70,8 @@ class Machine:
     node_rate: float = 2e9
     storage_rate: float = 100e9
     index_s: float = 15e-6
-    exchange_s: float = 50e-6
-    size_s: float = 1e-6
+    exchange_s: float = 500e-6
+    request_s: float = 50e-6
     fixed_s: float = 0.5
     overlap: float = 0.0
 
@@ -85,7 +85,7 @@ class Machine:
             raise UsageError(f"overlap must be from 0 to 1, not {self.overlap!r}")
 
 
-_MAY_BE_ZERO: Final = ("index_s", "exchange_s", "size_s")
+_MAY_BE_ZERO: Final = ("index_s", "exchange_s", "request_s")
 RATES: Final = ("encode_rate", "verify_rate", "rank_rate", "node_rate", "storage_rate")
 
 
@@ -108,7 +108,7 @@ class Job:
     ranks_per_node : int
         Ranks that share a node, and what it reads or writes at most.
     batch : int
-        Chunks of a rank between two exchanges.
+        Chunks of a rank in one question.
     shards : int
         Files under one virtual dataset; each has an index writer of its own.
     source_nbytes : int
@@ -163,10 +163,14 @@ class Job:
         return min(self.shards, self.n_ranks, self.n_chunks)
 
     @property
-    def rounds(self) -> float:
-        """Batches, each with a doubling of ranks: what latency is paid for."""
-        batches = math.ceil(self.n_chunks / (self.n_ranks * self.batch))
-        return batches * math.log2(math.ceil(self.n_ranks / self.files))
+    def batches_of_rank(self) -> int:
+        """How often a rank asks."""
+        return math.ceil(self.n_chunks / (self.n_ranks * self.batch))
+
+    @property
+    def batches_of_file(self) -> int:
+        """How often an index writer is asked."""
+        return math.ceil(self.n_chunks / (self.files * self.batch))
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,8 @@ def predict(machine: Machine, job: Job) -> Prediction:
     phases = {
         "read": job.source_nbytes / stream,
         "encode": job.nbytes / (job.busy_cores * machine.encode_rate),
-        "exchange": job.rounds * machine.exchange_s + chunks_of_file * machine.size_s,
+        "exchange": job.batches_of_rank * machine.exchange_s
+        + job.batches_of_file * machine.request_s,
         "allocate": chunks_of_file * machine.index_s,
         "write": job.stored_nbytes / stream,
         "verify": max(read_again, decode_again) if job.verify else 0.0,

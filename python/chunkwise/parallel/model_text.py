@@ -31,8 +31,8 @@ _WORDS: Final = {
     "node_rate": "a node reads or writes",
     "storage_rate": "the storage, in all",
     "index_s": "a chunk in the index",
-    "exchange_s": "a batch, by doubling of ranks",
-    "size_s": "a chunk's size told",
+    "exchange_s": "a rank waits for an answer",
+    "request_s": "a question to the index writer",
     "fixed_s": "opening and closing",
     "overlap": "phases at the same time",
 }
