@@ -306,9 +306,9 @@ def _scatter(values: Sequence[float]) -> float:
 def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     """Fit the times of an answer and of a question, by least squares of relative errors."""
     told = [
-        (run.job.batches_of_rank, run.job.batches_of_file, run.phases["exchange"])
+        (run.job.answers, run.job.questions, run.phases["exchange"])
         for run in runs
-        if run.phases.get("exchange", 0.0) > 0
+        if run.phases.get("exchange", 0.0) > 0 and run.job.answers > 0
     ]
     if not told:
         return {}
