@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import tempfile
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -25,20 +25,33 @@ from chunkwise.errors import *
 comm = ranks.world()
 rank, size = comm.rank, comm.size
 def said(value):
-    print(json.dumps([rank, value]) + chr(10), end="", flush=True)
+    # Lines that several ranks print come in pieces.
+    with open(os.path.join(os.environ["SAID"], f"{rank}.json"), "w") as file:
+        json.dump(value, file)
 """
 
 
-def run(n_ranks: int, body: str, *arguments: str | Path, **more: Any) -> Any:
+class Run(NamedTuple):
+    """What became of a program."""
+
+    returncode: int
+    stderr: str
+    said: dict[int, Any]
+
+
+def run(n_ranks: int, body: str, *arguments: str | Path, **more: Any) -> Run:
     source = HEAD + textwrap.dedent(body)
-    return mpirun(n_ranks, "-c", source, *arguments, **more)
+    with tempfile.TemporaryDirectory() as folder:
+        done = mpirun(n_ranks, "-c", source, *arguments, SAID=folder, **more)
+        files = Path(folder).iterdir()
+        said = {int(file.stem): json.loads(file.read_text()) for file in files}
+    return Run(done.returncode, done.stderr, said)
 
 
-def by_rank(done: subprocess.CompletedProcess[str]) -> list[Any]:
+def by_rank(done: Run) -> list[Any]:
     assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [rank for rank, _ in sorted(lines)] == list(range(len(lines)))
-    return [value for _, value in sorted(lines)]
+    assert sorted(done.said) == list(range(len(done.said)))
+    return [value for _, value in sorted(done.said.items())]
 
 
 several = pytest.mark.parametrize("n_ranks", [1, 2, 4])
@@ -158,6 +171,43 @@ def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("seed", range(8))
+def test_wherever_a_rank_fails_all_end(seed: int) -> None:
+    done = run(
+        4,
+        """
+        import random
+        shared, mine = random.Random(int(sys.argv[1])), random.Random(f"{sys.argv[1]} {rank}")
+        failing, at = shared.randrange(size), shared.randrange(40)
+        kinds = shared.choices(["agree", "first", "exchange", "barrier", "alone"], k=41)
+        def work(step):
+            time.sleep(mine.random() * 0.005)
+            if (rank, step) == (failing, at):
+                raise UsageError(f"at step {step}")
+            return "x" * mine.randrange(1000)
+        with ranks.ending(comm, patience_s=1):
+            for step, kind in enumerate(kinds):
+                if kind == "agree":
+                    ranks.agree(comm, lambda: work(step))
+                elif kind == "first":
+                    ranks.on_first(comm, lambda: None)
+                    ranks.agree(comm, lambda: work(step))
+                elif kind == "exchange":
+                    ranks.exchange(comm, work(step))
+                elif kind == "barrier":
+                    work(step)
+                    ranks.barrier(comm)
+                else:
+                    work(step)
+        """,
+        str(seed),
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("chunkwise: at step ") == 1
+
+
+@needs_mpi
 def test_a_rank_that_fails_after_all_is_done_fails_all() -> None:
     done = run(
         4,
@@ -168,7 +218,7 @@ def test_a_rank_that_fails_after_all_is_done_fails_all() -> None:
         said("not reached")
         """,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert done == Run(1, "", {})
 
 
 @needs_mpi
@@ -299,7 +349,7 @@ def test_another_library_than_the_launchers_is_said() -> None:
     done = mpirun(1, "-c", "import os\nos.environ['OMPI_COMM_WORLD_SIZE'] = '4'\n"
                   "from chunkwise.parallel import ranks\n" + body)  # fmt: skip
     assert done.returncode == 2
-    assert "started 4 processes, but mpi4py's MPI (Open MPI" in done.stderr
+    assert "mpirun with 4 processes, of which MPI sees one" in done.stderr
 
 
 def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
@@ -308,7 +358,9 @@ def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
     assert ranks.agree(ALONE, lambda: 4) == 4
     assert ranks.on_first(ALONE, lambda: 5) == 5
     ranks.barrier(ALONE)
-    ranks.require_shared_folder(ALONE, tmp_path / "none")
+    ranks.require_shared_folder(ALONE, tmp_path)
+    with pytest.raises(CannotWriteError, match="cannot write there"):
+        ranks.require_shared_folder(ALONE, tmp_path / "none")
     with pytest.raises(UsageError), ranks.together(ALONE):
         raise UsageError("own")
     with ranks.ending(ALONE):

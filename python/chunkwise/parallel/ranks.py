@@ -19,6 +19,7 @@ import secrets
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,8 +29,10 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable_lines
 from chunkwise.parallel.filesystems import FileSystem as FileSystem
 from chunkwise.parallel.filesystems import filesystem_of as filesystem_of
+from chunkwise.parallel.libraries import Library, library_of
 from chunkwise.parallel.waiting import ALONE as ALONE
 from chunkwise.parallel.waiting import Alone as Alone
+from chunkwise.parallel.waiting import Comm as Comm
 from chunkwise.parallel.waiting import abandoned, broadcast_bytes
 from chunkwise.parallel.waiting import barrier as barrier
 from chunkwise.parallel.waiting import broadcast as broadcast
@@ -39,8 +42,6 @@ from chunkwise.parallel.waiting import wait_all as wait_all
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-    from chunkwise.parallel.waiting import Comm
 
 T = TypeVar("T")
 
@@ -114,6 +115,12 @@ def world() -> MPI.Comm:
         whose launcher started this process.
     """
     try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules:
+            # Of the wrong library MPI_Init ends the process; so it is looked at before.
+            mpi4py.rc.initialize = False
+            mpi4py.rc.finalize = True
         from mpi4py import MPI
     except ModuleNotFoundError:
         raise UsageError("MPI needs mpi4py, which is not installed: pip install mpi4py") from None
@@ -123,15 +130,28 @@ def world() -> MPI.Comm:
             f"mpi4py cannot load MPI ({reason}): install an MPI library (Debian: openmpi-bin), "
             "or name its libmpi.so in MPI4PY_LIBMPI"
         ) from None
+    library = library_of(MPI.Get_library_version())
+    started_by_open_mpi = "OMPI_COMM_WORLD_SIZE" in os.environ
+    if started_by_open_mpi and library.of_mpich:
+        raise _other_launcher(library, "Open MPI's mpirun")
+    if not MPI.Is_initialized():
+        with warnings.catch_warnings():
+            # mpi4py's own word about another launcher; ours names both.
+            warnings.filterwarnings("ignore", "suspicious MPI execution environment")
+            MPI.Init_thread(MPI.THREAD_MULTIPLE)
     _, size = launched()
     if MPI.COMM_WORLD.Get_size() == 1 and size is not None and size > 1:
-        version = MPI.Get_library_version().split(",")[0].strip()
-        raise UsageError(
-            f"the launcher started {size} processes, but mpi4py's MPI ({version}) sees one: they "
-            "are of different MPI libraries; use the mpirun of that library, or install mpi4py "
-            "for the other: `chunkwise mpi-check` names both"
-        )
+        by = "Open MPI's mpirun" if started_by_open_mpi else "the launcher (PMI)"
+        raise _other_launcher(library, f"{by} with {size} processes, of which MPI sees one")
     return MPI.COMM_WORLD
+
+
+def _other_launcher(library: Library, launcher: str) -> UsageError:
+    return UsageError(
+        f"mpi4py loads {library}, but this process was started by {launcher}: start it with the "
+        f"mpirun or mpiexec of {library.name}, or name the libmpi.so of the other in "
+        "MPI4PY_LIBMPI; `chunkwise mpi-check` shows which library is loaded"
+    )
 
 
 def host() -> str:
@@ -289,8 +309,12 @@ def ending(
     # What is told here must not be taken for an answer to what a rank left unfinished.
     apart = comm
     if not isinstance(comm, Alone):
-        apart, request = comm.Idup()
-        wait(request)
+        try:
+            apart, request = comm.Idup()
+            wait(request)
+        except BaseException:
+            _abort(comm, 130)
+            raise
     told: Told | None = None
     error: BaseException | None = None
     try:
@@ -351,8 +375,6 @@ def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
     CannotWriteError
         On all ranks: where rank 0 cannot write there, or others do not see what it writes.
     """
-    if isinstance(comm, Alone) or comm.size == 1:
-        return
     place = Path(folder)
     # A name and a content that nobody can know before, so that no other file is taken for it.
     name, content = broadcast(comm, (f".chunkwise-{secrets.token_hex(16)}", secrets.token_hex(16)))
