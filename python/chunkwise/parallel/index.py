@@ -8,6 +8,7 @@ in another.  The result is an ordinary file.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
@@ -33,6 +34,8 @@ class _Accountant(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
+        # What libhdf5 cannot write it does not close: nothing of it counts any more.
+        self.given_up = False
         self._at = 0
         # Never touched, so that it takes no memory.
         self._dummy = np.empty(0, np.uint8)
@@ -62,11 +65,11 @@ class _Accountant(io.RawIOBase):
                 self._placed = at
                 self._at = at + data.nbytes
                 return data.nbytes
-        while data.nbytes:
+        while data.nbytes and not self.given_up:
             done = os.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
-        nbytes, self._at = at - self._at, at
-        return nbytes
+        self._at = at + data.nbytes
+        return memoryview(given).nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
@@ -86,7 +89,8 @@ class _Accountant(io.RawIOBase):
 
     def truncate(self, size: int | None = None) -> int:
         size = self._at if size is None else size
-        os.ftruncate(self._descriptor, size)
+        if not self.given_up:
+            os.ftruncate(self._descriptor, size)
         return size
 
     def flush(self) -> None:
@@ -183,6 +187,15 @@ class FileIndex:
             if key not in self._places:
                 self._places[key] = Places(self._held, self._lock, self._label, dataset)
             return self._places[key]
+
+    def give_up(self) -> None:
+        """Close a file that will be removed: nothing more is written to it."""
+        with self._lock:
+            self._held.given_up = True
+            with contextlib.suppress(*HDF5_ERRORS):
+                self.file.close()
+            self._places.clear()
+            self._held.release()
 
     def close(self) -> None:
         """Write what is left, and close the file.

@@ -24,7 +24,8 @@ from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.repacking.claim import Claim
-from chunkwise.repacking.creation import close, copy_user_block, create, give_up
+from chunkwise.repacking.creation import copy_user_block, create
+from chunkwise.repacking.crew import Copied, Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
@@ -68,6 +69,7 @@ def carry_out(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    crew: Crew | None = None,
 ) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
     """Write and verify the target's partial file.
 
@@ -83,6 +85,8 @@ def carry_out(
         Where encoded chunks are noted, and found again.
     watch
         Told about progress; may raise to end the run.
+    crew
+        Other ranks that take part.
 
     Returns
     -------
@@ -96,21 +100,23 @@ def carry_out(
     """
     run, place = _Run(), claim.place
     try:
-        target = create(claim.partial, source, options)
+        make = create if crew is None else crew.create
+        target = make(claim, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
-        claim.made(target.id.get_vfd_handle())
-        _fill(run, source, target, plan, options, journal, watch)
+        if crew is not None:
+            crew.begin(claim, source)
+        _fill(run, source, target.file, plan, options, journal, watch, crew)
     except BaseException as wrong:
-        give_up(target)
+        target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
         if isinstance(wrong, HDF5_ERRORS) and not ours:
             # Of the source everything was opened before; what is refused now is writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
-        close(target)
+        target.close()
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
@@ -118,7 +124,7 @@ def carry_out(
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, claim, source, plan, options, watch)
+    _verify(run, claim, source, plan, options, watch, crew)
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -130,13 +136,14 @@ def _fill(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    crew: Crew | None,
 ) -> None:
     """Write tree and data into the open target."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
     dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
     tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
-    copying = _Copying(run, source, target, plan, options, journal, teller)
+    copying = _Copying(run, source, target, plan, options, journal, teller, crew)
     few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
         step = steps[at]
@@ -179,6 +186,7 @@ class _Copying:
     options: Options
     journal: _native.Journal
     teller: Teller
+    crew: Crew | None = None
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
 
@@ -198,6 +206,10 @@ class _Copying:
         # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
         with closing(h5d.open(self.target.id, path)) as made, self._told(step):
             asked = self._copy(step, made)
+            if self.crew is not None and self._is_shared(step, asked, made):
+                self._note(step, made, self._by_all(step, asked, made, tell))
+                self.teller.ended(step.source.nbytes)
+                return
             copied = _native.copy_data(
                 library(),
                 asked.source_id,
@@ -215,6 +227,32 @@ class _Copying:
             )
             self._note(step, made, copied)
         self.teller.ended(step.source.nbytes)
+
+    def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
+        source = step.source
+        return (
+            self.crew is not None
+            and source.plain
+            and step.action in ("copied", "rechunked")
+            and self.crew.shares(made, source.nbytes, raw=asked.raw)
+        )
+
+    def _by_all(self, step: Step, asked: _Copy, made: h5d.DatasetID, tell: Any) -> Copied:
+        """Copy one dataset on all ranks."""
+        assert self.crew is not None
+        return self.crew.copy(
+            step.source.path,
+            made,
+            step.source.nbytes,
+            tell,
+            label=asked.label,
+            raw=asked.raw,
+            memory_nbytes=self.plan.memory_nbytes,
+            effort=asked.effort,
+            checksums=asked.checksums,
+            salvage=self.options.salvage,
+            likeness=asked.likeness,
+        )
 
     def together(self, few: Sequence[tuple[Step, bytes]]) -> None:
         """Copy some small datasets."""
@@ -276,7 +314,7 @@ class _Copying:
             goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
             raise type(wrong)(f"{wrong}; {goes_on}") from None
 
-    def _note(self, step: Step, made: Any, copied: _native.CopyResult) -> None:
+    def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep what copying came to."""
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
@@ -320,7 +358,13 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
 
 
 def _verify(
-    run: _Run, claim: Claim, source: h5py.File, plan: Plan, options: Options, watch: Watch
+    run: _Run,
+    claim: Claim,
+    source: h5py.File,
+    plan: Plan,
+    options: Options,
+    watch: Watch,
+    crew: Crew | None,
 ) -> None:
     """Read the closed result again."""
     if options.verify == "none":
@@ -350,4 +394,11 @@ def _verify(
                 label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
-            teller.ended(step.source.nbytes)
+            if crew is None or name not in crew.verifies:
+                teller.ended(step.source.nbytes)
+    if crew is not None and crew.verifies:
+        shared = [step for step in plan.steps if step.source.path in crew.verifies]
+        nbytes = sum(step.source.nbytes for step in shared)
+        tell = teller.of(counted(len(shared), "dataset"), nbytes)
+        crew.verify(claim.partial, claim.place.said, tell)
+        teller.ended(nbytes)
