@@ -397,6 +397,20 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def order_of_metadata(settings: Settings) -> Iterator[Finding]:
+    """HDF5 2.0 hangs where ranks make objects in different orders."""
+    if settings.hdf5 and settings.hdf5 >= (2,) and settings.n_ranks > 1:
+        yield Finding(
+            "order-of-metadata",
+            "note",
+            "From HDF5 2.0 on, closing a file hangs where ranks made its groups and datasets in "
+            "different orders, which earlier versions let pass.",
+            f"HDF5 {_said(settings.hdf5)}; it depends on the program",
+            "let all ranks make all objects and attributes, in the same order",
+            ("https://github.com/cp2k/cp2k/pull/4942",),
+        )
+
+
 def many_ranks(settings: Settings) -> Iterator[Finding]:
     """Without collective metadata, parallel compression does not scale to thousands of ranks."""
     if settings.n_ranks >= 4000 and _filtered(settings) and not settings.collective_metadata:
@@ -436,6 +450,16 @@ _FAULTS: Final = (
         "ompio", (3, 1), (3, 1, 4), "error",
         "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
         (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+    ),
+    _Fault(
+        "ompio", (2,), (3, 0, 5), "warning",
+        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
+        ("https://docs.open-mpi.org/en/v5.0.1/news/news-v3.0.x.html",),
+    ),
+    _Fault(
+        "ompio", (3, 1), (3, 1, 5), "warning",
+        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
+        ("https://docs.open-mpi.org/en/v5.0.1/news/news-v3.1.x.html",),
     ),
     _Fault(
         "ompio", (4,), (4, 0, 1), "error",
@@ -548,6 +572,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     tiny_chunks,
     chunk_of_4_gib,
     collective_metadata,
+    order_of_metadata,
     many_ranks,
     mpi_io_faults,
     oversubscribed,
