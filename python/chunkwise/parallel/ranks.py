@@ -154,6 +154,19 @@ def _other_launcher(library: Library, launcher: str) -> UsageError:
     )
 
 
+def of_many_ranks() -> Comm:
+    """Give the communicator of all ranks, or `ALONE` where a launcher started one process.
+
+    Raises
+    ------
+    UsageError
+        There are several, and mpi4py is missing: each would do all of the work.
+    """
+    if not under_mpi() or launched()[1] == 1:
+        return ALONE
+    return world()
+
+
 def host() -> str:
     """Name the machine that this process runs on."""
     return os.uname().nodename

@@ -37,7 +37,7 @@ from chunkwise.parallel.ranks import (
 from chunkwise.parallel.serving import Ask, serving
 from chunkwise.parallel.waiting import broadcast, exchange
 from chunkwise.repacking.claim import BEFORE, Claim
-from chunkwise.repacking.creation import properties
+from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
 
 if TYPE_CHECKING:
@@ -372,8 +372,8 @@ class Crew:
             raise
         broadcast(self.comm, _nothing())
 
-    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex:
-        """Make the target, of which this rank keeps the index.
+    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
+        """Make the target, of which this rank keeps the index where there are others.
 
         Raises
         ------
@@ -382,6 +382,8 @@ class Crew:
         OSError
             The system refuses.
         """
+        if self.comm.size == 1:
+            return create(claim, source, options)
         fcpl, fapl = properties(source, options)
         descriptor = claim.make_partial()
         try:
@@ -402,6 +404,8 @@ class Crew:
         ChunkwiseError
             A rank does not see them.
         """
+        if self.comm.size == 1:
+            return
         path = os.fspath(source.filename)
         found = os.stat(path)  # noqa: PTH116 (a str, of any bytes)
         inode = claim.partial.stat().st_ino
