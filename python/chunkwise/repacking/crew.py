@@ -298,6 +298,7 @@ class _Rank:
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
     tunings = dict.fromkeys(one.tuning for one in parts if one.tuning is not None)
     reasons = dict.fromkeys(one.through_libhdf5 for one in parts if one.through_libhdf5)
+    lost = {tuple(origin): reason for one in parts for origin, reason in one.lost_chunks}
     return Copied(
         decodes=sum(one.decodes for one in parts),
         chunks_written=sum(one.chunks_written for one in parts),
@@ -305,7 +306,8 @@ def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
         chunks_replayed=max(one.chunks_replayed for one in parts),
         stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
         tuning="; ".join(tunings) or None,
-        lost_chunks=sorted(lost for one in parts for lost in one.lost_chunks),
+        # One that reaches into the blocks of two ranks both have met.
+        lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
         through_libhdf5="; ".join(reasons) or None,
         elapsed_s=elapsed_s,
     )
