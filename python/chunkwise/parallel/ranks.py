@@ -30,8 +30,8 @@ from chunkwise.parallel.failing import on_first as on_first
 from chunkwise.parallel.failing import together as together
 from chunkwise.parallel.filesystems import FileSystem as FileSystem
 from chunkwise.parallel.filesystems import filesystem_of as filesystem_of
+from chunkwise.parallel.folder import require_shared_folder as require_shared_folder
 from chunkwise.parallel.libraries import Library, library_of
-from chunkwise.parallel.shared import require_shared_folder as require_shared_folder
 from chunkwise.parallel.waiting import ALONE as ALONE
 from chunkwise.parallel.waiting import Alone as Alone
 from chunkwise.parallel.waiting import Comm as Comm
@@ -122,6 +122,19 @@ def _other_launcher(library: Library, launcher: str) -> UsageError:
         f"mpirun or mpiexec of {library.name}, or name the libmpi.so of the other in "
         "MPI4PY_LIBMPI; `chunkwise mpi-check` shows which library is loaded"
     )
+
+
+def of_many_ranks() -> Comm:
+    """Give the communicator of all ranks, or `ALONE` where a launcher started one process.
+
+    Raises
+    ------
+    UsageError
+        There are several, and mpi4py is missing: each would do all of the work.
+    """
+    if not under_mpi() or launched()[1] == 1:
+        return ALONE
+    return world()
 
 
 class Told(NamedTuple):

@@ -37,7 +37,7 @@ from chunkwise.parallel.ranks import (
 from chunkwise.parallel.serving import Ask, serving
 from chunkwise.parallel.waiting import broadcast, exchange
 from chunkwise.repacking.claim import BEFORE, Claim
-from chunkwise.repacking.creation import properties
+from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
 
 if TYPE_CHECKING:
@@ -298,6 +298,7 @@ class _Rank:
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
     tunings = dict.fromkeys(one.tuning for one in parts if one.tuning is not None)
     reasons = dict.fromkeys(one.through_libhdf5 for one in parts if one.through_libhdf5)
+    lost = {tuple(origin): reason for one in parts for origin, reason in one.lost_chunks}
     return Copied(
         decodes=sum(one.decodes for one in parts),
         chunks_written=sum(one.chunks_written for one in parts),
@@ -305,7 +306,8 @@ def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
         chunks_replayed=max(one.chunks_replayed for one in parts),
         stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
         tuning="; ".join(tunings) or None,
-        lost_chunks=sorted(lost for one in parts for lost in one.lost_chunks),
+        # One that reaches into the blocks of two ranks both have met.
+        lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
         through_libhdf5="; ".join(reasons) or None,
         elapsed_s=elapsed_s,
     )
@@ -372,8 +374,8 @@ class Crew:
             raise
         broadcast(self.comm, _nothing())
 
-    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex:
-        """Make the target, of which this rank keeps the index.
+    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
+        """Make the target, of which this rank keeps the index where there are others.
 
         Raises
         ------
@@ -382,6 +384,8 @@ class Crew:
         OSError
             The system refuses.
         """
+        if self.comm.size == 1:
+            return create(claim, source, options)
         fcpl, fapl = properties(source, options)
         descriptor = claim.make_partial()
         try:
@@ -402,6 +406,8 @@ class Crew:
         ChunkwiseError
             A rank does not see them.
         """
+        if self.comm.size == 1:
+            return
         path = os.fspath(source.filename)
         found = os.stat(path)  # noqa: PTH116 (a str, of any bytes)
         inode = claim.partial.stat().st_ino

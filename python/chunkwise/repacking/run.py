@@ -24,6 +24,7 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
+from chunkwise.parallel.waiting import ALONE
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
@@ -193,11 +194,11 @@ def run_plan(
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
+    crew = Crew(ALONE) if crew is None else crew
     with claimed(place, resume=job.resume) as claim, ExitStack() as opened:
         identity = _identity(job, place, plan)
         journal, descriptor = _journal(claim, identity, opened)
-        if crew is not None:
-            crew.note_to(descriptor, identity)
+        crew.note_to(descriptor, identity)
         results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew)
         watch(Moment("syncing"))
         publish(claim)

@@ -24,7 +24,7 @@ from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.repacking.claim import Claim
-from chunkwise.repacking.creation import copy_user_block, create
+from chunkwise.repacking.creation import copy_user_block
 from chunkwise.repacking.crew import Copied, Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
@@ -69,7 +69,7 @@ def carry_out(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
-    crew: Crew | None = None,
+    crew: Crew,
 ) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
     """Write and verify the target's partial file.
 
@@ -86,7 +86,7 @@ def carry_out(
     watch
         Told about progress; may raise to end the run.
     crew
-        Other ranks that take part.
+        The ranks that take part.
 
     Returns
     -------
@@ -100,13 +100,11 @@ def carry_out(
     """
     run, place = _Run(), claim.place
     try:
-        make = create if crew is None else crew.create
-        target = make(claim, source, options)
+        target = crew.create(claim, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
-        if crew is not None:
-            crew.begin(claim, source)
+        crew.begin(claim, source)
         _fill(run, source, target.file, plan, options, journal, watch, crew)
     except BaseException as wrong:
         target.give_up()
@@ -136,7 +134,7 @@ def _fill(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
-    crew: Crew | None,
+    crew: Crew,
 ) -> None:
     """Write tree and data into the open target."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
@@ -186,7 +184,7 @@ class _Copying:
     options: Options
     journal: _native.Journal
     teller: Teller
-    crew: Crew | None = None
+    crew: Crew
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
 
@@ -206,7 +204,7 @@ class _Copying:
         # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
         with closing(h5d.open(self.target.id, path)) as made, self._told(step):
             asked = self._copy(step, made)
-            if self.crew is not None and self._is_shared(step, asked, made):
+            if self._is_shared(step, asked, made):
                 self._note(step, made, self._by_all(step, asked, made, tell))
                 self.teller.ended(step.source.nbytes)
                 return
@@ -231,15 +229,13 @@ class _Copying:
     def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
         source = step.source
         return (
-            self.crew is not None
-            and source.plain
+            source.plain
             and step.action in ("copied", "rechunked")
             and self.crew.shares(made, source.nbytes, raw=asked.raw)
         )
 
     def _by_all(self, step: Step, asked: _Copy, made: h5d.DatasetID, tell: Any) -> Copied:
         """Copy one dataset on all ranks."""
-        assert self.crew is not None
         return self.crew.copy(
             step.source.path,
             made,
@@ -364,7 +360,7 @@ def _verify(
     plan: Plan,
     options: Options,
     watch: Watch,
-    crew: Crew | None,
+    crew: Crew,
 ) -> None:
     """Read the closed result again."""
     if options.verify == "none":
@@ -394,9 +390,9 @@ def _verify(
                 label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
-            if crew is None or name not in crew.verifies:
+            if name not in crew.verifies:
                 teller.ended(step.source.nbytes)
-    if crew is not None and crew.verifies:
+    if crew.verifies:
         shared = [step for step in plan.steps if step.source.path in crew.verifies]
         nbytes = sum(step.source.nbytes for step in shared)
         tell = teller.of(counted(len(shared), "dataset"), nbytes)
