@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from chunkwise.benching.older import new_word
+from chunkwise.cli import iotest
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
@@ -41,7 +43,23 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
+class Studies(click.Command):
+    """The command; a walk of `iotest`, which several processes share, has options of its own."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments, by the walk's options or by the study's."""
+        if iotest.is_walk(args):
+            return iotest.walking(args, parent)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=Studies, epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("name", required=False)
 @click.option(
     "--list",
