@@ -21,6 +21,7 @@ from chunkwise.names import printable
 from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.folder import Folder
+from chunkwise.studies.iotest import launching
 from chunkwise.studies.load import NAMES, load
 from chunkwise.studies.own_data import study_of
 from chunkwise.studies.results import StudyResults
@@ -38,6 +39,8 @@ Examples:
   chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
+  chunkwise study iotest --ranks 1,2
+  mpirun -n 2 chunkwise study iotest --quick
   chunkwise study ./my-study
   chunkwise report studies/cris-quick -o report.html
 """
@@ -97,6 +100,11 @@ class Studies(click.Command):
     metavar="DIR",
     help="Where trials and results go.  [default: studies/NAME-SCALE]",
 )
+@click.option(
+    "--ranks",
+    metavar="N,...",
+    help="Of iotest: so many processes of MPI, one number after the other.  [default: 1,2,4]",
+)
 @click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
@@ -117,6 +125,7 @@ def command(
     repeat: int | None,
     seconds: float | None,
     out: Path | None,
+    ranks: str | None,
     file: str | None,
     dataset: str | None,
     resume: bool,
@@ -126,7 +135,8 @@ def command(
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
 
-    NAME is one of occam, netcdf4, hyperslabs and cris, or a folder with a study.toml in it.
+    NAME is one of occam, netcdf4, iotest, hyperslabs and cris, or a folder with a study.toml in
+    it.  Under mpirun, iotest has options of its own: chunkwise study iotest --help.
     Prints today's figures beside the published ones, and which of the paper's claims still
     hold.  Ends with code 1 where a reader gave wrong values or nothing could be measured.
     """
@@ -163,7 +173,10 @@ def command(
         dataset,
         source="" if name in NAMES else str(Path(name).resolve()),
         seconds=seconds,
+        ranks=launching.numbers(ranks, study.name),
     )
+    if study.name == "iotest":
+        launching.require()
     return _say(study, _measured(study, options), folder, console, as_json)
 
 

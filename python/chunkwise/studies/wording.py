@@ -31,6 +31,7 @@ _OF: Final = {
     "peak_rss_nbytes": " of peak memory",
     "file_nbytes": " in the file",
     "stored_nbytes": " stored",
+    "written_nbytes": " written",
 }
 # What axes are called in a sentence, where their names do not do.
 _TITLES: Final = {

@@ -5,21 +5,25 @@ every array, after its place in the grid of ranks.  All arrays of all steps are 
 two 3-D ones of which are slices of it, or many 2-D ones.
 
 Values are known by their place: a smooth bowl over the plane of all ranks, of 16 bits after the
-point, plus the number of the array among all arrays of all steps.  So a tile that lies in
-another's place is seen, and data compresses about as measured data does.
+point, with 8 bits of noise after these, plus the number of the array among all arrays of all
+steps.  So a tile that lies in another's place is seen, and data compresses as measured data
+does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkwise.studies.iotest.settings import Settings
 from chunkwise.studies.iotest.walk import Combination
+
+# Arrays that follow each other have other noise: a compressor that looks back must not find it.
+_NOISES: Final = 4
 
 
 class Tile(NamedTuple):
@@ -132,15 +136,18 @@ class Values:
         row, column = divmod(rank, settings.process_columns or 1)
         y = (np.arange(rows) + row * rows) / settings.plane[0] - 0.3
         x = (np.arange(columns) + column * columns) / settings.plane[1] - 0.4
-        bowl = y[:, None] ** 2 + x[None, :] ** 2
+        bowl = np.floor((y[:, None] ** 2 + x[None, :] ** 2) * 2**16) / 2**16
+        noise = np.random.default_rng(rank).integers(0, 2**8, (_NOISES, *bowl.shape)) / 2**24
         self.arrays = settings.arrays
-        self.bowl: NDArray[np.float64] = np.floor(bowl * 65536) / 65536
-        self._difference = np.empty_like(self.bowl)
-        self._same = np.empty(self.bowl.shape, bool)
+        # All exact: a number below 2**28 and 24 bits after the point fit a double.
+        self._planes: NDArray[np.float64] = bowl + noise
+        self._expected = np.empty_like(bowl)
+        self._same = np.empty(bowl.shape, bool)
 
     def fill(self, tile: NDArray[np.float64], step: int, array: int) -> None:
         """Put a tile's values into memory."""
-        np.add(self.bowl, float(step * self.arrays + array), out=tile)
+        number = step * self.arrays + array
+        np.add(self._planes[number % _NOISES], float(number), out=tile)
 
     def wrong(
         self, tile: NDArray[np.float64], step: int, array: int
@@ -152,10 +159,10 @@ class Values:
         tuple or None
             The first that differs: its row and column in the tile, what it is, what it must be.
         """
-        # Exact: below 2**36 a number and 16 bits after the point fit a double.
-        np.add(self.bowl, float(step * self.arrays + array), out=self._difference)
-        np.equal(tile, self._difference, out=self._same)
+        expected = self._expected
+        self.fill(expected, step, array)
+        np.equal(tile, expected, out=self._same)
         if self._same.all():
             return None
         row, column = (int(at) for at in np.argwhere(~self._same)[0])
-        return (row, column), float(tile[row, column]), float(self._difference[row, column])
+        return (row, column), float(tile[row, column]), float(expected[row, column])

@@ -9,7 +9,6 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.iotest.effects import effects
 from chunkwise.studies.iotest.run import Walked
-from chunkwise.trials.environment import usable_cpus
 from chunkwise.words import counted, format_seconds, three_digits
 
 
@@ -25,12 +24,11 @@ def show(walked: Walked, console: Console) -> None:
         f"{counted(walked.ranks, 'rank')} ({grid}), {settings.scaling} scaling, HDF5 "
         f"{walked.version}, {format_size(settings.nbytes)} each; every value compared",
     )
-    cpus = usable_cpus()
-    if walked.ranks > cpus:
+    if walked.crowded:
         say(
             console,
-            f"{walked.ranks} ranks on {counted(cpus, 'processor')}: oversubscribed, they take "
-            "turns; do not read scaling from these times",
+            f"{walked.crowded}: oversubscribed, they take turns; do not read scaling from these "
+            "times",
             "yellow",
         )
     if not rows:

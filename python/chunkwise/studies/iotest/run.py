@@ -54,6 +54,8 @@ class Walked:
         What this run measured, on rank 0; empty on others.
     kept : int
         Rows that the CSV file had before.
+    crowded : str
+        How many ranks share how few processors; empty where each has one.
     """
 
     settings: Settings
@@ -61,6 +63,7 @@ class Walked:
     version: str
     rows: list[Row]
     kept: int = 0
+    crowded: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -77,6 +80,7 @@ class Walked:
             "process_rows": settings.process_rows,
             "process_columns": settings.process_columns,
             "scaling": settings.scaling,
+            "oversubscribed": bool(self.crowded),
             "combinations": [row.to_json() for row in self.rows],
         }
 
@@ -110,7 +114,8 @@ def walk(
     kept = world.on_first(lambda: _look(settings, found, files))
     # A folder that only some ranks see would end in a hang.
     world.check_shared(str(Path(settings.hdf5_file).parent))
-    walked = Walked(settings, world.size, str(h5py.version.hdf5_version), [], kept)
+    version = str(h5py.version.hdf5_version)
+    walked = Walked(settings, world.size, version, [], kept, world.crowded())
     values = Values(settings, world.rank)
     watched = removed(sorted(set(files))) if world.rank == 0 else contextlib.nullcontext()
     with watched:

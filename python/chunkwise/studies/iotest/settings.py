@@ -89,6 +89,8 @@ class Settings:
                 raise UsageError(
                     f"{name.replace('_', '-')} = {printable(text)}: choose from {', '.join(known)}"
                 )
+        if self.steps * self.arrays >= 2**28:
+            raise UsageError(f"{self.steps} steps of {self.arrays} arrays: give fewer than 2**28")
         if not self.hdf5_file:
             raise UsageError("hdf5-file is empty: name the file to write")
         made = replace(self, **self._grid(ranks))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError, WrongValueError
 from chunkwise.names import printable, printable_lines
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -28,7 +29,7 @@ T = TypeVar("T")
 # What launchers tell the processes that they start.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
-_REMEDY: Final = (
+REMEDY: Final = (
     "run `make mpi` in chunkwise's sources and start .venv-mpi/bin/chunkwise, or build h5py for "
     "MPI (HDF5_MPI=ON CC=mpicc pip install --no-binary h5py --no-build-isolation h5py)"
 )
@@ -76,6 +77,19 @@ class World:
         if self.comm is None:
             return [values]
         return self.comm.gather(values) or []
+
+    def crowded(self) -> str:
+        """Say how many ranks share how few processors; nothing where each has one (collective).
+
+        A launcher may have bound each rank to one processor: those of the machine count.
+        """
+        here = (os.uname().nodename, os.cpu_count() or 1)
+        everywhere = [here] if self.comm is None else self.comm.allgather(here)
+        for machine in dict.fromkeys(everywhere):
+            ranks, cpus = everywhere.count(machine), machine[1]
+            if ranks > cpus:
+                return f"{ranks} ranks on {counted(cpus, 'processor')}"
+        return ""
 
     def on_first(self, work: Callable[[], T]) -> T:
         """Do something on rank 0; all return what it gave, or raise as it did (collective)."""
@@ -198,10 +212,10 @@ def world(mpi_alone: bool = False) -> World:
     try:
         from mpi4py import MPI
     except ModuleNotFoundError:
-        raise UsageError(f"{what} need mpi4py, which is not installed: {_REMEDY}") from None
+        raise UsageError(f"{what} need mpi4py, which is not installed: {REMEDY}") from None
     except (ImportError, RuntimeError, OSError) as wrong:
         reason = " ".join(str(wrong).split())
-        raise UsageError(f"mpi4py cannot load MPI: {reason}: {_REMEDY}") from None
+        raise UsageError(f"mpi4py cannot load MPI: {reason}: {REMEDY}") from None
     comm = MPI.COMM_WORLD
     ours = MPI.Get_library_version().split(",")[0].split("\n")[0].strip("\0 ")
     if size is not None and comm.size != size:
@@ -214,7 +228,7 @@ def world(mpi_alone: bool = False) -> World:
     if not h5py.get_config().mpi:
         raise UsageError(
             f"h5py {h5py.__version__} is built without MPI, and {what} cannot write one file by "
-            f"it: {_REMEDY}"
+            f"it: {REMEDY}"
         )
     loaded = _libraries("libmpi")
     if len(loaded) > 1:
