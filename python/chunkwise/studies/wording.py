@@ -134,6 +134,8 @@ def setting(name: str, text: str) -> str:
         return f"a {axis_title(name)} of {text}"
     if name in _SAID:
         return _SAID[name].format(text)
+    if text in ("yes", "no"):
+        return _spaced(name) if text == "yes" else f"not {_spaced(name)}"
     # A count of something, such as 16 datasets.
     if text.isdecimal() and name.endswith("s"):
         return f"{text} {_spaced(name.removesuffix('s') if text == '1' else name)}"

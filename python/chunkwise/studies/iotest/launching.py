@@ -38,7 +38,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     """Start the ranks of one run of a study, for each number of them.
 
     The study's file says ``kind``, what the worker shall do; ``ranks``, how many of them,
-    unless the user does; and what the kind needs.  Points have ``processes`` and
+    unless the user does; and what the kind needs.  Points have ``ranks`` and
     ``oversubscribed`` besides what the kind gives.  Where a record has ``weak``, it also gets
     ``efficiency``: the seconds of the fewest ranks by its own.
     """
@@ -53,7 +53,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
         context.say(Step(f"{counted(number, 'rank')}"))
         crowded = "yes" if number > (os.cpu_count() or 1) else "no"
         for point, record in _started(number, settings, context.repeat, context.folder):
-            point = {**point, "processes": str(number), "oversubscribed": crowded}
+            point = {**point, "ranks": str(number), "oversubscribed": crowded}
             found.append((point, record))
     _compare(found)
     points: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
@@ -67,9 +67,9 @@ def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
     groups: dict[tuple[tuple[str, str], ...], dict[int, list[dict[str, Any]]]] = {}
     for point, record in found:
         if record.pop("weak", False) and record.get("total_s"):
-            rest = {k: v for k, v in point.items() if k not in ("processes", "oversubscribed")}
+            rest = {k: v for k, v in point.items() if k not in ("ranks", "oversubscribed")}
             group = groups.setdefault(tuple(rest.items()), {})
-            group.setdefault(int(point["processes"]), []).append(record)
+            group.setdefault(int(point["ranks"]), []).append(record)
     for group in groups.values():
         fewest = statistics.median(one["total_s"] for one in group[min(group)])
         for record in (one for records in group.values() for one in records):

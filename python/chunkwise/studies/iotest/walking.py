@@ -38,7 +38,9 @@ def measure(
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
             row = once(world, one_of, one, values, file)
-            point = {**one.point(), "filter": str(text)}
+            # Of the dataset, where other labels tell how many ranks there are.
+            point = {"dataset-rank" if k == "rank" else k: v for k, v in one.point().items()}
+            point["filter"] = str(text)
             # A single process by MPI-IO does what several do collectively.
             if one.io == "mpi-io-uni":
                 point["io"] = "collective"
