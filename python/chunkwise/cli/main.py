@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -28,7 +28,10 @@ COMMANDS = {
     "study": "Measure again, on this machine, what the papers measured.",
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
+    "mpi-check": "Say which MPI and HDF5 there are, and what is known against them.",
 }
+# What the ranks of an MPI program do together: they fail and end as one.
+OF_MANY_RANKS = ("mpi-check",)
 # What reads or writes data with the engine, and so by its settings.
 BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
 
@@ -48,7 +51,7 @@ class LazyGroup(click.Group):
         """Import the command's module, or None for a name that is not ours."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"chunkwise.cli.{cmd_name}")
+        module = importlib.import_module(f"chunkwise.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         if cmd_name in BY_SETTINGS and HELP not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n{HELP}"
@@ -93,24 +96,55 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
+    if _of_many_ranks():
+        from chunkwise.parallel.program import as_one_program
+
+        as_one_program(_run, _told)
+        return
     try:
-        check_environment()
-        code = cli.main(standalone_mode=False, prog_name="chunkwise")
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
-    except click.ClickException as wrong:
+        _run()
+    except BaseException as error:
+        told = _told(error)
+        if told is None:
+            raise
+        text, code = told
+        echo(text, err=True, nl=False)
+        sys.exit(code)
+
+
+def _of_many_ranks() -> bool:
+    """Whether this process is one of several that do the command's work together."""
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    if command not in OF_MANY_RANKS:
+        return False
+    # Imported where it is needed, as other commands need not wait for it.
+    from chunkwise.parallel.ranks import under_mpi
+
+    return under_mpi()
+
+
+def _run() -> NoReturn:
+    check_environment()
+    code = cli.main(standalone_mode=False, prog_name="chunkwise")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _told(error: BaseException) -> tuple[str, int] | None:
+    """Tell an expected error: what is printed, and the exit code; None for any other."""
+    if isinstance(error, SystemExit):
+        return None
+    if isinstance(error, click.exceptions.Exit):
+        return "", error.exit_code
+    if isinstance(error, click.ClickException):
         told = io.StringIO()
-        wrong.show(told)
-        echo(told.getvalue(), err=True, nl=False)
-        sys.exit(2)
-    except ChunkwiseError as wrong:
-        echo(f"chunkwise: {wrong}", err=True)
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        echo("chunkwise: interrupted", err=True)
-        sys.exit(130)
-    except ReaderGoneError:
+        error.show(told)
+        return told.getvalue(), 2
+    if isinstance(error, ChunkwiseError):
+        return f"chunkwise: {error}\n", 2
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return "chunkwise: interrupted\n", 130
+    if isinstance(error, ReaderGoneError):
         # Not an error.  What is still buffered goes nowhere, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return "", 0
+    return None

@@ -1,0 +1,1 @@
+"""What many processes do with one file: under MPI, and what that takes of a machine."""

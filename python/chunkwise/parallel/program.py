@@ -1,0 +1,53 @@
+"""How does a command line run on many ranks as one program?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from chunkwise.errors import UsageError
+from chunkwise.parallel.ranks import ALONE, Told, ending, launched, tell, under_mpi, world
+from chunkwise.parallel.waiting import Comm
+
+# A launcher ends the other processes within this time after one has ended with an error.
+_LATER_S = 2.0
+
+
+def as_one_program(
+    run: Callable[[], object], told: Callable[[BaseException], tuple[str, int] | None]
+) -> None:
+    """Run a program's main function on all ranks; they fail and end together (collective).
+
+    Parameters
+    ----------
+    run : callable
+        The program.
+    told : callable
+        How an error is told: what is printed, and the exit code; None for one that needs a
+        traceback.
+
+    Raises
+    ------
+    SystemExit
+        On all ranks, with the same code.
+    """
+    comm: Comm = ALONE
+    try:
+        if under_mpi():
+            comm = world()
+    except UsageError:
+        # Where MPI cannot be had, each process is by itself, and says so if it needs it.
+        pass
+
+    def tell_once(error: BaseException) -> Told | None:
+        text_and_code = told(error)
+        if text_and_code is None:
+            return tell(error)
+        if comm is ALONE and launched()[0]:
+            # The launcher's first process says the same, and ends the others.
+            time.sleep(_LATER_S)
+        text, code = text_and_code
+        return Told(text.rstrip("\n"), code)
+
+    with ending(comm, tell_once):
+        run()

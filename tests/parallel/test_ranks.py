@@ -1,0 +1,391 @@
+"""Do ranks fail together, end together, and wait without using a core?"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.parallel import ranks
+from chunkwise.parallel.ranks import ALONE, OtherRankFailedError
+from tests.support.mpi import mpirun, needs_mpi
+
+HEAD = """
+import json, os, sys, time
+from chunkwise.parallel import ranks, waiting
+from chunkwise.errors import *
+comm = ranks.world()
+rank, size = comm.rank, comm.size
+def said(value):
+    # Lines that several ranks print come in pieces.
+    with open(os.path.join(os.environ["SAID"], f"{rank}.json"), "w") as file:
+        json.dump(value, file)
+"""
+
+
+class Run(NamedTuple):
+    """What became of a program."""
+
+    returncode: int
+    stderr: str
+    said: dict[int, Any]
+
+
+def run(n_ranks: int, body: str, *arguments: str | Path, **more: Any) -> Run:
+    source = HEAD + textwrap.dedent(body)
+    with tempfile.TemporaryDirectory() as folder:
+        done = mpirun(n_ranks, "-c", source, *arguments, SAID=folder, **more)
+        files = Path(folder).iterdir()
+        said = {int(file.stem): json.loads(file.read_text()) for file in files}
+    return Run(done.returncode, done.stderr, said)
+
+
+def by_rank(done: Run) -> list[Any]:
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.said) == list(range(len(done.said)))
+    return [value for _, value in sorted(done.said.items())]
+
+
+several = pytest.mark.parametrize("n_ranks", [1, 2, 4])
+
+
+@needs_mpi
+@several
+def test_values_are_exchanged_whatever_their_sizes(n_ranks: int) -> None:
+    done = run(
+        n_ranks,
+        """
+        waiting._MOST_NBYTES = 1000  # In many pieces.
+        values = ranks.exchange(comm, (rank, "x" * (rank * 777)))
+        assert values == [(one, "x" * (one * 777)) for one in range(size)]
+        assert ranks.broadcast(comm, "y" * 5000 if rank == 0 else None) == "y" * 5000
+        assert ranks.broadcast(comm, rank, root=size - 1) == size - 1
+        ranks.barrier(comm)
+        said(ranks.on_first(comm, lambda: [size, rank]))
+        """,
+    )
+    assert by_rank(done) == [[n_ranks, 0]] * n_ranks
+
+
+@needs_mpi
+@pytest.mark.parametrize("error", ["UsageError", "KeyboardInterrupt", "SystemExit", "KeyError"])
+def test_one_failure_is_the_failure_of_all(error: str) -> None:
+    done = run(
+        4,
+        """
+        def work():
+            if rank in (1, 3):
+                raise eval(sys.argv[1])("no room")
+            return rank
+        try:
+            ranks.agree(comm, work)
+        except BaseException as wrong:
+            said([type(wrong).__name__, str(wrong)])
+        """,
+        error,
+    )
+    own, others = by_rank(done)[1::2], by_rank(done)[::2]
+    assert [name for name, _ in own] == [error] * 2
+    for name, text in others:
+        assert name == "OtherRankFailedError"
+        assert text.startswith(f"rank 1 on {os.uname().nodename} failed: ")
+        assert "no room" in text
+
+
+@needs_mpi
+def test_a_failure_within_a_failure_names_the_rank_that_failed_itself() -> None:
+    done = run(
+        4,
+        """
+        def outer():
+            with ranks.together(comm):
+                if rank == 2:
+                    raise CannotWriteError("full")
+        try:
+            ranks.agree(comm, outer)
+        except ChunkwiseError as wrong:
+            said([type(wrong).__name__, getattr(wrong, "rank", None)])
+        """,
+    )
+    other = ["OtherRankFailedError", 2]
+    assert by_rank(done) == [other, other, ["CannotWriteError", None], other]
+
+
+@needs_mpi
+def test_what_fails_on_the_first_rank_fails_on_all() -> None:
+    done = run(
+        2,
+        """
+        for work in (lambda: 1 / 0, lambda: lambda: None):  # The second cannot be sent.
+            try:
+                ranks.on_first(comm, work)
+            except Exception as wrong:
+                last = type(wrong).__name__
+        said(last)
+        """,
+    )
+    first, other = by_rank(done)
+    assert first != other == "OtherRankFailedError"
+
+
+@needs_mpi
+@several
+@pytest.mark.parametrize("where", ["agreed", "everywhere", "alone", "first"])
+def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
+    done = run(
+        n_ranks,
+        """
+        last = size - 1
+        with ranks.ending(comm, patience_s=1):
+            if sys.argv[1] == "agreed":
+                def work():
+                    if rank == last:
+                        raise UsageError("the grid does not match")
+                ranks.agree(comm, work)
+            elif sys.argv[1] == "everywhere":
+                raise UsageError("the grid does not match")
+            elif sys.argv[1] == "alone":
+                # The others wait for it in vain.
+                if rank == last:
+                    raise UsageError("the grid does not match")
+                ranks.barrier(comm)
+            else:
+                def work():
+                    raise UsageError("the grid does not match")
+                ranks.on_first(comm, work)
+        """,
+        where,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("the grid does not match") == 1
+    if where != "alone" or n_ranks == 1:
+        assert done.stderr == "chunkwise: the grid does not match\n"
+
+
+@needs_mpi
+def test_a_rank_that_fails_after_all_is_done_fails_all() -> None:
+    done = run(
+        4,
+        """
+        with ranks.ending(comm):
+            if rank == 3:
+                sys.exit(1)
+        said("not reached")
+        """,
+    )
+    assert done == Run(1, "", {})
+
+
+@needs_mpi
+def test_a_traceback_is_printed_once() -> None:
+    done = run(
+        4,
+        """
+        with ranks.ending(comm, patience_s=1):
+            if rank in (1, 2):
+                raise ZeroDivisionError("of rank")
+            ranks.barrier(comm)
+        """,
+    )
+    assert done.returncode == 2
+    # Both failed for themselves, so both may be heard before all are ended.
+    assert 1 <= done.stderr.count("ZeroDivisionError: of rank") <= 2
+
+
+@needs_mpi
+def test_a_rank_that_dies_ends_the_others() -> None:
+    done = run(
+        4,
+        """
+        with ranks.ending(comm):
+            if rank == 1:
+                os.kill(os.getpid(), 9)
+            ranks.barrier(comm)
+        """,
+        timeout=30,
+    )
+    assert done.returncode != 0
+
+
+@needs_mpi
+def test_success_is_silent_and_goes_on() -> None:
+    done = run(2, "with ranks.ending(comm): pass\nsaid('on')")
+    assert by_rank(done) == ["on", "on"]
+    assert done.stderr == ""
+
+
+@needs_mpi
+def test_an_interrupt_of_all_ends_all_with_its_code() -> None:
+    done = run(
+        2,
+        """
+        import signal
+        with ranks.ending(comm):
+            if rank == 0:
+                ranks.exchange(comm, None)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(10)
+            else:
+                ranks.exchange(comm, None)
+                # In the middle of what is exchanged.
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                signal.signal(signal.SIGALRM, signal.default_int_handler)
+                ranks.barrier(comm)
+        """,
+        timeout=30,
+    )
+    assert done.returncode == 130
+    assert done.stderr.count("chunkwise: interrupted") == 1
+
+
+@needs_mpi
+def test_waiting_uses_no_core() -> None:
+    done = run(
+        2,
+        """
+        if rank == 1:
+            time.sleep(1.0)
+        before = time.process_time()
+        ranks.barrier(comm)
+        said(time.process_time() - before)
+        """,
+    )
+    # A second that is waited through costs a fraction of one; not a time, but a share.
+    assert by_rank(done)[0] < 0.5
+
+
+@needs_mpi
+@several
+def test_a_shared_folder_is_seen_by_all(n_ranks: int, tmp_path: Path) -> None:
+    done = run(
+        n_ranks, "ranks.require_shared_folder(comm, sys.argv[1])\nsaid(os.listdir(sys.argv[1]))",
+        tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_mpi
+def test_a_folder_of_one_rank_is_one_error(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number % 2}").mkdir(exist_ok=True)
+    done = run(
+        4,
+        """
+        with ranks.ending(comm):
+            os.chdir(os.path.join(sys.argv[1], str(rank % 2)))
+            ranks.require_shared_folder(comm, ".")
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "ranks 1, 3 on " in done.stderr
+    assert "No such file or directory" in done.stderr
+    assert not list(tmp_path.glob("*/*"))
+
+
+@needs_mpi
+def test_a_folder_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    done = run(
+        2,
+        "with ranks.ending(comm): ranks.require_shared_folder(comm, sys.argv[1])",
+        tmp_path / "none",
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot write there: No such file or directory" in done.stderr
+
+
+@needs_mpi
+def test_another_library_than_the_launchers_is_said() -> None:
+    body = "with ranks.ending(ranks.ALONE): ranks.world()"
+    # As if mpirun of another library had started 4 of these.
+    done = mpirun(1, "-c", "import os\nos.environ['OMPI_COMM_WORLD_SIZE'] = '4'\n"
+                  "from chunkwise.parallel import ranks\n" + body)  # fmt: skip
+    assert done.returncode == 2
+    assert "mpirun with 4 processes, of which MPI sees one" in done.stderr
+
+
+def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
+    assert ranks.exchange(ALONE, 3) == [3]
+    assert ranks.broadcast(ALONE, 3) == 3
+    assert ranks.agree(ALONE, lambda: 4) == 4
+    assert ranks.on_first(ALONE, lambda: 5) == 5
+    ranks.barrier(ALONE)
+    ranks.require_shared_folder(ALONE, tmp_path)
+    with pytest.raises(CannotWriteError, match="cannot write there"):
+        ranks.require_shared_folder(ALONE, tmp_path / "none")
+    with pytest.raises(UsageError), ranks.together(ALONE):
+        raise UsageError("own")
+    with ranks.ending(ALONE):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (CannotWriteError("full"), 2, "chunkwise: full\n"),
+        (KeyboardInterrupt(), 130, "chunkwise: interrupted\n"),
+        (SystemExit(0), 0, ""),
+        (SystemExit(None), 0, ""),
+        (SystemExit(7), 7, ""),
+        (SystemExit("so"), 1, "so\n"),
+    ],
+)
+def test_one_process_ends_with_a_code(
+    error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended, ranks.ending(ALONE):
+        raise error
+    assert ended.value.code == code
+    assert capsys.readouterr().err == text
+
+
+def test_a_traceback_ends_with_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, ranks.ending(ALONE):
+        raise ZeroDivisionError("here")
+    assert ended.value.code == 2
+    assert "ZeroDivisionError: here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, False),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, False),
+        ({"OMPI_COMM_WORLD_SIZE": "1"}, True),
+        ({"PMI_RANK": "0"}, True),
+        ({"PMIX_RANK": "0"}, True),
+        ({"MV2_COMM_WORLD_RANK": "0"}, True),
+    ],
+)
+def test_a_launcher_is_known_by_its_variables(
+    variables: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(("OMPI_", "PMI", "MV2_", "PALS_", "SLURM_")):
+            monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ranks.under_mpi() is expected
+
+
+@given(st.integers(0, 9), st.text(), st.text(), st.text())
+def test_another_ranks_failure_survives_pickle(
+    rank: int, host: str, kind: str, reason: str
+) -> None:
+    import pickle
+
+    error = OtherRankFailedError(rank, host, kind, reason)
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.rank, again.host, again.kind, again.reason) == (rank, host, kind, reason)
+    assert str(again) == str(error)
