@@ -24,7 +24,7 @@
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
-#   make studies   the papers' four studies and their report, in target/studies (about ten
+#   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill the figures in README.md from runs on this machine
@@ -247,7 +247,12 @@ studies: $(VENV)/.report
 	    $(BIN)/chunkwise study $$study --scale $(SCALE) --out target/studies/$$study-$(SCALE) \
 	        --resume || exit; \
 	done
-	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) -o target/studies/report.html
+	@if $(HAS_MPI); then $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
+	    $(VENV_MPI)/bin/chunkwise study iotest --scale $(SCALE) \
+	        --out target/studies/iotest-$(SCALE) --resume; \
+	else echo "make studies, iotest: $(NO_MPI)"; fi
+	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
+	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html
 
 bench-c: install
 	$(BIN)/python benches/against_c.py

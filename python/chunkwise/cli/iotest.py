@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,13 +13,14 @@ from chunkwise.cli.progress import following
 from chunkwise.cli.signals import ending
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import listed
-from chunkwise.errors import ChunkwiseError, UsageError, WrongValueError
+from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.names import printable
+from chunkwise.parallel.ranks import under_mpi
 from chunkwise.studies.iotest import ini, render
 from chunkwise.studies.iotest.run import walk
 from chunkwise.studies.iotest.settings import DRIVERS, SCALINGS, Settings
-from chunkwise.studies.iotest.world import launched, launched_rank, quieten, tell, world
+from chunkwise.studies.iotest.world import world
 
 # Options by which a walk in a single process is told from the paper's questions.
 OPTIONS: Final = (
@@ -29,8 +29,6 @@ OPTIONS: Final = (
 )  # fmt: skip
 # As in hdf5-iotest's example of a small machine.
 _QUICK: Final = {"steps": 2, "arrays": 4, "rows": 32, "columns": 128}
-# So long the others leave rank 0 for its message: a launcher ends all as soon as one has ended.
-_MANNERS_S: Final = 0.5
 
 EXAMPLES = """\b
 Examples:
@@ -50,7 +48,7 @@ def is_walk(arguments: list[str]) -> bool:
     if arguments[:1] != ["iotest"]:
         return False
     given = {text.partition("=")[0] for text in arguments[1:]}
-    return launched() is not None or bool(given & {*OPTIONS, "--help", "-h"})
+    return under_mpi() or bool(given & {*OPTIONS, "--help", "-h"})
 
 
 def _grid(text: str | None) -> dict[str, int]:
@@ -62,28 +60,7 @@ def _grid(text: str | None) -> dict[str, int]:
     return {"process_rows": int(found[1]), "process_columns": int(found[2])}
 
 
-class Apart(click.Command):
-    """The command, whose errors are told by one rank."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run it."""
-        try:
-            return super().invoke(ctx)
-        except (ChunkwiseError, click.ClickException) as wrong:
-            _let_rank_0_tell()
-            if isinstance(wrong, WrongValueError):
-                ctx.exit(tell(wrong))
-            raise
-
-
-def _let_rank_0_tell() -> None:
-    if launched_rank():
-        time.sleep(_MANNERS_S)
-
-
-@click.command(
-    cls=Apart, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--ini", "ini_file", metavar="FILE", help="Settings, as hdf5-iotest reads them.")
 @click.option("--csv", "csv_file", metavar="FILE", help="A row each, in hdf5-iotest's columns.")
 @click.option(
@@ -146,7 +123,7 @@ def command(
     ignored: list[str] = []
     if ranks is None:
         # The file may name the driver of a single process that MPI is needed for.
-        ranks = world(launched() is not None)
+        ranks = world(under_mpi())
         path = str(ini_file)
         values, ignored = ranks.on_first(lambda: ini.read(path))
         if values.get("single_process") == "mpi-io-uni" and ranks.comm is None and driver is None:
@@ -163,28 +140,22 @@ def command(
     }
     given |= {name: value for name, value in named.items() if value is not None}
     settings = replace(Settings(), **given)
-    if ignored:
+    if ignored and ranks.rank == 0:
         text = "walked anyway, as by hdf5-iotest: to walk a part, give --only"
         echo(f"chunkwise: {printable(str(ini_file))}: {', '.join(ignored)}: {text}", err=True)
     chosen = tuple(part for text in only for part in listed(text))
-    if ranks.rank:
-        with ending():
-            walk(ranks, settings, chosen)
-        return 0
-    with following() as progress:
-        walked = walk(ranks, settings, chosen, progress)
+    try:
+        if ranks.rank:
+            with ending():
+                walk(ranks, settings, chosen)
+            return 0
+        with following() as progress:
+            walked = walk(ranks, settings, chosen, progress)
+    except WrongValueError as wrong:
+        echo(f"chunkwise: {wrong}", err=True)
+        return 1
     if as_json:
         echo_json(walked.to_json(), indent=1)
     else:
         render.show(walked, for_results())
     return 0
-
-
-def walking(arguments: list[str], parent: click.Context | None) -> click.Context:
-    """Make the context of a walk: of `chunkwise study iotest` and its options."""
-    quieten()
-    try:
-        return command.make_context("study iotest", arguments[1:], parent=parent)
-    except click.ClickException:
-        _let_rank_0_tell()
-        raise

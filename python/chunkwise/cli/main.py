@@ -31,7 +31,7 @@ COMMANDS = {
     "mpi-check": "Say which MPI and HDF5 there are, and what is known against them.",
 }
 # What the ranks of an MPI program do together: they fail and end as one.
-OF_MANY_RANKS = ("mpi-check",)
+OF_MANY_RANKS = ("mpi-check", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
 BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
 
@@ -114,8 +114,8 @@ def main() -> None:
 
 def _of_many_ranks() -> bool:
     """Whether this process is one of several that do the command's work together."""
-    command = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
-    if command not in OF_MANY_RANKS:
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if not {" ".join(words[:1]), " ".join(words[:2])} & {*OF_MANY_RANKS}:
         return False
     # Imported where it is needed, as other commands need not wait for it.
     from chunkwise.parallel.ranks import under_mpi

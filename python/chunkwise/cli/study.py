@@ -18,6 +18,7 @@ from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.parallel.ranks import launched
 from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.folder import Folder
@@ -58,8 +59,15 @@ class Studies(click.Command):
     ) -> click.Context:
         """Read the arguments, by the walk's options or by the study's."""
         if iotest.is_walk(args):
-            return iotest.walking(args, parent)
+            if {"--help", "-h"} & {*args} and launched()[0]:
+                # Help is printed once.
+                raise click.exceptions.Exit(0)
+            return iotest.command.make_context("study iotest", args[1:], parent=parent)
         return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run whichever of the two the context is of."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
 @click.command(cls=Studies, epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})

@@ -6,7 +6,6 @@ line.  What the ranks themselves do is in `creation`, `pitfalls` and `run`.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from chunkwise.benching.schedule import Step
 from chunkwise.errors import LibraryError, UsageError
 from chunkwise.names import printable
-from chunkwise.studies.iotest.world import REMEDY
+from chunkwise.studies.iotest.world import REMEDY, require_mpi
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -174,10 +173,5 @@ def require() -> None:
     UsageError
         Something is missing: what, and what to do.
     """
-    import h5py
-
     _mpiexec()
-    if importlib.util.find_spec("mpi4py") is None:
-        raise UsageError(f"paper 002 is about MPI, and mpi4py is not installed: {REMEDY}")
-    if not h5py.get_config().mpi:
-        raise UsageError(f"h5py {h5py.__version__} is built without MPI: {REMEDY}")
+    require_mpi("the questions of paper 002")

@@ -26,6 +26,7 @@ from chunkwise.errors import (
 )
 from chunkwise.files.durable import write_whole
 from chunkwise.names import hdf5_reason, printable
+from chunkwise.parallel.ranks import require_shared_folder
 from chunkwise.studies.iotest import table
 from chunkwise.studies.iotest.leftover import removed
 from chunkwise.studies.iotest.lists import lists
@@ -90,6 +91,9 @@ def walk(
 ) -> Walked:
     """Measure all combinations that are asked for; every rank calls it (collective).
 
+    An error of one rank is to end the program on all (`chunkwise.parallel.ranks.ending`): the
+    others may wait for it within HDF5.
+
     Parameters
     ----------
     world : World
@@ -113,7 +117,7 @@ def walk(
     files = [_file(settings, one) for one in found]
     kept = world.on_first(lambda: _look(settings, found, files))
     # A folder that only some ranks see would end in a hang.
-    world.check_shared(str(Path(settings.hdf5_file).parent))
+    require_shared_folder(world.together, Path(settings.hdf5_file).parent)
     version = str(h5py.version.hdf5_version)
     walked = Walked(settings, world.size, version, [], kept, world.crowded())
     values = Values(settings, world.rank)
@@ -121,15 +125,14 @@ def walk(
     with watched:
         todo = list(zip(found, files, strict=True))[kept:]
         for number, (one, file) in enumerate(todo):
-            with world.together():
-                if progress is not None:
-                    progress(Step(one.label, kept + number, len(found)))
-                row = once(world, settings, one, values, file)
-                if row is not None:
-                    walked.rows.append(row)
-                    _note(settings, walked, row)
-                    if len(set(files)) > 1:
-                        Path(file).unlink(missing_ok=True)
+            if progress is not None:
+                progress(Step(one.label, kept + number, len(found)))
+            row = once(world, settings, one, values, file)
+            if row is not None:
+                walked.rows.append(row)
+                _note(settings, walked, row)
+                if len(set(files)) > 1:
+                    Path(file).unlink(missing_ok=True)
         world.barrier()
     return walked
 

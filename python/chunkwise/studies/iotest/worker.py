@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError
+from chunkwise.parallel.program import as_one_program
 from chunkwise.studies.iotest import creation, pitfalls, walking
-from chunkwise.studies.iotest.world import World, quieten, tell, world
+from chunkwise.studies.iotest.world import World, world
 
 Record = tuple[dict[str, str], dict[str, Any]]
 # Each gives what one round measures; every rank takes part.
@@ -26,23 +27,22 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-def main(plan: str, out: str) -> int:
+def work(plan: str, out: str) -> None:
     """Carry out a plan."""
-    quieten()
-    try:
-        ranks = world(mpi_alone=True)
-    except ChunkwiseError as wrong:
-        return tell(wrong)
+    ranks = world(mpi_alone=True)
     said = json.loads(Path(plan).read_text("utf-8"))
     kind, folder = KINDS[said["settings"]["kind"]], Path(said["folder"])
-    with ranks.together(), Path(out).open("a", encoding="utf-8") as file:
+    with Path(out).open("a", encoding="utf-8") as file:
         for _ in range(said["repeat"]):
             for point, record in kind(ranks, said["settings"], folder):
                 if ranks.rank == 0:
                     file.write(json.dumps([point, record]) + "\n")
                     file.flush()
-    return 0
+
+
+def _told(error: BaseException) -> tuple[str, int] | None:
+    return (f"chunkwise: {error}\n", 2) if isinstance(error, ChunkwiseError) else None
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    as_one_program(lambda: work(*sys.argv[1:]), _told)
