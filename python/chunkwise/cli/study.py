@@ -181,9 +181,9 @@ def command(
         dataset,
         source="" if name in NAMES else str(Path(name).resolve()),
         seconds=seconds,
-        ranks=launching.numbers(ranks, study.name),
+        ranks=launching.numbers(ranks, study),
     )
-    if study.name == "iotest":
+    if launching.starts_ranks(study):
         launching.require()
     return _say(study, _measured(study, options), folder, console, as_json)
 

@@ -26,6 +26,7 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context
+    from chunkwise.studies.study import Study
 
 # A worker that takes longer hangs.
 _LONGEST_S: Final = 4 * 3600.0
@@ -147,7 +148,12 @@ def _is_open_mpi(program: str) -> bool:
     return any(name in done.stdout for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
-def numbers(text: str | None, study: str) -> tuple[int, ...]:
+def starts_ranks(study: Study) -> bool:
+    """Whether a study starts ranks of MPI."""
+    return any(one.probe == "iotest" for each in study.experiments for one in each.runs)
+
+
+def numbers(text: str | None, study: Study) -> tuple[int, ...]:
     """Read how many ranks the user wants.
 
     Raises
@@ -157,8 +163,8 @@ def numbers(text: str | None, study: str) -> tuple[int, ...]:
     """
     if text is None:
         return ()
-    if study != "iotest":
-        raise UsageError(f"--ranks is of the study iotest: {study} starts no processes of MPI")
+    if not starts_ranks(study):
+        raise UsageError(f"--ranks is of the study iotest: {study.name} starts no ranks of MPI")
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and 0 < int(part) < 2**20 for part in parts):
         raise UsageError(f"--ranks {printable(text)}: write whole numbers from 1 on: 1,2,4")
