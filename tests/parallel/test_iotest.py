@@ -53,7 +53,7 @@ def test_a_walk_of_ranks(n_ranks: int, tmp_path: Path) -> None:
     done = chunkwise(n_ranks, "study", "iotest", *WORDS, "--csv", "a.csv", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    settings = Settings(**SIZES).on(n_ranks)
+    settings = replace(Settings(), **SIZES).on(n_ranks)  # type: ignore[arg-type]
     assert told["ranks"] == n_ranks
     assert told["oversubscribed"] == (n_ranks > (os.cpu_count() or 1))
     lines = (tmp_path / "a.csv").read_text().splitlines()
@@ -90,7 +90,8 @@ def test_files_of_ranks_hold_what_they_must(
     done = mpirun(n_ranks, "-c", WRITE, json.dumps(plan), python=PYTHON)
     assert done.returncode == 0, done.stderr
     settings = replace(
-        Settings(**pattern),  # type: ignore[arg-type]
+        Settings(),
+        **pattern,  # type: ignore[arg-type]
         filters=Pipeline.parse(filters),
         single_process="mpi-io-uni",
     ).on(n_ranks)
@@ -329,7 +330,7 @@ def test_questions_start_the_ranks_that_they_need(tmp_path: Path) -> None:
     assert {one["point"]["ranks"] for one in records["creation"]} == {"1", "2"}
     fewest = [one["efficiency"] for one in records["scaling"] if one["point"]["ranks"] == "1"]
     assert min(fewest) <= 100 <= max(fewest)
-    assert {len(one["records"]) for one in told["outcomes"].values()} == {8, 48, 8}
+    assert {len(one["records"]) for one in told["outcomes"].values()} == {8, 48}
     assert all(not one["skipped"] for one in told["outcomes"].values())
     left = sorted(path.name for path in (tmp_path / "st").iterdir())
     assert left == ["results.json.gz", "trials"]

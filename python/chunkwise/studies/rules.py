@@ -220,17 +220,13 @@ def _refused(evidence: Evidence) -> Verdict:
     """Whether the library did not do what the rows asked for, with its own words."""
     if not evidence.rows:
         return Verdict("not measured", "It was not tried.")
-    told = [str(row.problem) for row in evidence.rows if _is_refused(row)]
+    told = [str(row.problem) for row in evidence.rows if row.refused]
     if len(told) == len(evidence.rows):
         return Verdict("holds", f"Refused: {told[0].rstrip('.')}.")
     failed = next((row.problem for row in evidence.rows if row.problem), None)
     if failed is not None:
         return Verdict("cannot tell", f"It failed otherwise: {failed.rstrip('.')}.")
     return Verdict("no longer holds", "It was done.")
-
-
-def _is_refused(row: Row) -> bool:
-    return all(record["status"] == "refused" for record in row.records)
 
 
 def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
