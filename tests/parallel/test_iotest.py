@@ -133,6 +133,42 @@ def test_an_h5py_without_mpi_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+TWO_LIBRARIES = """
+from chunkwise.studies.iotest import world
+world._loaded = lambda: ["/usr/lib/libmpi.so.40", "/opt/mpich/libmpich.so.12"]
+world.world(mpi_alone=True)
+"""
+
+
+@needs_parallel_h5py
+def test_two_mpi_libraries_in_one_process_are_refused() -> None:
+    done = mpirun(1, "-c", TWO_LIBRARIES, python=PYTHON)
+    assert done.returncode != 0
+    assert "load different MPI libraries (/usr/lib/libmpi.so.40 and /opt/mpich" in done.stderr
+
+
+@needs_parallel_h5py
+def test_the_mpi_libraries_that_are_loaded_are_seen() -> None:
+    code = "from chunkwise.studies.iotest import world; world.world(True); print(world._loaded())"
+    done = mpirun(1, "-c", code, python=PYTHON)
+    assert done.stdout.count("libmpi") == 1, done.stdout + done.stderr
+
+
+@needs_parallel_h5py
+def test_a_single_process_walks_by_mpi_io(tmp_path: Path) -> None:
+    (tmp_path / "a.ini").write_text("single-process = mpi-io-uni\n")
+    done = subprocess.run(
+        [PYTHON, "-m", "chunkwise", "study", "iotest", "--ini", "a.ini", *WORDS, "--json",
+         "--filter", "deflate:1"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["combinations"]
+    assert {one["io"] for one in found} == {"mpi-io-uni"}
+    filters = {(one["layout"], one["filters"]) for one in found}
+    assert filters == {("contiguous", "none"), ("chunked", "deflate:1")}
+
+
 @needs_parallel_h5py
 def test_help_is_printed_once() -> None:
     done = chunkwise(2, "study", "iotest", "--help")

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from chunkwise.cli.iotest import OPTIONS
 from chunkwise.cli.study import command
 from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
@@ -29,6 +30,7 @@ from chunkwise.studies.iotest.run import walk
 from chunkwise.studies.iotest.settings import Settings
 from chunkwise.studies.iotest.walk import Combination, chosen, combinations
 from chunkwise.studies.iotest.world import World
+from chunkwise.studies.load import load
 
 QUICK = Settings(steps=2, arrays=3, rows=4, columns=6)
 # As hdf5-iotest (179b5af) prints it.
@@ -437,3 +439,15 @@ def test_wrong_arguments(
     assert isinstance(done.exception, ChunkwiseError)
     assert says in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_says_what_there_is() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "iotest.md").read_text("utf-8")
+    assert f"\n    {THEIRS}\n" in page
+    context = command.make_context("study", ["iotest", "--quick"])
+    options = {name for one in context.command.params for name in one.opts if name[:2] == "--"}
+    assert {*OPTIONS} <= options
+    assert [name for name in options - {"--help"} if name not in page] == []
+    assert [one.id for one in load("iotest").experiments if f"| `{one.id}` |" not in page] == []
+    words = [*ini._READ, *ini.WALKED[:3:2], "version", "split", "async", "libver-bound-high"]
+    assert [word for word in words if f"`{word}" not in page] == []

@@ -39,7 +39,8 @@ def measure(
 
     ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
     of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
-    can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and ``file_nbytes``.
+    can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and the file's bytes,
+    ``empty_nbytes`` when its maker has made the dataset, ``file_nbytes`` at the end.
     """
     file = str(folder / "creation.h5")
     for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
@@ -70,15 +71,18 @@ def _once(
     data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
     memory, space = h5s.create_simple(chunk), h5s.create_simple(shape)
     name = file.encode()
+    empty_nbytes = 0
     begun = perf_counter()
     if creator == "all ranks":
         opened = h5f.create(name, h5f.ACC_TRUNC, fapl=all_ranks)
         dataset = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+        empty_nbytes = opened.get_filesize()
     else:
         if world.rank == 0:
             alone = _alone(CREATORS[creator])
             first = h5f.create(name, h5f.ACC_TRUNC, fapl=alone)
             h5d.create(first, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+            empty_nbytes = first.get_filesize()
             first.close()
         world.barrier()
         opened = h5f.open(name, h5f.ACC_RDWR, fapl=all_ranks)
@@ -104,6 +108,7 @@ def _once(
         "made_s": max(made for made, _ in slowest),
         "elapsed_s": max(calls for _, calls in slowest),
         "selected_nbytes": 8 * math.prod(shape),
+        "empty_nbytes": empty_nbytes,
         "file_nbytes": Path(file).stat().st_size,
         "shape": list(shape),
         "itemsize": 8,
