@@ -40,7 +40,7 @@ def measure(
     ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
     of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
     can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and the file's bytes,
-    ``empty_nbytes`` when its maker has made the dataset, ``file_nbytes`` at the end.
+    ``empty_nbytes`` when rank 0 alone has made the dataset, ``file_nbytes`` at the end.
     """
     file = str(folder / "creation.h5")
     for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
@@ -71,19 +71,18 @@ def _once(
     data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
     memory, space = h5s.create_simple(chunk), h5s.create_simple(shape)
     name = file.encode()
-    empty_nbytes = 0
+    empty_nbytes: int | None = None
     begun = perf_counter()
     if creator == "all ranks":
         opened = h5f.create(name, h5f.ACC_TRUNC, fapl=all_ranks)
         dataset = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
-        empty_nbytes = opened.get_filesize()
     else:
         if world.rank == 0:
             alone = _alone(CREATORS[creator])
             first = h5f.create(name, h5f.ACC_TRUNC, fapl=alone)
             h5d.create(first, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
-            empty_nbytes = first.get_filesize()
             first.close()
+            empty_nbytes = Path(file).stat().st_size
         world.barrier()
         opened = h5f.open(name, h5f.ACC_RDWR, fapl=all_ranks)
         dataset = h5d.open(opened, b"d")
