@@ -349,6 +349,23 @@ class ChunkTable:
         `CorruptDataError`.
         """
 
+@type_check_only
+class ChunkPlaces(Protocol):
+    """Keeps the index of a dataset whose chunks are written here."""
+
+    def allocate(self, chunks: npt.NDArray[np.uint64], /) -> npt.NDArray[np.uint64]:
+        """Give chunks, each a row of origin, bytes and filter mask, their addresses."""
+    def find(self, origins: npt.NDArray[np.uint64], /) -> npt.NDArray[np.uint64]:
+        """Give address, bytes and filter mask of chunks; zeros where one was never written."""
+
+@final
+class KeptChunks:
+    """Encoded chunks that have no place in a file yet."""
+
+    def __new__(cls) -> KeptChunks: ...
+    def take(self) -> tuple[npt.NDArray[np.uint64], list[bytes]]:
+        """Take all: rows of origin, bytes and filter mask, and the stored bytes of each."""
+
 @final
 class Writer:
     """Writes one chunked dataset of a file that is open for writing.
@@ -356,8 +373,9 @@ class Writer:
     The handles must be live ones of `library`, the dataset's for as long as anything is written;
     `memory_type_id` is the type of the elements that are given, of `dtype`.  `effort` is
     "as-stated" (no larger than zlib's at the level stated) or "fast"; `budget_nbytes` is what
-    chunks may take that wait for what they lack, None for 256 MiB or less.  Raises
-    `CorruptDataError`.
+    chunks may take that wait for what they lack, None for 256 MiB or less.  With `elsewhere` the
+    dataset is only like the one that is written: its chunks are kept, or written to the file of
+    a descriptor at the places that an object gives.  Raises `CorruptDataError`.
     """
 
     def __new__(
@@ -370,6 +388,7 @@ class Writer:
         *,
         effort: str = "as-stated",
         budget_nbytes: int | None = None,
+        elsewhere: KeptChunks | tuple[ChunkPlaces, int] | None = None,
     ) -> Writer: ...
     @property
     def reason(self) -> str | None:
@@ -669,6 +688,8 @@ class RechunkPlan:
         Bytes of an element.
     memory_nbytes : int
         Memory that all of it may take, in bytes.
+    processes : int
+        How many share the super-blocks, each with that memory.
 
     Raises
     ------
@@ -684,6 +705,7 @@ class RechunkPlan:
         target_chunk: Sequence[int] | None,
         itemsize: int,
         memory_nbytes: int,
+        processes: int = 1,
     ) -> RechunkPlan: ...
     @property
     def super_block(self) -> list[int]:
@@ -747,6 +769,9 @@ class Encoders:
 class Checksums:
     """What was written of a dataset, for `verify_data`."""
 
+    def __len__(self) -> int:
+        """How many chunks they are of, or pieces without chunks."""
+
 @final
 class CopyResult:
     """What copying a dataset's data came to."""
@@ -799,6 +824,7 @@ def copy_data(
     journal: Journal | None = None,
     encoders: Encoders | None = None,
     likeness: bytes = ...,
+    part: tuple[int, Callable[[int], tuple[int, int]], ChunkPlaces, int] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
     """Copy the data of one dataset into another of the same shape and type.
@@ -833,6 +859,11 @@ def copy_data(
         Which were chosen in this run so far, and those chosen now.
     likeness : bytes
         Equal for datasets of the same type, chunk shape and filters; none unless given.
+    part : tuple or None
+        For one of several processes that copy the dataset: how many there are; called with the
+        number of pieces, what gives the first and the end of those to do next (equal: none are
+        left); what keeps the target's index; the target's descriptor.  The target's handle is
+        then of a dataset that is only like it.
     progress : callable or None
         Called about ten times a second on this thread with the raw bytes done, the stored bytes
         read and those written.  What it raises, as what a signal handler raises, ends the work
@@ -894,6 +925,7 @@ def verify_data(
     checksums: Checksums,
     *,
     label: str,
+    elsewhere: int = 0,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> None:
     """Read a dataset again and compare it with what `copy_data` has written.

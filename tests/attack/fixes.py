@@ -21,6 +21,8 @@ from tests.support.tools import paste
 
 SHORT = 6
 
+_MOST_NBYTES = 256 << 20
+
 _FILTERS: tuple[dict[str, Any], ...] = (
     {},
     {"compression": 1},
@@ -61,6 +63,12 @@ def _is_better(now: Finding, before: Finding) -> bool:
     return now.code == "reads-exceed-cache" and now.waste_nbytes < before.waste_nbytes / 2
 
 
+def _stored_nbytes(shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int) -> int:
+    """Bytes of all chunks without filters."""
+    padded = (-(-n // c) * c for n, c in zip(shape, chunks, strict=True))
+    return math.prod(padded) * itemsize
+
+
 def _dataset(pick: random.Random, file: h5py.File, name: str) -> None:
     shape = tuple(pick.choice([1, 100, 500, 1001, 3000]) for _ in range(pick.randrange(2, 4)))
     while math.prod(shape) > 3_000_000:
@@ -77,6 +85,9 @@ def _dataset(pick: random.Random, file: h5py.File, name: str) -> None:
         )
         while math.prod(-(-n // c) for n, c in zip(shape, chunks, strict=True)) > 20_000:
             chunks = tuple(min(2 * c, n) for n, c in zip(shape, chunks, strict=True))
+        # Chunks may reach far beyond the shape: not so far that a file takes gigabytes.
+        while _stored_nbytes(shape, chunks, data.itemsize) > _MOST_NBYTES:
+            chunks = tuple(min(c, max(n, c // 2)) for n, c in zip(shape, chunks, strict=True))
         options = pick.choice(_FILTERS)
         made = file.create_dataset(name, data=data, chunks=chunks, maxshape=maxshape, **options)
     made.attrs["units"] = "K"

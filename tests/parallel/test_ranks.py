@@ -171,6 +171,43 @@ def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("seed", range(8))
+def test_wherever_a_rank_fails_all_end(seed: int) -> None:
+    done = run(
+        4,
+        """
+        import random
+        shared, mine = random.Random(int(sys.argv[1])), random.Random(f"{sys.argv[1]} {rank}")
+        failing, at = shared.randrange(size), shared.randrange(40)
+        kinds = shared.choices(["agree", "first", "exchange", "barrier", "alone"], k=41)
+        def work(step):
+            time.sleep(mine.random() * 0.005)
+            if (rank, step) == (failing, at):
+                raise UsageError(f"at step {step}")
+            return "x" * mine.randrange(1000)
+        with ranks.ending(comm, patience_s=1):
+            for step, kind in enumerate(kinds):
+                if kind == "agree":
+                    ranks.agree(comm, lambda: work(step))
+                elif kind == "first":
+                    ranks.on_first(comm, lambda: None)
+                    ranks.agree(comm, lambda: work(step))
+                elif kind == "exchange":
+                    ranks.exchange(comm, work(step))
+                elif kind == "barrier":
+                    work(step)
+                    ranks.barrier(comm)
+                else:
+                    work(step)
+        """,
+        str(seed),
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("chunkwise: at step ") == 1
+
+
+@needs_mpi
 def test_a_rank_that_fails_after_all_is_done_fails_all() -> None:
     done = run(
         4,

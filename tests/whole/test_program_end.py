@@ -39,3 +39,36 @@ def test_daemon_threads_that_read_keep_no_program_from_ending(whose: str, tmp_pa
         command = [sys.executable, "-c", READING, str(path), whose]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
+
+
+# The first write is a thread's, while the program ends already.
+LATE = """
+import atexit, sys, threading, time
+import chunkwise
+file = chunkwise.open(sys.argv[1], "w", sync=False)
+d = file.create_dataset("x", (4, 40), "i4", chunks=(4, 40), filters="deflate:1")
+ends, written = threading.Event(), threading.Event()
+class Slow:
+    def __array__(self, *args, **more):
+        written.set()
+        time.sleep(60)
+def write():
+    ends.wait()
+    d[2] = 7
+    # It refers to what was written when it is ended, so that nothing is collected.
+    d[3] = Slow()
+def end():
+    ends.set()
+    assert written.wait(30)
+threading.Thread(target=write, daemon=True).start()
+atexit.register(end)
+"""
+
+
+def test_what_is_written_while_a_program_ends_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    command = [sys.executable, "-c", LATE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(path) as file:
+        assert (file["x"][2] == 7).all()

@@ -16,23 +16,54 @@ mod tests;
 use crate::state::State;
 use crate::{DecodeError, Output};
 use chunk::Chunk;
-use damage::DAMAGED;
+use damage::{DAMAGED, unsupported};
 use frame::Frame;
 
-/// Whether all that HDF5's filter writes with these `cd_values` can be decoded here: they
-/// end with the level, the filter before compressing and the compressor; of arrays of several
-/// dimensions follow how many, and a chunk's lengths, of which the filter refuses too few.
-pub(crate) fn knows(cd_values: &[u32]) -> bool {
-    /// Lossy: what it drops is not put back.
-    const TRUNCATE: u32 = 4;
-    const CODECS: [u32; 5] = [0, 1, 2, 4, 5];
-    cd_values.get(5).is_none_or(|&filter| filter <= TRUNCATE)
-        && cd_values.get(6).is_none_or(|codec| CODECS.contains(codec))
-        && cd_values.get(7).is_none_or(|&rank| cd_values[8..].len() == rank as usize)
+/// What HDF5's filter compares what is stored with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Blosc2 {
+    /// Bytes of an element, as stated.
+    element_size: usize,
+    /// Bytes of a chunk, as stated.
+    chunk_nbytes: usize,
+    /// A chunk's lengths, as stated; none where it has one dimension.
+    shape: Vec<usize>,
+}
+
+impl Blosc2 {
+    /// None where something else may be stored than what is decoded here: `cd_values` end with
+    /// the level, the filter before compressing and the compressor; of arrays of several
+    /// dimensions follow how many, and a chunk's lengths, of which the filter refuses too few.
+    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        /// Lossy: what it drops is not put back.
+        const TRUNCATE: u32 = 4;
+        const CODECS: [u32; 5] = [0, 1, 2, 4, 5];
+        let &[_, _, element_size, chunk_nbytes, ref rest @ ..] = cd_values else { return None };
+        let known = rest.get(1).is_none_or(|&filter| filter <= TRUNCATE)
+            && rest.get(2).is_none_or(|codec| CODECS.contains(codec))
+            && rest.get(3).is_none_or(|&rank| rank > 1 && rest[4..].len() == rank as usize);
+        let shape = rest.get(4..).unwrap_or_default().iter().map(|&n| n as usize).collect();
+        known.then_some(Self {
+            // Elements of variable length are stated to have none.
+            element_size: element_size.max(1) as usize,
+            chunk_nbytes: chunk_nbytes as usize,
+            shape,
+        })
+    }
+
+    /// Whether the filter takes an array of this shape for a chunk: newer ones compare each
+    /// length, and the array has room in what is stated as a chunk's bytes.
+    fn states(&self, shape: &[usize], array_nbytes: Option<usize>) -> bool {
+        let nbytes = shape.iter().try_fold(self.element_size, |n, &len| n.checked_mul(len));
+        (self.shape.is_empty() || self.shape == shape)
+            && nbytes == array_nbytes
+            && nbytes.is_some_and(|nbytes| nbytes <= self.chunk_nbytes)
+    }
 }
 
 /// Decode what HDF5's Blosc2 filter stored.
 pub(crate) fn decode(
+    stated: &Blosc2,
     stored: &[u8],
     state: &mut State,
     output: &mut Output<'_>,
@@ -41,7 +72,7 @@ pub(crate) fn decode(
     let chunk = frame.chunk(state)?;
     // The first block, to which others may be differences.
     let mut first = Vec::new();
-    let Some(grid) = frame.grid()? else {
+    let Some((shape, grid)) = frame.grid()? else {
         let out = output.room(chunk.len)?;
         for (number, block) in out.chunks_mut(chunk.block_len).enumerate() {
             chunk.decode_block(number, &mut first, state, block)?;
@@ -50,6 +81,10 @@ pub(crate) fn decode(
     };
     if grid.nbytes() != Some(chunk.len) || grid.block_nbytes() != Some(chunk.block_len) {
         return Err(DAMAGED);
+    }
+    if !stated.states(&shape, grid.wanted_nbytes()) {
+        // Whether that is refused depends on the filter's version.
+        return Err(unsupported("an array of another shape than the dataset's filter states"));
     }
     let out = output.room(grid.wanted_nbytes().ok_or(DAMAGED)?)?;
     let mut buffer = std::mem::take(&mut state.block);

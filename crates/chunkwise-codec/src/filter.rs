@@ -1,5 +1,6 @@
 //! Which filters are decoded here, and what do their options mean?
 
+use crate::blosc2::Blosc2;
 use crate::state::State;
 use crate::{
     Bitshuffle, DecodeError, Nbit, Output, ScaleOffset, Szip, blosc, blosc2, bzip2, deflate, lz4,
@@ -145,7 +146,7 @@ pub enum Filter {
     /// Zstandard frames.
     Zstd,
     /// Blosc2 frames.
-    Blosc2,
+    Blosc2(Blosc2),
 }
 
 impl Filter {
@@ -175,7 +176,7 @@ impl Filter {
             FilterKind::Lz4 => Some(Self::Lz4),
             FilterKind::Bitshuffle => Bitshuffle::from_cd_values(cd_values).map(Self::Bitshuffle),
             FilterKind::Zstd => Some(Self::Zstd),
-            FilterKind::Blosc2 => blosc2::knows(cd_values).then_some(Self::Blosc2),
+            FilterKind::Blosc2 => Blosc2::from_cd_values(cd_values).map(Self::Blosc2),
         }
     }
 
@@ -194,7 +195,7 @@ impl Filter {
             Self::Lz4 => FilterKind::Lz4,
             Self::Bitshuffle(_) => FilterKind::Bitshuffle,
             Self::Zstd => FilterKind::Zstd,
-            Self::Blosc2 => FilterKind::Blosc2,
+            Self::Blosc2(_) => FilterKind::Blosc2,
         }
     }
 
@@ -206,7 +207,7 @@ impl Filter {
             // One bit may be all that an element takes, or none.
             Self::Szip(_) | Self::Nbit(_) | Self::ScaleOffset(_) => return usize::MAX,
             // Nor need zeros be stored.
-            Self::Blosc2 => return usize::MAX,
+            Self::Blosc2(_) => return usize::MAX,
             Self::Bzip2 => bzip2::MOST_EXPANSION,
             Self::Lzf => lzf::MOST_EXPANSION,
             Self::Blosc => blosc::MOST_EXPANSION,
@@ -243,7 +244,7 @@ impl Filter {
             Self::Lz4 => lz4::decode(source, output),
             Self::Bitshuffle(options) => options.decode(source, state, output),
             Self::Zstd => state.zstd.decompress(source, output),
-            Self::Blosc2 => blosc2::decode(source, state, output),
+            Self::Blosc2(stated) => blosc2::decode(stated, source, state, output),
         }
     }
 }

@@ -48,6 +48,6 @@ pub use settings::Setting;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
-    ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder, WriteError,
-    WriteInfo, WriteStats,
+    ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder,
+    KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
 };

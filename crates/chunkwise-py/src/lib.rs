@@ -16,6 +16,7 @@ mod library;
 mod names;
 mod netcdf;
 mod opened;
+mod places;
 mod repack;
 mod selection;
 mod settings;
@@ -161,6 +162,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(repack::copy_many, m)?)?;
     m.add_class::<repack::PyChecksums>()?;
     m.add_class::<repack::PyCopyResult>()?;
+    m.add_class::<places::PyKeptChunks>()?;
     m.add_function(wrap_pyfunction!(repack::copy_data, m)?)?;
     m.add_function(wrap_pyfunction!(repack::verify_data, m)?)?;
     m.add_function(wrap_pyfunction!(set_profiling, m)?)?;

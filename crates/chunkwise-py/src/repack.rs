@@ -1,14 +1,14 @@
 //! Copying a dataset's data into another for Python: plans, journals, and who watches.
 
 use std::borrow::Borrow;
-use std::fs::File;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use chunkwise_engine::{LostChunk, thread_count};
+use chunkwise_engine::{ChunkPlaces, LostChunk, thread_count};
 use chunkwise_repack::{
-    Checksums, CopyError, CopyResult, Encoders, Journal, PlanError, Progress, RechunkPlan,
+    Checksums, CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan,
     Rechunking, Request, Task, copy_side_by_side,
 };
 use pyo3::exceptions::PyRuntimeError;
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
+use crate::places::{PyPlaces, PyShare, held};
 use crate::writer::effort_of;
 
 /// In which blocks a dataset is rechunked (see `_native.pyi`).
@@ -27,6 +28,7 @@ pub struct PyRechunkPlan {
 #[pymethods]
 impl PyRechunkPlan {
     #[new]
+    #[pyo3(signature = (shape, source_chunk, target_chunk, itemsize, memory_nbytes, processes = 1))]
     fn new(
         py: Python<'_>,
         shape: Vec<u64>,
@@ -34,6 +36,7 @@ impl PyRechunkPlan {
         target_chunk: Option<Vec<u64>>,
         itemsize: u64,
         memory_nbytes: u64,
+        processes: u64,
     ) -> PyResult<Self> {
         let plan = RechunkPlan::new(&Rechunking {
             shape: &shape,
@@ -42,6 +45,7 @@ impl PyRechunkPlan {
             itemsize,
             memory_nbytes,
             threads: thread_count(),
+            processes,
         });
         let plan = plan.map_err(|error| raise(py, "UsageError", error.to_string()))?;
         Ok(Self { plan })
@@ -107,20 +111,18 @@ impl PyJournal {
     }
 }
 
-/// A descriptor of our own of an open file.
-fn held(descriptor: RawFd) -> PyResult<File> {
-    if descriptor < 0 {
-        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
-    }
-    // SAFETY: it is not -1, and is only duplicated, which the system refuses where it is not open.
-    let file = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
-    Ok(file.into())
-}
-
 /// Checksums of what was written.
 #[pyclass(name = "Checksums", module = "chunkwise._native", frozen)]
 pub struct PyChecksums {
     checksums: Checksums,
+}
+
+#[pymethods]
+impl PyChecksums {
+    /// How many chunks, or pieces, they are of.
+    fn __len__(&self) -> usize {
+        self.checksums.len()
+    }
 }
 
 /// What copying came to (see `_native.pyi`).
@@ -182,7 +184,7 @@ impl PyEncoders {
 #[pyo3(signature = (
     library, source_id, target_id, *, label, memory_nbytes, effort = "as-stated", raw = false,
     checksums = true, salvage = false, journal = None, encoders = None, likeness = b"".as_slice(),
-    progress = None
+    part = None, progress = None
 ))]
 #[allow(clippy::too_many_arguments)] // Named ones, in Python.
 pub fn copy_data(
@@ -199,8 +201,15 @@ pub fn copy_data(
     journal: Option<&PyJournal>,
     encoders: Option<&PyEncoders>,
     likeness: &[u8],
+    part: Option<(u64, Py<PyAny>, Py<PyAny>, RawFd)>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
+    let part = part
+        .map(|(processes, share, places, file)| {
+            let places = PyPlaces(Arc::new(places));
+            PyResult::Ok((processes, PyShare(share), places, Arc::new(held(file)?)))
+        })
+        .transpose()?;
     let effort = effort_of(py, effort)?;
     let journal = journal.map(|journal| &journal.journal);
     let choices = encoders.map(|known| known.encoders.of(likeness)).unwrap_or_default();
@@ -208,6 +217,16 @@ pub fn copy_data(
     let result = watched(py, progress, &progresses, || {
         let (choices, threads, turn) = (&*choices, thread_count(), None);
         let [progress] = &progresses;
+        let places = part.as_ref().map(|(_, _, places, _)| {
+            move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) }
+        });
+        let part = part.as_ref().zip(places.as_ref());
+        let part = part.map(|((processes, share, _, file), places)| Part {
+            processes: *processes,
+            share,
+            places,
+            file,
+        });
         let request = Request {
             label,
             memory_nbytes,
@@ -215,6 +234,7 @@ pub fn copy_data(
             choices,
             threads,
             turn,
+            part,
             raw,
             checksums,
             salvage,
@@ -276,6 +296,7 @@ pub fn copy_many(
             choices: &choices[number],
             threads: 1,
             turn: None,
+            part: None,
             raw: copies[number].raw,
             checksums: copies[number].checksums,
             salvage,
@@ -293,13 +314,14 @@ pub fn copy_many(
 /// Read a dataset again and compare it with what was written (see `_native.pyi`).  The handle
 /// must be of that library.
 #[pyfunction]
-#[pyo3(signature = (library, target_id, checksums, *, label, progress = None))]
+#[pyo3(signature = (library, target_id, checksums, *, label, elsewhere = 0, progress = None))]
 pub fn verify_data(
     py: Python<'_>,
     library: &PyLibrary,
     target_id: i64,
     checksums: &PyChecksums,
     label: &str,
+    elsewhere: u64,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let library = &library.library;
@@ -307,7 +329,10 @@ pub fn verify_data(
     let result = watched(py, progress, &progresses, || {
         let [progress] = &progresses;
         // SAFETY: a live handle of this library, by the contract above.
-        unsafe { chunkwise_repack::verify(library, target_id, &checksums.checksums, progress) }
+        unsafe {
+            let checksums = &checksums.checksums;
+            chunkwise_repack::verify(library, target_id, checksums, elsewhere, progress)
+        }
     })?;
     result.map_err(|error| copy_error(py, label, &error))
 }
@@ -389,6 +414,7 @@ fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
         CopyError::Commit(_) | CopyError::Journal { .. } => {
             ("CannotWriteError", "make room on the disk, or write elsewhere")
         }
+        CopyError::Share(_) => ("ChunkwiseError", "see what the other processes say"),
         CopyError::Changed => ("FileChangedError", "copy it again when nobody writes to it"),
         CopyError::Mismatch { .. } => {
             ("CorruptDataError", "write it again; if it recurs, check disk and memory")

@@ -1,10 +1,10 @@
 //! A dataset that Python writes: its chunks encoded here, or a reason why not.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::Effort;
-use chunkwise_engine::{DatasetWriter, WriteError, WriteStats};
+use chunkwise_engine::{ChunkStore, DatasetWriter, PlacedChunks, WriteError, WriteStats};
 use chunkwise_libhdf5::{Unsuited, describe_for_writing};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -14,6 +14,7 @@ use crate::arrays::bytes;
 use crate::errors::{raise, write_error};
 use crate::interrupts;
 use crate::library::PyLibrary;
+use crate::places::{Elsewhere, PyPlaces, held};
 use crate::selection::PySelection;
 
 #[pyclass(name = "Writer", module = "chunkwise._native", frozen)]
@@ -26,9 +27,11 @@ pub struct PyWriter {
 #[pymethods]
 impl PyWriter {
     /// Describe a dataset of a file that is open for writing.  The handles must be of this
-    /// library, and the dataset's live for as long as anything is written.
+    /// library, and the dataset's live for as long as anything is written.  Its chunks go
+    /// `elsewhere` where the dataset is only like the one that is written.
     #[new]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, *, effort = "as-stated", budget_nbytes = None))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, *, effort = "as-stated", budget_nbytes = None, elsewhere = None))]
+    #[allow(clippy::too_many_arguments)] // Named ones, in Python.
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -37,8 +40,16 @@ impl PyWriter {
         label: String,
         effort: &str,
         budget_nbytes: Option<usize>,
+        elsewhere: Option<Elsewhere<'_>>,
     ) -> PyResult<Self> {
         let py = dtype.py();
+        let elsewhere: Option<Box<dyn ChunkStore>> = match elsewhere {
+            None => None,
+            Some(Elsewhere::Kept(chunks)) => Some(Box::new(chunks.kept.clone())),
+            Some(Elsewhere::Placed(places, file)) => {
+                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?))))
+            }
+        };
         let effort = effort_of(py, effort)?;
         let made = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
@@ -46,7 +57,8 @@ impl PyWriter {
             // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_for_writing(&library.library, dataset_id, memory_type_id) } {
                 Ok((info, store)) if info.element_size == dtype.itemsize() => {
-                    DatasetWriter::new(info, Box::new(store), budget_nbytes, effort)
+                    let store = elsewhere.unwrap_or_else(|| Box::new(store));
+                    DatasetWriter::new(info, store, budget_nbytes, effort)
                         .map_err(|error| error.to_string())
                 }
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),

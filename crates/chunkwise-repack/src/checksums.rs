@@ -31,6 +31,18 @@ pub struct Checksums {
     pub(crate) cells: Vec<(u64, u64)>,
 }
 
+impl Checksums {
+    /// How many cells they are of.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+}
+
 /// Collects checksums from many threads.
 #[derive(Debug, Default)]
 pub struct Collector(Mutex<Vec<(u64, u64)>>);

@@ -1,10 +1,11 @@
 //! What is copied into what, and on which way?
 
+use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort};
-use chunkwise_engine::{Committer, LostChunk};
+use chunkwise_engine::{ChunkPlaces, Committer, LostChunk, PlacedChunks};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -17,6 +18,7 @@ use crate::copying::{Copying, Done};
 use crate::journal::{Journal, Records};
 use crate::maker::Form;
 use crate::raw::{RawCopying, difference};
+use crate::share::Share;
 use crate::source::Source;
 use crate::turns::Turn;
 use crate::{CopyError, Progress, RechunkPlan, Rechunking};
@@ -35,6 +37,8 @@ pub struct Request<'a> {
     pub threads: usize,
     /// When it may write, if it is one of many.
     pub turn: Option<Turn<'a>>,
+    /// Other processes that work on the same dataset, and what is this one's part.
+    pub part: Option<Part<'a>>,
     /// Stored chunks are copied as they are.
     pub raw: bool,
     /// Checksums are taken.
@@ -45,6 +49,18 @@ pub struct Request<'a> {
     pub journal: Option<&'a Journal>,
     /// Who looks on.
     pub progress: &'a Progress,
+}
+
+/// A part of the work on a dataset, done by one of several processes.
+pub struct Part<'a> {
+    /// So many processes, among which there have to be super-blocks for each.
+    pub processes: u64,
+    /// Which pieces are this one's.
+    pub share: &'a dyn Share,
+    /// What keeps the target's index, of which this process has only the form...
+    pub places: &'a dyn Fn() -> Box<dyn ChunkPlaces>,
+    /// ... and the file to which its chunks' bytes are written.
+    pub file: &'a Arc<File>,
 }
 
 /// What copying a dataset has come to.
@@ -158,11 +174,12 @@ impl Pair<'_> {
             collector: collector.as_ref(),
             lost: lost.as_ref(),
             turn: request.turn,
+            share: request.part.as_ref().map(|part| part.share),
             progress: request.progress,
         };
         // SAFETY: the caller's contract.
-        let mut committer = unsafe { ChunkCommitter::new(Arc::clone(self.library), self.target) };
-        let done = copying.run(&mut committer)?;
+        let mut committer = unsafe { self.committer(request) };
+        let done = copying.run(&mut *committer)?;
         let checksums = collector.map(|found| self.checksums(chunk, Taken::OfStoredBytes, found));
         let mut lost_chunks = lost.and_then(|lost| lost.into_inner().ok()).unwrap_or_default();
         lost_chunks.sort_by(|a, b| a.chunk_origin.cmp(&b.chunk_origin));
@@ -180,6 +197,7 @@ impl Pair<'_> {
             itemsize: size as u64,
             memory_nbytes: request.memory_nbytes,
             threads: request.threads,
+            processes: request.part.as_ref().map_or(1, |part| part.processes),
         })?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
         if cells.grid.is_empty() {
@@ -193,9 +211,11 @@ impl Pair<'_> {
         let (form, written_so) = unsafe { self.form()? };
         let mut committer: Box<dyn Committer> = match form {
             // SAFETY: as above.
-            Form::Chunk { .. } => unsafe {
-                Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target))
-            },
+            Form::Chunk { .. } => unsafe { self.committer(request) },
+            Form::Elements if request.part.is_some() => {
+                let message = "its chunks cannot be encoded here";
+                return Err(CopyError::Refused(message.into()));
+            }
             Form::Elements => {
                 // SAFETY: as above; elements that point nowhere, of the source's size.
                 let boxes =
@@ -204,16 +224,24 @@ impl Pair<'_> {
             }
         };
         let collector = request.checksums.then(Collector::default);
-        // SAFETY: as above.
-        let list = || unsafe {
-            written_chunks(self.library, self.target).map_err(|error| error.to_string())
+        let places = Mutex::new(request.part.as_ref().map(|part| (part.places)()));
+        let find = |origins: &[Dims]| {
+            let mut places = places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(places) = &mut *places {
+                return places.find(origins);
+            }
+            // SAFETY: as above.
+            let index = unsafe { written_chunks(self.library, self.target) };
+            let index = index.map_err(|error| error.to_string())?;
+            let position = |origin: &Dims| cells.grid.linear_index_of_origin(origin);
+            Ok(origins.iter().map(|origin| index.get(position(origin)?)).collect())
         };
         // With where the source's data lie: a dataset that was written anew is another one.
         let journal = request.journal.filter(|_| matches!(form, Form::Chunk { .. }));
         let label = source.whereabouts().map(|sum| format!("{} {sum:016x}", request.label));
         let records = journal
             .zip(label.as_deref())
-            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &list));
+            .map(|(journal, label)| Records::new(journal, label, &cells.grid, &find));
         let copying = Copying {
             source: &source,
             plan: &plan,
@@ -221,6 +249,7 @@ impl Pair<'_> {
             effort: request.effort,
             choices: request.choices,
             turn: request.turn,
+            share: request.part.as_ref().map(|part| part.share),
             collector: collector.as_ref(),
             records: records.as_ref(),
             progress: request.progress,
@@ -247,6 +276,18 @@ impl Pair<'_> {
             through_libhdf5: (!reasons.is_empty()).then(|| reasons.join("; ")),
             ..result_of(done?, checksums, request)
         })
+    }
+
+    /// What chunks are handed to.
+    ///
+    /// # Safety
+    /// Live handles.
+    unsafe fn committer(&self, request: &Request<'_>) -> Box<dyn Committer> {
+        match &request.part {
+            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.file))),
+            // SAFETY: the caller's contract.
+            None => unsafe { Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target)) },
+        }
     }
 
     /// What reads the source, and the reason why libhdf5 does.

@@ -5,6 +5,7 @@
 //! chunk reaches into two target chunks there is no block: each target chunk is read for itself,
 //! by the thread that encodes it.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ use crate::checksums::Collector;
 use crate::handing::Handing;
 use crate::journal::Records;
 use crate::maker::{Form, Maker};
+use crate::share::{Pieces, Share};
 use crate::source::{Cost, Source};
 use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress, RechunkPlan};
@@ -38,6 +40,7 @@ pub struct Copying<'a> {
     pub collector: Option<&'a Collector>,
     pub records: Option<&'a Records<'a>>,
     pub turn: Option<Turn<'a>>,
+    pub share: Option<&'a dyn Share>,
     pub progress: &'a Progress,
 }
 
@@ -88,10 +91,10 @@ impl Copying<'_> {
         Maker::new(self.cells, form, self.collector, self.records, self.progress)
     }
 
-    /// Encode `tasks` cells on all threads and hand them over.
+    /// Encode these cells on all threads and hand them over.
     fn in_order(
         &self,
-        tasks: u64,
+        tasks: Range<u64>,
         encode: &(
              dyn Fn(u64, &mut chunkwise_engine::EncodedChunk) -> Result<bool, CopyError> + Sync
          ),
@@ -99,9 +102,9 @@ impl Copying<'_> {
     ) -> Result<(), CopyError> {
         let mut spare = std::mem::take(&mut handing.spare);
         let all = InOrder {
-            tasks,
+            tasks: tasks.end - tasks.start,
             helpers: self.plan.threads - 1,
-            encode,
+            encode: &|number, chunk| encode(tasks.start + number, chunk),
             progress: &mut |_| (),
             cancelled: &self.progress.cancelled,
             spare: &mut spare,
@@ -156,7 +159,10 @@ impl Copying<'_> {
             };
             maker.make(position, elements, chunk).map(|()| true)
         };
-        self.in_order(tasks, &encode, handing)?;
+        let mut pieces = Pieces::new(self.share, tasks);
+        while let Some(tasks) = pieces.next()? {
+            self.in_order(tasks, &encode, handing)?;
+        }
         done.add(spent.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
         done.encode_s = begun.elapsed().as_secs_f64();
         Ok(done)
@@ -184,7 +190,14 @@ impl Copying<'_> {
         let count = wanted.as_ref().map_or(blocks.len(), |wanted| wanted.len() as u64);
         let mut done = Done::default();
         let (mut slab, mut form, mut maker) = (Vec::new(), Some(form), None);
-        for number in 0..count {
+        let mut pieces = Pieces::new(self.share, count);
+        let mut mine = 0..0;
+        loop {
+            let Some(number) = mine.next() else {
+                let Some(more) = pieces.next()? else { break };
+                mine = more;
+                continue;
+            };
             let position = wanted.as_ref().map_or(number, |wanted| wanted[number as usize]);
             let block = Extent::of_chunk(&blocks, position);
             let cells = block.touches(&self.cells.grid);
@@ -241,7 +254,7 @@ impl Copying<'_> {
                 };
                 maker.make(position, elements, chunk).map(|()| true)
             };
-            self.in_order(cells.len(), &encode, handing)?;
+            self.in_order(0..cells.len(), &encode, handing)?;
             done.encode_s += begun.elapsed().as_secs_f64();
         }
         Ok(done)

@@ -59,6 +59,9 @@ pub enum CopyError {
         /// What the system says.
         message: String,
     },
+    /// Those who work on the same dataset do not say what is left to do.
+    #[error("{0}")]
+    Share(String),
     /// Whoever asked wants it to stop.
     #[error("copying was cancelled")]
     Cancelled,

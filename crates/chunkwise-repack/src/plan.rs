@@ -61,6 +61,8 @@ pub struct Rechunking<'a> {
     pub memory_nbytes: u64,
     /// Threads that there are.
     pub threads: usize,
+    /// Processes that share the super-blocks, each with that memory and those threads.
+    pub processes: u64,
 }
 
 /// The blocks in which a dataset is rechunked, and what that takes.
@@ -93,7 +95,8 @@ impl RechunkPlan {
     /// # Errors
     /// When the shapes do not fit, or memory does not hold one target chunk.
     pub fn new(rechunking: &Rechunking<'_>) -> Result<Self, PlanError> {
-        let Rechunking { shape, source_chunk, itemsize, memory_nbytes, threads, .. } = *rechunking;
+        let Rechunking { shape, source_chunk, itemsize, memory_nbytes, threads, processes, .. } =
+            *rechunking;
         let cell = cell_of(rechunking);
         let cells = ChunkGrid::new(shape, &cell)?;
         let sources = source_chunk.map(|chunk| ChunkGrid::new(shape, chunk)).transpose()?;
@@ -146,7 +149,9 @@ impl RechunkPlan {
             None => 0,
         };
         let within = |nbytes: u64| best(&dimensions, nbytes / itemsize.max(1));
-        let slab_most = room.saturating_sub(work);
+        // One for each process at least: what is decoded twice then is less than what waits.
+        let share = nbytes(shape).div_ceil(processes.max(1));
+        let slab_most = room.saturating_sub(work).min(share);
         let enough = (cell_nbytes.saturating_mul(CELLS * threads as u64)).max(ENOUGH_NBYTES);
         let mut found = within(slab_most);
         let small = within(enough.min(slab_most));
@@ -219,6 +224,7 @@ mod tests {
             itemsize,
             memory_nbytes,
             threads,
+            processes: 1,
         })
     }
 

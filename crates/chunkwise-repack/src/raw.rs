@@ -16,6 +16,7 @@ use crate::cells::Extent;
 use crate::checksums::{Collector, checksum};
 use crate::copying::Done;
 use crate::handing::Handing;
+use crate::share::{Pieces, Share};
 use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress};
 
@@ -29,6 +30,7 @@ pub struct RawCopying<'a> {
     pub collector: Option<&'a Collector>,
     pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
     pub turn: Option<Turn<'a>>,
+    pub share: Option<&'a dyn Share>,
     pub progress: &'a Progress,
 }
 
@@ -77,22 +79,26 @@ impl RawCopying<'_> {
 
     fn run_to(&self, handing: &mut Handing<'_>, places: &[(u64, u64)]) -> Result<Done, CopyError> {
         let progress = self.progress;
-        let encode =
-            |task: u64, chunk: &mut EncodedChunk| self.fetch(places[task as usize].1, chunk);
-        let all = InOrder {
-            tasks: places.len() as u64,
-            helpers: self.threads - 1,
-            encode: &encode,
-            progress: &mut |_| (),
-            cancelled: &progress.cancelled,
-            spare: &mut Vec::new(),
-        }
-        .run(handing)?;
-        if !all {
-            return Err(CopyError::Cancelled);
+        let mut pieces = Pieces::new(self.share, places.len() as u64);
+        while let Some(tasks) = pieces.next()? {
+            let encode = |number: u64, chunk: &mut EncodedChunk| {
+                self.fetch(places[(tasks.start + number) as usize].1, chunk)
+            };
+            let all = InOrder {
+                tasks: tasks.end - tasks.start,
+                helpers: self.threads - 1,
+                encode: &encode,
+                progress: &mut |_| (),
+                cancelled: &progress.cancelled,
+                spare: &mut Vec::new(),
+            }
+            .run(handing)?;
+            if !all {
+                return Err(CopyError::Cancelled);
+            }
         }
         let mut done = Done { chunks_written: handing.chunks, ..Done::default() };
-        done.cost.stored_nbytes = self.index.stored_nbytes();
+        done.cost.stored_nbytes = progress.figures().1;
         Ok(done)
     }
 

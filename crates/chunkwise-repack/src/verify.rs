@@ -18,7 +18,8 @@ use crate::checksums::{Checksums, Taken, checksum};
 use crate::source::Source;
 use crate::{CopyError, Progress};
 
-/// Read `target` again, and compare each cell with its checksum.
+/// Read `target` again, and compare each cell with its checksum; so many others are compared
+/// `elsewhere`.
 ///
 /// # Errors
 /// [`CopyError::Mismatch`], naming the first chunk found that differs, is missing, or should
@@ -30,6 +31,7 @@ pub unsafe fn verify(
     library: &Arc<Library>,
     target: hid_t,
     checksums: &Checksums,
+    elsewhere: u64,
     progress: &Progress,
 ) -> Result<(), CopyError> {
     // SAFETY: the caller's contract, here and below.
@@ -45,7 +47,7 @@ pub unsafe fn verify(
         Some(_) => Some(unsafe { written_chunks(library, target)? }),
     };
     if let Some(index) = &index {
-        same_chunks(&grid, index, &checksums.cells)?;
+        same_chunks(&grid, index, &checksums.cells, elsewhere)?;
     }
     match (checksums.taken, index) {
         (Taken::OfStoredBytes, Some(index)) => {
@@ -98,6 +100,7 @@ fn same_chunks(
     grid: &ChunkGrid,
     index: &ChunkIndex,
     cells: &[(u64, u64)],
+    elsewhere: u64,
 ) -> Result<(), CopyError> {
     let mismatch = |position: u64, message: &str| CopyError::Mismatch {
         chunk_origin: Extent::of_chunk(grid, position).origin,
@@ -107,7 +110,14 @@ fn same_chunks(
         return Err(mismatch(*position, "is missing"));
     }
     let known = |at: &u64| cells.binary_search_by_key(at, |(position, _)| *position).is_ok();
-    if index.written() != cells.len() as u64
+    if elsewhere > 0 && index.written() != cells.len() as u64 + elsewhere {
+        let (found, written) = (index.written(), cells.len() as u64 + elsewhere);
+        return Err(CopyError::Refused(format!(
+            "it has {found} chunks, and {written} were written"
+        )));
+    }
+    if elsewhere == 0
+        && index.written() != cells.len() as u64
         && let Some(position) = index.positions().find(|at| !known(at))
     {
         return Err(mismatch(position, "is there, and was not written"));

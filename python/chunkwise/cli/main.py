@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
     "mpi-check": "Say which MPI and HDF5 there are, and what is known against them.",
+    "mpi-model": "Predict how long a parallel write takes on many ranks, and its limit.",
 }
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "study iotest")

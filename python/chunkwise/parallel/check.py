@@ -296,7 +296,7 @@ def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[F
 
 
 def _of_binding(ranks: Ranks) -> Iterator[Finding]:
-    n_ranks = len(ranks.ranks)
+    n_ranks = sum(one.host == host() for one in ranks.ranks)
     least = min(len(one.cores) for one in ranks.ranks)
     here = os.cpu_count() or 1
     if n_ranks > 1 and least == 1 and here > n_ranks:
@@ -305,7 +305,7 @@ def _of_binding(ranks: Ranks) -> Iterator[Finding]:
             "note",
             "Each rank may use one core, so that chunkwise encodes on one thread in each, and "
             "other cores are idle.",
-            f"{counted(n_ranks, 'rank')}, {counted(here, 'core')} on host {host()}",
+            f"{counted(n_ranks, 'rank')} and {counted(here, 'core')} on host {host()}",
             "mpirun --bind-to none, or --map-by slot:PE=4 for 4 cores a rank (Slurm: "
             "--cpus-per-task)",
         )

@@ -75,7 +75,7 @@ class OtherRankFailedError(ChunkwiseError):
         return type(self), (self.rank, self.host, self.kind, self.reason)
 
 
-class _Failure(NamedTuple):
+class Failure(NamedTuple):
     """One rank's failure, as the others are told of it."""
 
     rank: int
@@ -212,7 +212,7 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
         return work()
     if comm.rank:
         told = pickle.loads(broadcast_bytes(comm, b"", 0))
-        if isinstance(told, _Failure):
+        if isinstance(told, Failure):
             raise _agreed(OtherRankFailedError(*told), told.rank)
         result: T = told[0]
         return result
@@ -220,15 +220,15 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
         result = work()
         data = pickle.dumps((result,), pickle.HIGHEST_PROTOCOL)
     except BaseException as error:
-        broadcast_bytes(comm, pickle.dumps(_failure(comm, error)), 0)
-        raise _agreed(error, _failure(comm, error).rank) from None
+        broadcast_bytes(comm, pickle.dumps(failure_of(comm, error)), 0)
+        raise _agreed(error, failure_of(comm, error).rank) from None
     broadcast_bytes(comm, data, 0)
     return result
 
 
 def _settle(comm: Comm, error: BaseException | None) -> None:
     """Tell the others of this rank's outcome, and raise where another one failed."""
-    mine = None if error is None else _failure(comm, error)
+    mine = None if error is None else failure_of(comm, error)
     told = [one for one in exchange(comm, mine) if one is not None]
     if not told:
         return
@@ -239,13 +239,14 @@ def _settle(comm: Comm, error: BaseException | None) -> None:
     _agreed(error, first.rank)
 
 
-def _failure(comm: Comm, error: BaseException) -> _Failure:
+def failure_of(comm: Comm, error: BaseException) -> Failure:
+    """Put this rank's failure, or another's that it passes on, into plain words."""
     if isinstance(error, OtherRankFailedError):
-        return _Failure(error.rank, error.host, error.kind, error.reason)
+        return Failure(error.rank, error.host, error.kind, error.reason)
     reason = str(error) or type(error).__name__
     if not isinstance(error, ChunkwiseError) and str(error):
         reason = f"{type(error).__name__}: {reason}"
-    return _Failure(comm.rank, host(), type(error).__name__, reason)
+    return Failure(comm.rank, host(), type(error).__name__, reason)
 
 
 _Error = TypeVar("_Error", bound=BaseException)
@@ -308,8 +309,12 @@ def ending(
     # What is told here must not be taken for an answer to what a rank left unfinished.
     apart = comm
     if not isinstance(comm, Alone):
-        apart, request = comm.Idup()
-        wait(request)
+        try:
+            apart, request = comm.Idup()
+            wait(request)
+        except BaseException:
+            _abort(comm, 130)
+            raise
     told: Told | None = None
     error: BaseException | None = None
     try:

@@ -23,6 +23,8 @@ T = TypeVar("T")
 _SHORTEST_S, _LONGEST_S = 50e-6, 1e-3
 # MPI counts in 32 bits: what is exchanged goes in pieces of so many bytes in all.
 _MOST_NBYTES: Final = 1 << 30
+# So much goes with the length of a message.
+_INLINE_NBYTES: Final = 120
 
 
 @dataclass(frozen=True)
@@ -133,17 +135,20 @@ def exchange(comm: Comm, value: T, limit_s: float | None = None) -> list[T]:
     from mpi4py import MPI
 
     mine = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    counts = memoryview(bytearray(8 * comm.size)).cast("q")
-    length = memoryview(bytearray(8)).cast("q")
-    length[0] = len(mine)
-    wait(comm.Iallgather([length, MPI.INT64_T], [counts, MPI.INT64_T]), limit_s)
-    parts = [bytearray() for _ in counts]
+    # First the length and what fits behind it, which is all of most messages.
+    head = len(mine).to_bytes(8, "little") + mine[:_INLINE_NBYTES]
+    sent = bytearray(head.ljust(8 + _INLINE_NBYTES, b"\0"))
+    heads = bytearray(len(sent) * comm.size)
+    wait(comm.Iallgather([sent, MPI.BYTE], [heads, MPI.BYTE]), limit_s)
+    each = [heads[at : at + len(sent)] for at in range(0, len(heads), len(sent))]
+    counts = [int.from_bytes(one[:8], "little") for one in each]
+    parts = [one[8 : 8 + count] for one, count in zip(each, counts, strict=True)]
     share = max(1, _MOST_NBYTES // comm.size)
-    for begin in range(0, max(counts), share):
+    for begin in range(_INLINE_NBYTES, max(counts), share):
         sizes = [max(0, min(share, count - begin)) for count in counts]
         received = bytearray(sum(sizes))
-        sent = mine[begin : begin + share]
-        wait(comm.Iallgatherv([sent, MPI.BYTE], [received, sizes, MPI.BYTE]))
+        more = mine[begin : begin + share]
+        wait(comm.Iallgatherv([more, MPI.BYTE], [received, sizes, MPI.BYTE]))
         at = 0
         for part, size in zip(parts, sizes, strict=True):
             part += received[at : at + size]

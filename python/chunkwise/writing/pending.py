@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 
+from chunkwise import _lib as _lib
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.files import closing as closing_files
@@ -298,7 +299,6 @@ class Left:
 def _watch() -> None:
     """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
     os.register_at_fork(after_in_child=_forget)
-    atexit.register(_end)
     closing_files.ask(_after_settling)
     # Of ours into a file of h5py's, maybe.
     closing_files.ask_before_copies(lambda: settle_all(blocking=not phil._is_owned()))
@@ -309,6 +309,9 @@ def _forget() -> None:
         known_here.clear()
 
 
+# Not with the first write: that may be a thread's, while the program ends already.  It comes
+# before what `_lib` has registered as it was imported.
+@atexit.register
 def _end() -> None:
     """Write what is left when the program ends; threads that still run write nothing more."""
     _ended.set()

@@ -52,7 +52,8 @@ impl Blosc2Encoder {
     /// From `cd_values`: a version, the block's length, the element's, the chunk's, level,
     /// filter, compressor; of arrays, their rank and shape.
     pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
-        let &[_, block_len, element_size, _, level @ ..=9, filter, ref rest @ ..] = cd_values
+        let &[_, block_len, element_size, chunk_nbytes, level @ ..=9, filter, ref rest @ ..] =
+            cd_values
         else {
             return None;
         };
@@ -64,6 +65,11 @@ impl Blosc2Encoder {
                 shape.get(..rank as usize)?
             }
         };
+        // The filter would not decode an array that is larger than what is stated.
+        let array_nbytes = shape.iter().try_fold(element_size, |n, &len| n.checked_mul(len));
+        if !shape.is_empty() && array_nbytes.is_none_or(|nbytes| nbytes > chunk_nbytes) {
+            return None;
+        }
         let sizes = [element_size].into_iter().chain(shape.iter().copied());
         let sound = sizes.into_iter().all(|n| n > 0 && n <= i32::MAX as u32);
         sound.then_some(Self {

@@ -131,8 +131,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The boxes that the chunk's blocks are; None where blocks follow each other.
-    pub(super) fn grid(&self) -> Result<Option<Grid>, DecodeError> {
+    /// The array's shape, and the boxes that the chunk's blocks are; None where blocks follow each
+    /// other.
+    pub(super) fn grid(&self) -> Result<Option<(Vec<usize>, Grid)>, DecodeError> {
         if self.header_len == HEADER_LEN {
             return Ok(None);
         }
@@ -178,12 +179,13 @@ impl<'a> Frame<'a> {
         Some(layers)
     }
 
-    fn parse_grid(&self, content: &[u8]) -> Result<Grid, DecodeError> {
+    fn parse_grid(&self, content: &[u8]) -> Result<(Vec<usize>, Grid), DecodeError> {
         let (shape, chunk, block) = shapes(content).ok_or(DAMAGED)?;
         if shape != chunk {
             return Err(unsupported("an array that is not one chunk"));
         }
-        Grid::new(shape, block, self.element_size).ok_or(DAMAGED)
+        let grid = Grid::new(shape.clone(), block, self.element_size).ok_or(DAMAGED)?;
+        Ok((shape, grid))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::Blosc2;
 use crate::{DecodeError, Filter, Pipeline, Scratch};
 
 /// How a frame is written; its streams are LZ4's, or stored where they do not shrink.
@@ -18,6 +19,16 @@ struct Options {
 }
 
 impl Options {
+    /// As HDF5 states it.
+    fn stated(&self) -> Filter {
+        let mut cd_values = vec![1, 0, self.element_size as u32, self.len() as u32, 5, 1, 0];
+        if self.shape.len() > 1 {
+            cd_values.push(self.shape.len() as u32);
+            cd_values.extend(self.shape.iter().map(|&n| n as u32));
+        }
+        Filter::Blosc2(Blosc2::from_cd_values(&cd_values).unwrap())
+    }
+
     fn len(&self) -> usize {
         self.shape.iter().product::<usize>() * self.element_size
     }
@@ -213,7 +224,7 @@ proptest! {
     fn decodes_what_was_encoded(options in options(), seed in any::<u64>()) {
         let raw = bytes_of(&options, seed);
         let mut out = vec![9; raw.len()];
-        let decoded = Pipeline::new(vec![Filter::Blosc2])
+        let decoded = Pipeline::new(vec![options.stated()])
             .decode(&options.frame(&raw), 0, &mut Scratch::default(), &mut out);
         prop_assert_eq!(decoded, Ok(()));
         prop_assert_eq!(out, raw);
@@ -238,7 +249,7 @@ proptest! {
             frame.truncate(cut.index(frame.len()));
         }
         let mut out = vec![9; raw.len()];
-        let _ = Pipeline::new(vec![Filter::Blosc2])
+        let _ = Pipeline::new(vec![options.stated()])
             .decode(&frame, 0, &mut Scratch::default(), &mut out);
     }
 }
@@ -259,7 +270,7 @@ fn what_is_of_another_kind_is_not_called_damaged() {
         let mut frame = frame.clone();
         frame[at] = byte;
         let mut out = [0; 400];
-        Pipeline::new(vec![Filter::Blosc2]).decode(&frame, 0, &mut Scratch::default(), &mut out)
+        Pipeline::new(vec![options.stated()]).decode(&frame, 0, &mut Scratch::default(), &mut out)
     };
     let chunk = 0x57 + 7;
     assert_eq!(decode(chunk, 5), Ok(()));
@@ -280,17 +291,48 @@ fn what_is_of_another_kind_is_not_called_damaged() {
 #[test]
 fn what_its_filter_refuses_is_left_to_it() {
     let of_two = [1, 0, 4, 100, 5, 1, 0, 2, 5, 5];
-    assert!(super::knows(&of_two));
-    assert!(super::knows(&of_two[..7]));
+    let known = |cd_values: &[u32]| Blosc2::from_cd_values(cd_values).is_some();
+    assert!(known(&of_two) && known(&of_two[..7]) && known(&of_two[..4]));
+    assert!(!known(&of_two[..3]));
+    for (place, value) in [(5, 5), (6, 3)] {
+        let mut other = of_two;
+        other[place] = value;
+        assert!(!known(&other));
+    }
     // Damage has left more dimensions, or fewer, than there are lengths.
     for rank in [0, 1, 3, 258, u32::MAX] {
         let mut damaged = of_two;
         damaged[7] = rank;
-        assert!(!super::knows(&damaged), "{rank}");
+        assert!(!known(&damaged), "{rank}");
     }
-    for (place, value) in [(5, 5), (6, 3)] {
-        let mut other = of_two;
-        other[place] = value;
-        assert!(!super::knows(&other));
+}
+
+#[test]
+fn arrays_that_are_not_of_the_stated_shape_are_left_to_its_filter() {
+    let options = Options {
+        element_size: 4,
+        shape: vec![6, 10],
+        block: vec![3, 10],
+        split: false,
+        delta: false,
+        shuffle: true,
+        byte_delta: false,
+    };
+    let frame = options.frame(&[1; 240]);
+    let decode = |cd_values: &[u32]| {
+        let filter = Filter::Blosc2(Blosc2::from_cd_values(cd_values).unwrap());
+        let mut out = [0; 240];
+        Pipeline::new(vec![filter]).decode(&frame, 0, &mut Scratch::default(), &mut out)
+    };
+    assert_eq!(decode(&[1, 0, 4, 240, 5, 1, 0, 2, 6, 10]), Ok(()));
+    // Older filters compare no shapes, and state none.
+    assert_eq!(decode(&[1, 0, 4, 240]), Ok(()));
+    for stated in [
+        [1, 0, 4, 240, 5, 1, 0, 2, 65286, 10],
+        [1, 0, 4, 240, 5, 1, 0, 2, 10, 6],
+        [1, 0, 2, 240, 5, 1, 0, 2, 6, 10],
+        [1, 0, 4, 239, 5, 1, 0, 2, 6, 10],
+    ] {
+        assert!(matches!(decode(&stated), Err(DecodeError::Unsupported { .. })), "{stated:?}");
     }
 }

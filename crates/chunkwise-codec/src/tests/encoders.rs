@@ -41,7 +41,7 @@ fn lossless(elements: usize, size: usize) -> impl Strategy<Value = (i32, Vec<u32
             .prop_map(move |(level, filter, codec, block, columns)| {
                 let level = level.min(if codec > 3 { 6 } else { 9 });
                 let block = if block < 300 { 0 } else { block };
-                let mut options = vec![1, block, bytes, 0, level, filter, codec];
+                let mut options = vec![1, block, bytes, n * bytes, level, filter, codec];
                 if columns > 0 && n.is_multiple_of(columns) {
                     options.extend([2, n / columns, columns]);
                 }

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::resize;
-use chunkwise_engine::{ChunkIndex, CommitError, EncodedChunk};
+use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::CopyError;
@@ -100,15 +100,14 @@ struct State {
     interval: Duration,
 }
 
-/// Lists the chunks that the target holds.
-type Lister<'a> = dyn Fn() -> Result<ChunkIndex, String> + Sync + 'a;
+/// Tells where chunks of the target lie that begin at these origins.
+type Finder<'a> = dyn Fn(&[Dims]) -> Result<Vec<Option<ChunkRecord>>, String> + Sync + 'a;
 
 /// The journal as one dataset's copying sees it.
 pub struct Records<'a> {
     journal: &'a Journal,
     label: &'a str,
-    grid: &'a ChunkGrid,
-    list: &'a Lister<'a>,
+    find: &'a Finder<'a>,
     /// What the run before left, and is still there.
     replayable: Entries,
     /// Checksums of chunks on their way: of the elements, and of the stored bytes.
@@ -123,12 +122,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a> Records<'a> {
-    /// Of the dataset called `label`, whose chunks in the target `list` lists.
+    /// Of the dataset called `label`, whose chunks in the target `find` finds.
     pub fn new(
         journal: &'a Journal,
         label: &'a str,
         grid: &'a ChunkGrid,
-        list: &'a Lister<'a>,
+        find: &'a Finder<'a>,
     ) -> Self {
         let mut buffer = Vec::new();
         let mut replayable = Entries::new();
@@ -143,8 +142,7 @@ impl<'a> Records<'a> {
         Self {
             journal,
             label,
-            grid,
-            list,
+            find,
             replayable,
             notes: Mutex::default(),
             state: Mutex::new(state),
@@ -221,11 +219,12 @@ impl<'a> Records<'a> {
     fn write(&self, state: &mut State) -> Result<(), CopyError> {
         let begun = Instant::now();
         // Where libhdf5 does not tell, a later run makes the chunks again.
-        let index = (self.list)().unwrap_or_default();
+        let origins: Vec<Dims> =
+            state.pending.iter().map(|entry| entry.chunk_origin.clone()).collect();
+        let found = (self.find)(&origins).unwrap_or_default();
         let mut bytes = Vec::new();
-        for mut entry in state.pending.drain(..) {
-            let position = self.grid.linear_index_of_origin(&entry.chunk_origin);
-            let Some(record) = position.and_then(|position| index.get(position)) else { continue };
+        for (mut entry, record) in state.pending.drain(..).zip(found) {
+            let Some(record) = record else { continue };
             if record.stored_nbytes == entry.stored_nbytes {
                 entry.address = record.address;
                 entry.put(self.label, &mut bytes);

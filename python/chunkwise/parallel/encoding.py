@@ -1,0 +1,139 @@
+"""How does a process encode chunks of a dataset that it has not open?
+
+By one of the same type, shape, chunks and filters, in a file in memory: all that encoding
+depends on is there.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Final
+
+import h5py
+from h5py import h5d, h5f, h5o, h5p, h5t
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Effort
+
+_NAME: Final = b"d"
+
+
+class Likeness:
+    """A dataset like another one, in a file in memory.
+
+    Parameters
+    ----------
+    image : bytes
+        From `image_of`, in this process or another.
+    label : str
+        What messages begin with: the file's and the dataset's name.
+
+    Attributes
+    ----------
+    dataset : h5py.Dataset
+        Which has no data.
+    """
+
+    def __init__(self, image: bytes, label: str) -> None:
+        self._label = label
+        fapl = h5p.create(h5p.FILE_ACCESS)
+        fapl.set_fapl_core(backing_store=False)
+        fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+        fapl.set_file_image(image)
+        self._file = h5f.open(_new_name(), h5f.ACC_RDWR, fapl=fapl)
+        self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))
+
+    @classmethod
+    def of(cls, dataset: h5d.DatasetID, label: str) -> Likeness:
+        """Make one like a dataset of an open file; see `image_of`."""
+        return cls(image_of(dataset), label)
+
+    @property
+    def id(self) -> h5d.DatasetID:
+        """The dataset's identifier."""
+        return self.dataset.id
+
+    def writer(
+        self,
+        elsewhere: tuple[Any, int] | _native.KeptChunks,
+        *,
+        effort: Effort = "as-stated",
+        budget_nbytes: int | None = None,
+    ) -> _native.Writer:
+        """Give what encodes chunks of the dataset; see `chunkwise._native.Writer`.
+
+        Parameters
+        ----------
+        elsewhere : tuple of (object, int), or KeptChunks
+            An object that gives chunks their places, with the descriptor of the file to which
+            their bytes are written; or what keeps them.
+        effort : {"as-stated", "fast"}
+            How deflate's encoder is chosen.
+        budget_nbytes : int, optional
+            What chunks may take that wait for what they lack.
+
+        Raises
+        ------
+        UsageError
+            Chunks of such a dataset are not encoded here; the message says why.
+        """
+        dtype = self.dataset.dtype
+        enum = h5py.check_enum_dtype(dtype) is not None
+        memory_type = h5t.py_create(dtype, logical=enum)
+        made = _native.Writer(
+            library(),
+            self.id.id,
+            memory_type.id,
+            dtype,
+            self._label,
+            effort=effort,
+            budget_nbytes=budget_nbytes,
+            elsewhere=elsewhere,
+        )
+        if made.reason is not None:
+            raise UsageError(
+                f"{self._label}: cannot be written by several processes: {made.reason}; write it "
+                "with one"
+            )
+        return made
+
+    def close(self) -> None:
+        """Let it go; writers of it must not be used any more."""
+        self._file.close()
+
+
+def image_of(dataset: h5d.DatasetID) -> bytes:
+    """Make a small file with a dataset like this one, without attributes.
+
+    libhdf5 copies what the dataset's header says.  Made anew from its list of properties it might
+    be another: filters of plugins change their values whenever a dataset is made.
+
+    Parameters
+    ----------
+    dataset : h5py.h5d.DatasetID
+        Chunked, and without chunks: data would be copied too.
+
+    Returns
+    -------
+    bytes
+        The file, of a few thousand bytes.
+    """
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fapl_core(backing_store=False)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    file = h5f.create(_new_name(), h5f.ACC_TRUNC, fapl=fapl)
+    try:
+        copying = h5p.create(h5p.OBJECT_COPY)
+        copying.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
+        h5o.copy(dataset, b".", file, _NAME, copying)
+        h5f.flush(file)
+        return bytes(file.get_file_image())
+    finally:
+        file.close()
+
+
+def _new_name() -> bytes:
+    # libhdf5 tells files in memory apart by their names.
+    return f"likeness-{secrets.token_hex(8)}".encode()

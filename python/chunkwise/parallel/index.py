@@ -1,0 +1,314 @@
+"""How does one process keep the index of a file whose chunks others write?
+
+libhdf5 gives a chunk its place when `H5Dwrite_chunk` writes it.  Here it sees the file through
+h5py's file-object driver, by an object that writes everything but chunks: it notes where libhdf5
+would have written them.  The bytes are written there by whoever encoded them, in this process or
+in another.  The result is an ordinary file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from typing import Any, Final, Literal
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5f, h5fd, h5i, h5p
+
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.objects import Address, address_of
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+
+# Rows of numbers, and one column.
+Table = npt.NDArray[np.uint64]
+
+_RECORD: Final = np.dtype([("address", "u8"), ("stored_nbytes", "u8"), ("filter_mask", "u4")])
+
+
+class _Accountant(io.RawIOBase):
+    """A file that is written, except for what is only accounted for."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = os.dup(descriptor)
+        self._at = 0
+        # Never touched, so that it takes no memory.
+        self._dummy = np.empty(0, np.uint8)
+        self._begin = 0
+        # Where the last chunk would have been written.
+        self._placed: int | None = None
+
+    def dummy(self, nbytes: int) -> memoryview:
+        """Bytes that nobody reads, by which a chunk is told from all else."""
+        if self._dummy.nbytes < nbytes:
+            self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
+            self._begin = self._dummy.ctypes.data
+        self._placed = None
+        return self._dummy[:nbytes].data
+
+    @property
+    def placed(self) -> int | None:
+        """The address in the file where the last dummy would have been written."""
+        return self._placed
+
+    def write(self, given: Any) -> int:
+        data = memoryview(given).cast("B")
+        begin, at = self._begin, self._at
+        if begin:
+            place = np.frombuffer(data, np.uint8).ctypes.data
+            if begin <= place < begin + self._dummy.nbytes:
+                self._placed = at
+                self._at = at + data.nbytes
+                return data.nbytes
+        while data.nbytes:
+            done = os.pwrite(self._descriptor, data, at)
+            data, at = data[done:], at + done
+        nbytes, self._at = at - self._at, at
+        return nbytes
+
+    def readinto(self, given: Any) -> int:
+        data = memoryview(given).cast("B")
+        found = os.preadv(self._descriptor, [data], self._at)
+        self._at += found
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        if base is None:
+            base = os.fstat(self._descriptor).st_size
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._at if size is None else size
+        os.ftruncate(self._descriptor, size)
+        return size
+
+    def flush(self) -> None:
+        pass
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        """Close the descriptor."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class FileIndex:
+    """A file that is open in libhdf5 but for the bytes of its chunks.
+
+    Any number of threads may ask it; they take turns.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of an open file, for reading and writing; it stays the caller's.
+    label : str
+        The file's name in messages.
+    mode : {"w", "r+"}
+        Whether the file is made anew, or has an HDF5 file in it.
+    fapl : h5py.h5p.PropFAID, optional
+        How it is opened, but for the driver; with `mode` "w" also `fcpl`, how it is made.
+
+    Attributes
+    ----------
+    file : h5py.File
+        In which everything but chunks is made and read as ever.  Chunks are there as soon as they
+        are written where `places` says; nothing is read from them before.
+
+    Raises
+    ------
+    CannotWriteError
+        libhdf5 does not open or make it.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        label: str,
+        mode: Literal["w", "r+"] = "w",
+        *,
+        fapl: Any = None,
+        fcpl: Any = None,
+    ) -> None:
+        self._label = printable(label)
+        self._lock = threading.RLock()
+        self._places: dict[Address, Places] = {}
+        self._held = _Accountant(descriptor)
+        fapl = _strong(h5p.create(h5p.FILE_ACCESS)) if fapl is None else fapl.copy()
+        fapl.set_fileobj_driver(h5fd.fileobj_driver, self._held)
+        # libhdf5 tells files apart by the name.
+        name = f"chunkwise-{id(self._held):x}".encode()
+        try:
+            if mode == "w":
+                opened = h5f.create(name, h5f.ACC_TRUNC, fcpl=fcpl, fapl=fapl)
+            else:
+                opened = h5f.open(name, h5f.ACC_RDWR, fapl=fapl)
+        except HDF5_ERRORS as error:
+            self._held.release()
+            raise CannotWriteError(
+                f"{self._label}: cannot be opened for writing: {hdf5_reason(error)}"
+            ) from error
+        self.file = h5py.File(opened)
+
+    def places(self, dataset: h5d.DatasetID) -> Places:
+        """Keep the places of a dataset's chunks.
+
+        Parameters
+        ----------
+        dataset : h5py.h5d.DatasetID
+            A chunked dataset of the file, without chunks; open until the file is closed.
+
+        Raises
+        ------
+        UsageError
+            It has chunks already, or none at all.
+        """
+        with self._lock:
+            key = address_of(dataset)
+            if key not in self._places:
+                self._places[key] = Places(self._held, self._lock, self._label, dataset)
+            return self._places[key]
+
+    def close(self) -> None:
+        """Write what is left, and close the file.
+
+        Raises
+        ------
+        CannotWriteError
+            What is left cannot be written.
+        """
+        with self._lock:
+            try:
+                self.file.close()
+            except HDF5_ERRORS as error:
+                raise CannotWriteError(
+                    f"{self._label}: cannot be completed: {hdf5_reason(error)}"
+                ) from error
+            finally:
+                self._places.clear()
+                self._held.release()
+
+
+class Places:
+    """Where the chunks of one dataset lie; made by `FileIndex.places`.
+
+    What `chunkwise._native` asks of an object that keeps the index of a dataset.
+    """
+
+    def __init__(
+        self, held: _Accountant, lock: threading.RLock, label: str, dataset: h5d.DatasetID
+    ) -> None:
+        self._held, self._lock, self._dataset = held, lock, dataset
+        name = h5i.get_name(dataset) or b"a dataset without a name"
+        self._label = f"{label}: '{printable(os.fsdecode(name))}'"
+        if dataset.get_create_plist().get_layout() != h5d.CHUNKED:
+            raise UsageError(f"{self._label}: has no chunks: give it a chunk shape")
+        if dataset.get_num_chunks():
+            raise UsageError(
+                f"{self._label}: has chunks already; several processes write only datasets without"
+            )
+        self._chunk: tuple[int, ...] = dataset.get_create_plist().get_chunk()
+        # By place in the grid.  Its pages take memory when something is noted there.
+        self._records = np.zeros(self._counts(), _RECORD)
+
+    def allocate(self, chunks: Table) -> Table:
+        """Give chunks their places.
+
+        Parameters
+        ----------
+        chunks : ndarray of uint64, shape (n, rank + 2)
+            Of each chunk the element where it begins, the bytes that it takes, and its filter
+            mask.  A chunk that has a place already is given another one, or the same.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n,)
+            Where each begins in the file.
+
+        Raises
+        ------
+        CannotWriteError
+            libhdf5 cannot note it: no room, or a chunk beyond the dataset's shape.
+        """
+        rank = len(self._chunk)
+        places = np.empty(len(chunks), np.uint64)
+        origin: tuple[int, ...] = ()
+        with self._lock:
+            try:
+                for number, row in enumerate(chunks.tolist()):
+                    origin = tuple(row[:rank])
+                    places[number] = self._place(origin, *row[rank:])
+            except (*HDF5_ERRORS, IndexError) as error:
+                if isinstance(error, CannotWriteError):
+                    raise
+                raise CannotWriteError(
+                    f"{self._label}: the chunk at element {list(origin)} cannot be noted in the "
+                    f"file: {hdf5_reason(error)}"
+                ) from error
+        return places
+
+    def _place(self, origin: tuple[int, ...], nbytes: int, mask: int) -> int:
+        write, held = self._dataset.write_direct_chunk, self._held
+        at = tuple(begin // n for begin, n in zip(origin, self._chunk, strict=True))
+        former = self._records[at]
+        if former["stored_nbytes"] == nbytes and former["filter_mask"] != mask:
+            # With another length first, or libhdf5 keeps the mask as it was.
+            write(origin, held.dummy(nbytes + 1), mask)
+        write(origin, held.dummy(nbytes), mask)
+        place = held.placed
+        if place is None:
+            raise CannotWriteError(
+                f"{self._label}: libhdf5 gave the chunk at element {list(origin)} no place; "
+                "write the file with one process"
+            )
+        self._records[at] = (place, nbytes, mask)
+        return place
+
+    def find(self, origins: Table) -> Table:
+        """Tell where chunks lie.
+
+        Parameters
+        ----------
+        origins : ndarray of uint64, shape (n, rank)
+            Elements where chunks begin, within the dataset's shape.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n, 3)
+            Address, bytes and filter mask of each; zeros where it was never written.
+        """
+        with self._lock:
+            at = (origins // np.asarray(self._chunk, np.uint64)).T.astype(np.intp)
+            found = self._records[tuple(at)]
+            return np.stack([found[name].astype(np.uint64) for name in _RECORD.names or ()], 1)
+
+    def resized(self) -> None:
+        """Follow the dataset, which has another shape now."""
+        with self._lock:
+            made, former = np.zeros(self._counts(), _RECORD), self._records
+            both = tuple(slice(min(a, b)) for a, b in zip(former.shape, made.shape, strict=True))
+            made[both] = former[both]
+            self._records = made
+
+    def _counts(self) -> tuple[int, ...]:
+        return tuple(-(-n // c) for n, c in zip(self._dataset.shape, self._chunk, strict=True))
+
+
+def _strong(fapl: Any) -> Any:
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    return fapl
