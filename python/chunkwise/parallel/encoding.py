@@ -48,11 +48,7 @@ class Likeness:
         label: str,
     ) -> None:
         self._label = label
-        fapl = h5p.create(h5p.FILE_ACCESS)
-        fapl.set_fapl_core(backing_store=False)
-        fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-        name = f"likeness-{secrets.token_hex(8)}".encode()
-        self._file = h5f.create(name, h5f.ACC_TRUNC, fapl=fapl)
+        self._file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
         try:
             space = h5s.create_simple(shape, maxshape)
             self.id = h5d.create(self._file, b"d", datatype, space, dcpl)
@@ -67,6 +63,24 @@ class Likeness:
         space, dcpl = dataset.get_space(), dataset.get_create_plist()
         shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
         return cls(dataset.get_type(), shape, most, dcpl, label)
+
+    @classmethod
+    def of_image(cls, image: bytes, label: str) -> Likeness:
+        """Make the one of which `image` was taken, in another process perhaps."""
+        made = cls.__new__(cls)
+        fapl = _in_memory()
+        fapl.set_file_image(image)
+        made._label = label
+        made._file = h5f.open(_any_name(), h5f.ACC_RDWR, fapl=fapl)
+        made.id = h5d.open(made._file, b"d")
+        made.dataset = h5py.Dataset(made.id)
+        return made
+
+    def image(self) -> bytes:
+        """Give all that makes it, some kilobytes, to send to another process."""
+        h5f.flush(self._file)
+        image: bytes = self._file.get_file_image()
+        return image
 
     def writer(
         self,
@@ -115,3 +129,15 @@ class Likeness:
     def close(self) -> None:
         """Let it go; writers of it must not be used any more."""
         self._file.close()
+
+
+def _in_memory() -> Any:
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fapl_core(backing_store=False)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    return fapl
+
+
+def _any_name() -> bytes:
+    """A name that no other file of the process has: libhdf5 tells them apart by it."""
+    return f"likeness-{secrets.token_hex(8)}".encode()

@@ -8,6 +8,7 @@ in another.  The result is an ordinary file.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
@@ -39,6 +40,8 @@ class _Accountant(io.RawIOBase):
         self._begin = 0
         # Where the last chunk would have been written.
         self._placed: int | None = None
+        # Whether nothing is written any more.
+        self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
         """Bytes that nobody reads, by which a chunk is told from all else."""
@@ -62,6 +65,9 @@ class _Accountant(io.RawIOBase):
                 self._placed = at
                 self._at = at + data.nbytes
                 return data.nbytes
+        if self.given_up:
+            self._at = at + data.nbytes
+            return data.nbytes
         while data.nbytes:
             done = os.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
@@ -86,6 +92,8 @@ class _Accountant(io.RawIOBase):
 
     def truncate(self, size: int | None = None) -> int:
         size = self._at if size is None else size
+        if self.given_up:
+            return size
         os.ftruncate(self._descriptor, size)
         return size
 
@@ -202,6 +210,16 @@ class FileIndex:
             finally:
                 self._places.clear()
                 self._held.release()
+
+    def give_up(self) -> None:
+        """Close a file that will be removed, and write nothing more to it.
+
+        What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
+        """
+        with self._lock:
+            self._held.given_up = True
+            with contextlib.suppress(CannotWriteError):
+                self.close()
 
 
 class Places:
