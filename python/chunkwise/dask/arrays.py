@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from chunkwise.dask.newfile import (
     target_of,
     write_pieces,
 )
-from chunkwise.dask.pieces import ArrayPieces, Piece
+from chunkwise.dask.pieces import array_pieces
 from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
@@ -125,11 +124,9 @@ def to_hdf5(
     ]
     done = Written()
     with new_file(path, overwrite=overwrite) as claim:
-        with open_index(claim, fapl=newest_bounds(libver)) as index, ExitStack() as stack:
+        with open_index(claim, fapl=newest_bounds(libver)) as index:
             said = claim.place.said
-            made = [
-                (one, stack.enter_context(_closing(_create(index, one, said)))) for one in wanted
-            ]
+            made = [(one, _create(index, one, said)) for one in wanted]
             telling = Telling(progress, sum(one.array.nbytes for one in wanted))
             arrays = [(one.name, one.array, dataset) for one, dataset in made]
             write_arrays(claim, index, arrays, scheduler, done, in_flight, telling)
@@ -165,7 +162,7 @@ def write_arrays(
     refuse
         Whether what workers cannot write is an error; else this process writes it.
     """
-    groups, alone = [], []
+    together, alone = [], []
     for name, array, dataset in arrays:
         done.nbytes += array.nbytes
         if array.size == 0:
@@ -183,18 +180,15 @@ def write_arrays(
         blocks = aligned(array.chunks, dataset.chunks, array.dtype.itemsize)
         if blocks != array.chunks:
             array = array.rechunk(blocks)
-        groups.append(ArrayPieces(array, target))
+        together.append((array, target))
     for array, dataset in alone:
         for at, block in computed(array, scheduler):
             dataset[at] = block
             telling.of_nbytes(block.nbytes)
 
-    def pieces() -> Iterator[Piece]:
-        for group in groups:
-            yield from group
-
+    pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces(), scheduler, in_flight=in_flight, tell=telling.of_piece
+        claim, pieces, scheduler, in_flight=in_flight, tell=telling.of_piece
     )
 
 
@@ -296,12 +290,3 @@ def _create(index: FileIndex, wanted: Wanted, said: str) -> h5py.Dataset:
         if isinstance(wrong, UsageError):
             raise UsageError(f"{shown}: {wrong}") from None
         raise UsageError(f"{shown}: cannot be made: {hdf5_reason(wrong)}") from wrong
-
-
-def _closing(dataset: h5py.Dataset) -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext(dataset)
-
-
-_ = Callable

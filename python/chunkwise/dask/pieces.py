@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 import secrets
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from chunkwise.dask.blocks import boxes
@@ -60,45 +63,53 @@ class Piece:
     task: tuple[Any, ...]
 
 
-@dataclass
-class ArrayPieces:
-    """The blocks of an array as pieces, in row-major order.
+def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
+    """List the blocks of arrays as pieces.
 
-    Attributes
+    Parameters
     ----------
-    array
-        A `dask.array.Array` whose blocks are of whole chunks.
-    target
-        Where it goes.
+    arrays
+        `dask.array.Array`s whose blocks are of whole chunks, and where they go.
+
+    Yields
+    ------
+    Piece
+        Of each array in row-major order; of several side by side, as they may be computed from
+        the same data.
     """
+    import dask
 
-    array: Any
-    target: Target
-    _graph: dict[Hashable, Any] = field(default_factory=dict)
-    _name: str = ""
+    optimized = dask.optimize(*(array for array, _ in arrays))
+    graph: dict[Hashable, Any] = {}
+    for array in optimized:
+        graph.update(array.__dask_graph__())
+    rows = [
+        _placed(_pieces(array, target, graph), math.prod(array.numblocks))
+        for array, (_, target) in zip(optimized, arrays, strict=True)
+    ]
+    for _, piece in heapq.merge(*rows, key=itemgetter(0)):
+        yield piece
 
-    def __post_init__(self) -> None:
-        import dask
 
-        (array,) = dask.optimize(self.array)
-        self._graph, self._name = dict(array.__dask_graph__()), array.name
+def _placed(pieces: Iterator[Piece], count: int) -> Iterator[tuple[float, Piece]]:
+    for number, piece in enumerate(pieces):
+        yield number / count, piece
 
-    def __iter__(self) -> Iterator[Piece]:
-        itemsize = self.array.dtype.itemsize
-        for number, start, shape in boxes(self.array.chunks):
-            key = (self._name, *number)
-            nbytes = itemsize
-            for extent in shape:
-                nbytes *= extent
-            work = partial(encode, form=self.target.form, start=start)
-            yield Piece(self.target, start, nbytes, partial(self._needed, key), (work, key))
 
-    def _needed(self, key: Hashable) -> Mapping[Hashable, Any]:
-        """The part of the graph that makes one block."""
-        from dask.optimization import cull
+def _pieces(array: Any, target: Target, graph: Mapping[Hashable, Any]) -> Iterator[Piece]:
+    for number, start, shape in boxes(array.chunks):
+        key = (array.name, *number)
+        nbytes = math.prod(shape) * array.dtype.itemsize
+        work = partial(encode, form=target.form, start=start)
+        yield Piece(target, start, nbytes, partial(_needed, graph, key), (work, key))
 
-        needed: Mapping[Hashable, Any] = cull(self._graph, [key])[0]
-        return needed
+
+def _needed(graph: Mapping[Hashable, Any], key: Hashable) -> Mapping[Hashable, Any]:
+    """The part of a graph that makes one block."""
+    from dask.optimization import cull
+
+    needed: Mapping[Hashable, Any] = cull(graph, [key])[0]
+    return needed
 
 
 def token() -> str:
