@@ -24,7 +24,7 @@ from chunkwise.dask.newfile import (
 from chunkwise.dask.pieces import array_pieces
 from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
-from chunkwise.grammar import Pipeline
+from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.parallel.index import FileIndex
 
@@ -123,14 +123,25 @@ def to_hdf5(
         for one, values in given.items()
     ]
     done = Written()
-    with new_file(path, overwrite=overwrite) as claim:
-        with open_index(claim, fapl=newest_bounds(libver)) as index:
-            said = claim.place.said
-            made = [(one, _create(index, one, said)) for one in wanted]
-            telling = Telling(progress, sum(one.array.nbytes for one in wanted))
-            arrays = [(one.name, one.array, dataset) for one, dataset in made]
-            write_arrays(claim, index, arrays, scheduler, done, in_flight, telling)
-            done.stored_nbytes = sum(dataset.id.get_storage_size() for _, dataset in made)
+    with (
+        new_file(path, overwrite=overwrite) as claim,
+        open_index(claim, fapl=newest_bounds(libver)) as index,
+    ):
+        said = claim.place.said
+        made = [(one, _create(index, one, said)) for one in wanted]
+        telling = Telling(progress, sum(one.array.nbytes for one in wanted))
+        arrays = [(one.name, one.array, dataset) for one, dataset in made]
+        write_arrays(
+            claim,
+            index,
+            arrays,
+            scheduler,
+            done,
+            in_flight,
+            telling,
+            effort={one.name: one.filters.effort for one in wanted},
+        )
+        done.stored_nbytes = sum(dataset.id.get_storage_size() for _, dataset in made)
     return done
 
 
@@ -143,6 +154,7 @@ def write_arrays(
     in_flight: int | None,
     telling: Telling,
     *,
+    effort: Mapping[str, Effort] | Effort = "as-stated",
     refuse: bool = True,
 ) -> None:
     """Write arrays to datasets of the open file.
@@ -159,6 +171,8 @@ def write_arrays(
         Where it is noted what writing came to.
     telling
         Who is told.
+    effort
+        How deflate's encoder is chosen, by name or for all.
     refuse
         Whether what workers cannot write is an error; else this process writes it.
     """
@@ -170,7 +184,8 @@ def write_arrays(
         try:
             if not array.ndim:
                 raise UsageError("it has a single element")
-            target = target_of(index, dataset, name, claim.place.said)
+            how = effort if isinstance(effort, str) else effort[name]
+            target = target_of(index, dataset, name, claim.place.said, how)
         except UsageError as wrong:
             if refuse and array.ndim and dataset.chunks is not None:
                 raise

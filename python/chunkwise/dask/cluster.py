@@ -46,9 +46,9 @@ class _Flight:
 
     number: int
     piece: Piece
-    encoded: Future
-    table: Future
-    written: Future | None = None
+    encoded: Future[Any]
+    table: Future[Any]
+    written: Future[Any] | None = None
     sizes: Table | None = None
     addresses: Table | None = None
     digest: bytes = b""
@@ -81,7 +81,7 @@ class Cluster:
     tell: Callable[[Piece], None] = lambda _: None
     again: int = 0
     _token: str = field(default_factory=token)
-    _events: queue.SimpleQueue[tuple[int, Future]] = field(default_factory=queue.SimpleQueue)
+    _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
     _flights: dict[int, _Flight] = field(default_factory=dict)
     _numbers: int = 0
     _checked: set[str] = field(default_factory=set)
@@ -151,10 +151,10 @@ class Cluster:
         self._flights[number] = flight
         self._watch(flight, flight.table)
 
-    def _watch(self, flight: _Flight, future: Future) -> None:
+    def _watch(self, flight: _Flight, future: Future[Any]) -> None:
         future.add_done_callback(partial(_put, self._events, flight.number))
 
-    def _advance(self, flight: _Flight, future: Future) -> Wrote | None:
+    def _advance(self, flight: _Flight, future: Future[Any]) -> Wrote | None:
         """Take the next step of a piece; give what came of the last one."""
         result = self._result(flight, future)
         if result is None:
@@ -187,7 +187,7 @@ class Cluster:
         flight.sizes = table
         flight.addresses = flight.piece.target.places.allocate(table)
 
-    def _result(self, flight: _Flight, future: Future) -> Any:
+    def _result(self, flight: _Flight, future: Future[Any]) -> Any:
         """Give what a task came to; None where it is computed again, and will come."""
         if future.status == "cancelled":
             raise CannotWriteError(
@@ -213,7 +213,7 @@ class Cluster:
     def _most(self) -> int:
         if self.in_flight is not None:
             return self.in_flight
-        threads = self.client.nthreads()
+        threads: dict[str, int] = self.client.nthreads()
         return max(2, sum(threads.values()) + len(threads))
 
     def _require_cluster(self) -> None:
@@ -291,7 +291,9 @@ class Cluster:
             self.client.cancel(futures, force=True)
 
 
-def _put(events: queue.SimpleQueue[tuple[int, Future]], number: int, future: Future) -> None:
+def _put(
+    events: queue.SimpleQueue[tuple[int, Future[Any]]], number: int, future: Future[Any]
+) -> None:
     events.put((number, future))
 
 

@@ -44,7 +44,8 @@ def scheduler_of(client: Any = None) -> Scheduler:
     UsageError
         A scheduler that cannot write a file together with this process.
     """
-    import dask
+    import dask.local
+    import dask.threaded
 
     if client is None:
         client = dask.config.get("scheduler", None)
@@ -58,7 +59,7 @@ def scheduler_of(client: Any = None) -> Scheduler:
             return "sync"
         if name in ("dask.distributed", "distributed"):
             return _default_client()
-    elif client in (dask.get, dask.local.get_sync):
+    elif client is dask.local.get_sync:
         return "sync"
     elif client is dask.threaded.get:
         return "threads"

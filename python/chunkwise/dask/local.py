@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from chunkwise.dask.pieces import Piece, token
-from chunkwise.dask.tasks import Encoded, write_at
+from chunkwise.dask.tasks import Encoded, forget, write_at
 from chunkwise.errors import CannotWriteError
 
 
@@ -43,7 +43,7 @@ class Local:
 
     def write(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bytes]]:
         """Write pieces, and yield each, with its digest."""
-        import dask
+        import dask.local
         import dask.threaded
 
         graph: dict[Any, Any] = {}
@@ -56,8 +56,10 @@ class Local:
             graph[encoded] = piece.task
             graph[end] = (partial(self._put, piece), encoded)
             ends.append(end)
-        get = dask.threaded.get if self.kind == "threads" else dask.get
+        get = dask.threaded.get if self.kind == "threads" else dask.local.get_sync
         digests = get(graph, ends) if ends else ()
+        for form in {piece.target.form for piece in all_pieces}:
+            forget(form)
         yield from zip(all_pieces, digests, strict=True)
 
     def _put(self, piece: Piece, encoded: Encoded) -> bytes:

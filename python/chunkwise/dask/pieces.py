@@ -77,9 +77,9 @@ def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
         Of each array in row-major order; of several side by side, as they may be computed from
         the same data.
     """
-    import dask
+    from dask.base import optimize
 
-    optimized = dask.optimize(*(array for array, _ in arrays))
+    optimized = optimize(*(array for array, _ in arrays))
     graph: dict[Hashable, Any] = {}
     for array in optimized:
         graph.update(array.__dask_graph__())

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,36 @@ class Wrote:
     expired: bool = False
 
 
+class _Encoder:
+    """Encodes blocks of one form, one after another.
+
+    What it has found out about the data, such as the encoder of deflate, holds for later ones.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self._label = form.label
+        self._like = Likeness.of_image(form.image, form.label)
+        self._kept = _native.KeptChunks()
+        self._writer = self._like.writer(self._kept, effort=form.effort)
+
+    def encode(self, block: Any, start: tuple[int, ...]) -> Encoded:
+        values = np.ascontiguousarray(block, self._like.dataset.dtype)
+        slab = hyperslab(start, values.shape).resolve(tuple(self._writer.shape), self._label)
+        self._writer.write(slab, values)
+        self._writer.flush()
+        table, chunks = self._kept.take()
+        return Encoded(table, tuple(chunks))
+
+    def close(self) -> None:
+        self._like.close()
+
+
+# Those that no thread uses now.
+_idle: dict[Form, list[_Encoder]] = {}
+_lock: Final = threading.Lock()
+_MOST_FORMS: Final = 16
+
+
 def encode(block: Any, form: Form, start: tuple[int, ...]) -> Encoded:
     """Encode a block of whole chunks.
 
@@ -122,18 +153,31 @@ def encode(block: Any, form: Form, start: tuple[int, ...]) -> Encoded:
     start
         The element where the block begins.
     """
-    like = Likeness.of_image(form.image, form.label)
+    with _lock:
+        idle = _idle.get(form)
+        encoder = idle.pop() if idle else None
+    if encoder is None:
+        encoder = _Encoder(form)
     try:
-        kept = _native.KeptChunks()
-        writer = like.writer(kept, effort=form.effort)
-        values = np.ascontiguousarray(block, like.dataset.dtype)
-        slab = hyperslab(start, values.shape)
-        writer.write(slab.resolve(tuple(writer.shape), form.label), values)
-        writer.flush()
-        table, chunks = kept.take()
-    finally:
-        like.close()
-    return Encoded(table, tuple(chunks))
+        encoded = encoder.encode(block, start)
+    except BaseException:
+        encoder.close()
+        raise
+    with _lock:
+        # The form that was used last is the last one.
+        _idle[form] = [*_idle.pop(form, []), encoder]
+        old = [] if len(_idle) <= _MOST_FORMS else _idle.pop(next(iter(_idle)))
+    for one in old:
+        one.close()
+    return encoded
+
+
+def forget(form: Form) -> None:
+    """Let go of what encoding blocks of a form has left in this process."""
+    with _lock:
+        idle = _idle.pop(form, [])
+    for one in idle:
+        one.close()
 
 
 def table_of(encoded: Encoded) -> tuple[Table, bytes]:

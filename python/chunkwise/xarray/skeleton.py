@@ -140,7 +140,7 @@ def write_skeleton(
             raise UsageError("invalid_netcdf: is an option of engine='h5netcdf' alone")
         store = NetCDF4DataStore.open(path, mode="w", format="NETCDF4", group=group)
     else:
-        more = {"invalid_netcdf": True} if invalid_netcdf else {}
+        more: dict[str, Any] = {"invalid_netcdf": True} if invalid_netcdf else {}
         store = H5NetCDFStore.open(path, mode="w", format="NETCDF4", group=group, **more)
     try:
         dataset.dump_to_store(
@@ -158,5 +158,6 @@ def require_valid(dataset: Any) -> None:
     for name in dataset.variables:
         if not isinstance(name, str) or not name:
             raise UsageError(
-                f"variable {printable(repr(name))}: netCDF needs a name that is text, and not empty"
+                f"variable {printable(repr(name))}: netCDF needs names that are text, and not "
+                "empty"
             )

@@ -17,6 +17,7 @@ from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.newfile import Written, new_file, open_index
 from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
+from chunkwise.grammar import Effort
 from chunkwise.repacking.claim import Claim
 from chunkwise.xarray.skeleton import (
     Later,
@@ -43,6 +44,7 @@ def to_netcdf(
     unlimited_dims: Iterable[Any] | None = None,
     invalid_netcdf: bool = False,
     overwrite: bool = True,
+    effort: Effort = "as-stated",
     client: Any = None,
     in_flight: int | None = None,
     progress: Progress | None = None,
@@ -73,6 +75,9 @@ def to_netcdf(
         As xarray has it, with `engine` h5netcdf.
     overwrite : bool, default True
         Replace a file of that name, once the new one is complete.
+    effort : {"as-stated", "fast"}, default "as-stated"
+        How deflate's encoder is chosen: one whose files are no larger than zlib's at the level
+        of the encoding, or the fastest one.
     client, in_flight, progress : optional
         As in `chunkwise.dask.to_hdf5`.
 
@@ -113,7 +118,7 @@ def to_netcdf(
         )
         done.by_client.update(later.by_xarray)
         if later.arrays:
-            _write_later(claim, later, group, scheduler, done, in_flight, progress)
+            _write_later(claim, later, group, scheduler, done, in_flight, progress, effort)
     return done
 
 
@@ -125,6 +130,7 @@ def _write_later(
     done: Written,
     in_flight: int | None,
     progress: Progress | None,
+    effort: Effort,
 ) -> None:
     total = sum(array.nbytes for array in later.arrays.values())
     telling = Telling(progress, total)
@@ -135,7 +141,9 @@ def _write_later(
             made = _variable(root, name)
             _extend(made, array.shape)
             arrays.append((name, _converted(array, made), made))
-        write_arrays(claim, index, arrays, scheduler, done, in_flight, telling, refuse=False)
+        write_arrays(
+            claim, index, arrays, scheduler, done, in_flight, telling, effort=effort, refuse=False
+        )
         done.stored_nbytes = sum(made.id.get_storage_size() for _, _, made in arrays)
 
 
@@ -145,7 +153,7 @@ def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
-    """Give a variable its length along unlimited dimensions, as netCDF-C does when it is written."""
+    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes."""
     if made.shape == shape:
         return
     made.resize(shape)
