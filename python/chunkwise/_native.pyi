@@ -356,7 +356,7 @@ class ChunkPlaces(Protocol):
     def allocate(self, chunks: npt.NDArray[np.uint64], /) -> npt.NDArray[np.uint64]:
         """Give chunks, each a row of origin, bytes and filter mask, their addresses."""
     def find(self, origins: npt.NDArray[np.uint64], /) -> npt.NDArray[np.uint64]:
-        """Give address, bytes and filter mask of the chunks that begin there; zeros: not written."""
+        """Give address, bytes and filter mask of the chunks that begin there; 0: not written."""
 
 @final
 class KeptChunks:

@@ -268,7 +268,9 @@ def _wanted(
         blocks = tuple(tuple(n for n in one if n) or (1,) for one in array.chunks)
         chunks = chosen_chunk(shape, array.dtype.itemsize, blocks, maxshape)
     pipeline = Pipeline.parse(filters) if filters else Pipeline()
-    if not array.ndim and pipeline.filters:
+    if not array.size and maxshape is None:
+        chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.
+    if chunks is None:
         pipeline = Pipeline()
     return Wanted(name, array, pipeline, chunks, maxshape, fillvalue)
 
