@@ -6,7 +6,6 @@ There is the whole file, or an error within seconds and no file; a source stays 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,10 @@ import h5py
 import numpy as np
 
 from chunkwise.errors import ChunkwiseError
-from tests.support.clusters import Killer, cluster, slowly
+from tests.support.clusters import Killer, cluster, left_in, slowly
 
+# How many attempts the test suite makes of these is said in tests/dask/test_killed.py.
+SHORT = 0
 SHAPE, BLOCK, CHUNK = (120, 300, 300), (6, 300, 300), (6, 60, 60)
 # Dask waits some seconds before it knows that a worker is lost.
 MOST_S = 60.0
@@ -32,9 +33,7 @@ def attempt(seed: int, folder: Path) -> None:
         _repacks(client, values, folder, rng, seed)
 
 
-def _arrays(
-    client: Any, values: Any, folder: Path, rng: np.random.Generator, seed: int
-) -> None:
+def _arrays(client: Any, values: Any, folder: Path, rng: np.random.Generator, seed: int) -> None:
     import dask.array as da
 
     from chunkwise.dask import to_hdf5
@@ -44,9 +43,7 @@ def _arrays(
     begin = time.monotonic()
     with Killer(client, 1.2 * rng.random(), seed):
         try:
-            to_hdf5(
-                x, target, "x", client=client, filters="shuffle+deflate:4", chunks=CHUNK
-            )
+            to_hdf5(x, target, "x", client=client, filters="shuffle+deflate:4", chunks=CHUNK)
         except ChunkwiseError as wrong:
             print(f"seed {seed}: {wrong}")
             assert not target.exists()
@@ -54,9 +51,7 @@ def _arrays(
     target.unlink(missing_ok=True)
 
 
-def _repacks(
-    client: Any, values: Any, folder: Path, rng: np.random.Generator, seed: int
-) -> None:
+def _repacks(client: Any, values: Any, folder: Path, rng: np.random.Generator, seed: int) -> None:
     from chunkwise.dask import repack
 
     source, target = folder / "source.h5", folder / "made.h5"
@@ -67,9 +62,7 @@ def _repacks(
     begin = time.monotonic()
     with Killer(client, 0.8 * rng.random(), seed):
         try:
-            repack(
-                source, target, chunk=CHUNK, filters="shuffle+deflate:4", client=client
-            )
+            repack(source, target, chunk=CHUNK, filters="shuffle+deflate:4", client=client)
         except ChunkwiseError as wrong:
             print(f"seed {seed}: {wrong}")
             assert not target.exists()
@@ -84,4 +77,4 @@ def _look(target: Path, values: Any, folder: Path, begin: float, known: set[str]
     if target.exists():
         with h5py.File(target) as file:
             np.testing.assert_array_equal(file["x"][...], values)
-    assert set(os.listdir(folder)) <= known
+    assert set(left_in(folder)) <= known

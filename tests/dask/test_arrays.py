@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import dask.array as da
 from chunkwise.dask import to_hdf5
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
 from chunkwise.errors import CannotWriteError, UsageError
-from tests.support.clusters import cluster
+from tests.support.clusters import cluster, left_in
 
 FILTERS = ["none", "deflate:1", "shuffle+deflate:4", "lzf", "deflate:fast+fletcher32"]
 
@@ -30,10 +29,6 @@ FILTERS = ["none", "deflate:1", "shuffle+deflate:4", "lzf", "deflate:fast+fletch
 def client() -> Iterator[Any]:
     with cluster() as made:
         yield made
-
-
-def left_in(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
 
 
 @st.composite
@@ -176,7 +171,7 @@ def test_what_progress_raises_ends_the_run(where: str, tmp_path: Path, request: 
     client = request.getfixturevalue("client") if where == "cluster" else where
     (tmp_path / "a.h5").write_bytes(b"before")
 
-    def stop(done: int, total: int) -> None:
+    def stop(*_: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

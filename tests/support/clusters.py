@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +62,8 @@ def slowly(block: Any, seconds: float = 0.02) -> Any:
     """The block, after some time."""
     time.sleep(seconds)
     return block
+
+
+def left_in(folder: Path) -> list[str]:
+    """Names of what is in a folder."""
+    return sorted(one.name for one in folder.iterdir())

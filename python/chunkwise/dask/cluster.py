@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +55,64 @@ class _Flight:
 
 
 @dataclass
+class _Watchdog:
+    """Ends waiting for a cluster in which nobody works."""
+
+    client: Client
+    said: str
+    alone_since: float | None = None
+
+    def look(self) -> None:
+        """Raise CannotWriteError where there is nobody to wait for."""
+        why = "no worker is left"
+        if self.client.status == "running":
+            with suppress(TimeoutError, OSError):
+                if self.client.nthreads():
+                    self.alone_since = None
+                    return
+        elif self.client.status == "closed":
+            raise CannotWriteError(f"{printable(self.said)}: the client was closed meanwhile")
+        else:
+            why = "the scheduler does not answer"
+        if self.alone_since is None:
+            self.alone_since = time.monotonic()
+        if time.monotonic() - self.alone_since > _NO_WORKERS_S:
+            raise CannotWriteError(
+                f"{printable(self.said)}: {why} for {_NO_WORKERS_S:.0f} s; start workers, and "
+                "repeat"
+            )
+
+
+def results_of(
+    client: Client, work: Sequence[Callable[[], Any]], name: str, said: str
+) -> Iterator[Any]:
+    """Have a cluster do tasks that need nothing of one another; yield what each gives, in order.
+
+    Raises
+    ------
+    CannotWriteError
+        No worker is left; and what a task raises.
+    """
+    watchdog = _Watchdog(client, said)
+    futures = [
+        client.submit(one, key=f"{name}-{token()}{number:x}", pure=False)
+        for number, one in enumerate(work)
+    ]
+    try:
+        for future in futures:
+            while True:
+                try:
+                    result = future.result(timeout=_LOOK_S)
+                except TimeoutError:
+                    watchdog.look()
+                else:
+                    break
+            yield result
+    finally:
+        client.cancel(futures, force=True)
+
+
+@dataclass
 class Cluster:
     """Workers that write one file.
 
@@ -87,7 +145,10 @@ class Cluster:
     _checked: set[str] = field(default_factory=set)
     # What each machine has written, until it is on storage there.
     _unsynced: dict[str, list[Piece]] = field(default_factory=dict)
-    _alone_since: float | None = None
+    _watchdog: _Watchdog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._watchdog = _Watchdog(self.client, self.said)
 
     def write(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bytes]]:
         """Write pieces, and yield each that is written, with its digest.
@@ -217,24 +278,7 @@ class Cluster:
         return max(2, sum(threads.values()) + len(threads))
 
     def _require_cluster(self) -> None:
-        """Raise CannotWriteError where there is nobody to wait for."""
-        why = "no worker is left"
-        if self.client.status == "running":
-            with suppress(TimeoutError, OSError):
-                if self.client.nthreads():
-                    self._alone_since = None
-                    return
-        elif self.client.status == "closed":
-            raise CannotWriteError(f"{printable(self.said)}: the client was closed meanwhile")
-        else:
-            why = "the scheduler does not answer"
-        if self._alone_since is None:
-            self._alone_since = time.monotonic()
-        if time.monotonic() - self._alone_since > _NO_WORKERS_S:
-            raise CannotWriteError(
-                f"{printable(self.said)}: {why} for {_NO_WORKERS_S:.0f} s; start workers, and "
-                "repeat"
-            )
+        self._watchdog.look()
 
     def _check_workers(self) -> None:
         """Raise UsageError naming the workers that do not see the file."""

@@ -7,7 +7,7 @@ it is complete and on storage.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import h5py
 from h5py import h5f
 
-from chunkwise.dask.cluster import Cluster
+from chunkwise.dask.cluster import Cluster, results_of
 from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
-from chunkwise.dask.pieces import Piece, Target
+from chunkwise.dask.pieces import Piece, Target, token
 from chunkwise.dask.tasks import Form
 from chunkwise.grammar import Effort
 from chunkwise.names import HDF5_ERRORS, printable
@@ -170,6 +170,22 @@ def write_pieces(
             blocks += 1
             keep(piece, digest)
         return blocks, runner.again
+
+
+def run_tasks(
+    scheduler: Scheduler, work: Sequence[Callable[[], Any]], name: str, said: str
+) -> Iterator[Any]:
+    """Have tasks done that need nothing of one another, and yield their results in order."""
+    if not isinstance(scheduler, str):
+        yield from results_of(scheduler, work, name, said)
+        return
+    import dask.local
+    import dask.threaded
+
+    get = dask.threaded.get if scheduler == "threads" else dask.local.get_sync
+    keys = [f"{name}-{token()}{number:x}" for number in range(len(work))]
+    if keys:
+        yield from get({key: (one,) for key, one in zip(keys, work, strict=True)}, keys)
 
 
 def newest_bounds(libver: str | tuple[str, str] | None) -> Any:

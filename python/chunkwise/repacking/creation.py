@@ -49,6 +49,16 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
     if options.page_nbytes is not None:
         fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
         fcpl.set_file_space_page_size(options.page_nbytes)
+    made = h5f.create(
+        os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=access_list(source, options)
+    )
+    # Nobody else may read what perhaps nobody else may read in the source.
+    os.fchmod(made.get_vfd_handle(), 0o600)
+    return h5py.File(made)
+
+
+def access_list(source: h5py.File, options: Options) -> Any:
+    """Give the properties with which a target is opened; see `create`."""
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     # Chunks are written whole; one that cannot be written fails there and then.
@@ -59,10 +69,7 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
         fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
     if options.metadata_block_nbytes is not None:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
-    made = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
-    # Nobody else may read what perhaps nobody else may read in the source.
-    os.fchmod(made.get_vfd_handle(), 0o600)
-    return h5py.File(made)
+    return fapl
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:

@@ -35,7 +35,7 @@ from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
-from chunkwise.repacking.work import carry_out, result_of
+from chunkwise.repacking.work import Apart, carry_out, result_of
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def check_room(place: Place, plan: Plan) -> str | None:
     return None
 
 
-def run(job: Job, place: Place, watch: Watch) -> Summary:
+def run(job: Job, place: Place, watch: Watch, apart: Apart | None = None) -> Summary:
     """Repack one file.
 
     Parameters
@@ -128,6 +128,8 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         Source and target, from `target.choose`.
     watch
         Told about progress; may raise to end the run.
+    apart
+        Writes some datasets; see `work.Apart`.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
             return _left(place, plan)
-        return run_plan(job, place, file, plan, watch)
+        return run_plan(job, place, file, plan, watch, apart)
 
 
 @contextmanager
@@ -178,14 +180,21 @@ def _left(place: Place, plan: Plan) -> Summary:
     )
 
 
-def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
+def run_plan(
+    job: Job,
+    place: Place,
+    file: h5py.File,
+    plan: Plan,
+    watch: Watch,
+    apart: Apart | None = None,
+) -> Summary:
     """Carry out the plan of a file that is open; see `run`."""
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
     with claimed(place, resume=job.resume) as claim:
         journal = _journal(claim, _identity(job, place, plan))
-        results, warnings = carry_out(claim, file, plan, job.options, journal, watch)
+        results, warnings = carry_out(claim, file, plan, job.options, journal, watch, apart)
         watch(Moment("syncing"))
         publish(claim)
     return Summary(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import h5py
 from h5py import h5d
@@ -61,6 +61,19 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
 
 
+class Apart(Protocol):
+    """What writes data of some datasets into a target that is complete but for them."""
+
+    def takes(self, step: Step) -> bool:
+        """Tell whether a dataset is one of these."""
+
+    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
+        """Write their data into the closed partial file."""
+
+    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
+        """Read them again, and compare; raises WrongValueError."""
+
+
 def carry_out(
     claim: Claim,
     source: h5py.File,
@@ -68,6 +81,7 @@ def carry_out(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    apart: Apart | None = None,
 ) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
     """Write and verify the target's partial file.
 
@@ -83,6 +97,8 @@ def carry_out(
         Where encoded chunks are noted, and found again.
     watch
         Told about progress; may raise to end the run.
+    apart
+        Writes some datasets; by default there are none of these.
 
     Returns
     -------
@@ -95,13 +111,14 @@ def carry_out(
         Damage in the source, a full disk, a result that is not what it should be.
     """
     run, place = _Run(), claim.place
+    others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:
         target = create(claim.partial, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
         claim.made(target.id.get_vfd_handle())
-        _fill(run, source, target, plan, options, journal, watch)
+        _fill(run, source, target, plan, options, journal, watch, others)
     except BaseException as wrong:
         give_up(target)
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
@@ -111,14 +128,21 @@ def carry_out(
         raise
     try:
         close(target)
+        if apart is not None and others:
+            made = {one.path: one for one in apart.write(claim, source, others)}
+            run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except FileChangedError:
+    except ChunkwiseError as wrong:
+        if isinstance(wrong, CannotWriteError):
+            raise cannot_write(place.said, wrong) from wrong
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     _verify(run, claim, source, plan, options, watch)
+    if apart is not None and others and options.verify == "checksum":
+        apart.verify(claim, [step for step in others if not step.lossy])
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -130,8 +154,9 @@ def _fill(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    others: Sequence[Step] = (),
 ) -> None:
-    """Write tree and data into the open target."""
+    """Write tree and data into the open target, but for the data of `others`."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
     dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
@@ -140,6 +165,8 @@ def _fill(
     few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
         step = steps[at]
+        if step in others:
+            continue
         if not copying.goes_beside(step):
             copying.alone(step, path)
             continue
