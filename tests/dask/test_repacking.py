@@ -86,7 +86,7 @@ def test_damage_is_found_before_the_file_comes_into_place(
 
     monkeypatch.setattr(repacking, "_digest", other)
     with pytest.raises(WrongValueError, match=r"out.h5: '/flat': the box of shape .* is not what"):
-        repack(source, tmp_path / "out.h5", **RULES, client="sync", memory="1MiB")
+        repack(source, tmp_path / "out.h5", **RULES, client="sync", memory="4MiB")
     assert left_in(tmp_path) == ["in.h5"]
 
 

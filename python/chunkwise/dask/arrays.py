@@ -9,7 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5p
+from h5py import h5p, h5s
 
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
 from chunkwise.dask.finding import require_dask, scheduler_of
@@ -182,12 +182,12 @@ def write_arrays(
         if array.size == 0:
             continue
         try:
-            if not array.ndim:
-                raise UsageError("it has a single element")
+            if dataset.chunks is None:
+                raise UsageError("it has no chunks")
             how = effort if isinstance(effort, str) else effort[name]
             target = target_of(index, dataset, name, claim.place.said, how)
         except UsageError as wrong:
-            if refuse and array.ndim and dataset.chunks is not None:
+            if refuse and dataset.chunks is not None:
                 raise
             done.by_client[name] = str(wrong)
             alone.append((array, dataset))
@@ -198,13 +198,24 @@ def write_arrays(
         together.append((array, target))
     for array, dataset in alone:
         for at, block in computed(array, scheduler):
-            dataset[at] = block
+            _assign(dataset, at, block)
             telling.of_nbytes(block.nbytes)
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
         claim, pieces, scheduler, in_flight=in_flight, tell=telling.of_piece
     )
+
+
+def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None:
+    if block.dtype.kind != "S" or block.dtype != dataset.dtype or not at:
+        dataset[at] = block
+        return
+    # netCDF's characters end with a null by their type, and h5py converts them to nothing else.
+    space = dataset.id.get_space()
+    space.select_hyperslab(tuple(one.start for one in at), block.shape)
+    values = np.ascontiguousarray(block)
+    dataset.id.write(h5s.create_simple(block.shape), space, values, dataset.id.get_type())
 
 
 def computed(array: Any, scheduler: Any) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:

@@ -153,14 +153,12 @@ def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
-    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes."""
-    if made.shape == shape:
-        return
-    made.resize(shape)
-    for axis, length in enumerate(shape):
-        for scale in made.dims[axis].values():
-            if scale.ndim == 1 and scale.maxshape[0] is None and scale.shape[0] < length:
-                scale.resize((length,))
+    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes.
+
+    It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
+    """
+    if made.shape != shape:
+        made.resize(shape)
 
 
 def _converted(array: Any, made: h5py.Dataset) -> Any:
