@@ -212,11 +212,26 @@ CASES: dict[str, Case] = {
             "engines": ["h5netcdf"],
         },
     ),
+    "an enumeration": (
+        lambda: _enumerated(),
+        {},
+    ),
     "complex": (
         lambda: _cube(_values() + 1j),
         {"invalid_netcdf": True, "engines": ["h5netcdf"], "encoding": {"t": CHUNKS}},
     ),
 }
+
+
+def _enumerated() -> Any:
+    """Clouds as a number with names, in a variable that is opened so."""
+    values = np.arange(N, dtype="u1") % 3
+    kind = np.dtype(
+        "u1", metadata={"enum": {"clear": 0, "cloudy": 1, "other": 2}, "enum_name": "c"}
+    )
+    made = xr.Dataset({"t": ("n", _lazy(values))})
+    made["t"].encoding["dtype"] = kind
+    return made
 
 
 def _with_encoding(dataset: Any, **encoding: Any) -> Any:
