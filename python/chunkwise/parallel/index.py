@@ -193,6 +193,25 @@ class FileIndex:
                 self._places[key] = Places(self._held, self._lock, self._label, dataset)
             return self._places[key]
 
+    def close(self) -> None:
+        """Write what is left, and close the file.
+
+        Raises
+        ------
+        CannotWriteError
+            What is left cannot be written.
+        """
+        with self._lock:
+            try:
+                self.file.close()
+            except HDF5_ERRORS as error:
+                raise CannotWriteError(
+                    f"{self._label}: cannot be completed: {hdf5_reason(error)}"
+                ) from error
+            finally:
+                self._places.clear()
+                self._held.release()
+
     def give_up(self) -> None:
         """Close a file that will be removed, and write nothing more to it.
 
