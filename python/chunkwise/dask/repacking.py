@@ -117,7 +117,9 @@ metadata_block, progress
     job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
     watch = progress or (lambda _: None)
     task_nbytes = memory_nbytes or _task_nbytes(scheduler)
-    return run(job, place, watch, apart=_Workers(scheduler, options, task_nbytes, in_flight, watch))
+    return run(
+        job, place, watch, apart=_Workers(scheduler, options, task_nbytes, in_flight, watch)
+    )
 
 
 @dataclass

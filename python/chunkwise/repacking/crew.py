@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import h5py
 from h5py import h5d
@@ -53,6 +53,7 @@ _LEAST_CHUNKS: Final = 16
 _NOTED_S: Final = 3.0
 
 Tell = Callable[[int, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,29 @@ def follow(comm: Comm) -> None:
                     rank.verify(message)
                 case Failure():
                     raise OtherRankFailedError(*message)
+
+
+def by_all(comm: Comm, work: Callable[[Crew], T]) -> T:
+    """Do something with all ranks, and give all of them what it came to (collective).
+
+    Parameters
+    ----------
+    comm
+        Of all ranks.
+    work
+        Done on rank 0; what it returns is sent to the others.
+
+    Raises
+    ------
+    ChunkwiseError
+        What went wrong on this rank, or on another one.
+    """
+    if comm.rank:
+        follow(comm)
+        return cast("T", broadcast(comm, None))
+    with Crew(comm).working() as crew:
+        done = work(crew)
+    return broadcast(comm, done)
 
 
 def _nothing() -> _Message:
