@@ -25,7 +25,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Final
 
-from chunkwise.advise.cost import Stored, effort
+from chunkwise.advise.cost import Stored, effort, is_held
 from chunkwise.advise.geometry import canonical, line
 from chunkwise.advise.readers import LIBRARIES, Reader
 
@@ -48,6 +48,8 @@ MOST_WASTE: Final = 1 / 16
 # What an element of a line counts that nobody stated: such lines decide between shapes that serve
 # all that is stated alike.
 _UNSTATED: Final = 0.05
+# Of shapes that are about as good, one whose reads all caches hold is taken.
+ABOUT: Final = 1.05
 # One side becomes so many lengths longer, another one so many shorter.
 _TRADES: Final = ((1, 1), (1, 2), (2, 1))
 
@@ -203,30 +205,47 @@ class _Search:
         self.efforts: dict[_Shape, float] = {}
 
     def best(self) -> _Shape:
-        """Find a shape of little effort, step by step from the whole array and from two blocks."""
-        starts = [tuple(len(sides) - 1 for sides in self.sides)]
+        """Find a shape of little effort, step by step from the whole array and from two blocks.
+
+        Also from a small chunk: of these caches may hold as many as two patterns need, while
+        each step from larger ones to them is worse than staying.
+        """
+        whole = tuple(len(sides) - 1 for sides in self.sides)
+        starts = [whole, self.cut(whole, SMALL_CHUNK_NBYTES)]
         for block in (self.blocks[0], self.blocks[-1]):
             pairs = zip(self.sides, block, strict=True)
             starts.append(tuple(bisect_right(sides, side) - 1 for sides, side in pairs))
-        return self.shape(min(map(self.improved, dict.fromkeys(starts)), key=self.effort))
+        least = self.effort(min(map(self.improved, dict.fromkeys(starts)), key=self.effort))
+        close = [
+            places
+            for places, effort in self.efforts.items()
+            if effort <= least * ABOUT and self.nbytes(places) <= self.limit_nbytes
+        ]
+        return self.shape(min(close, key=lambda places: (-self.held(places), self.effort(places))))
 
     def improved(self, places: _Shape) -> _Shape:
-        """Cut to the size of a chunk, the cheapest way first; then improve step by step."""
-        while self.nbytes(places) > self.limit_nbytes:
-            cuts = [_moved(places, i, -1) for i, place in enumerate(places) if place]
-            if not cuts:
-                return places  # One element is larger.
-            places = min(cuts, key=self.effort)
+        """Cut to the size of a chunk, then improve step by step."""
+        places = self.cut(places, self.limit_nbytes)
         while (better := min(self.neighbours(places), key=self.effort, default=places)) != places:
             if self.effort(better) >= self.effort(places):
                 break
             places = better
         return places
 
+    def cut(self, places: _Shape, limit_nbytes: int) -> _Shape:
+        """Make it smaller, the cheapest way first, until it fits, or is one element."""
+        while self.nbytes(places) > limit_nbytes:
+            cuts = [_moved(places, i, -1) for i, place in enumerate(places) if place]
+            if not cuts:
+                break
+            places = min(cuts, key=self.effort)
+        return places
+
     def neighbours(self, places: _Shape) -> Iterator[_Shape]:
         """Give shapes with one longer side, one shorter side, or one of each."""
         ranks = range(len(places))
-        moved = [_moved(places, i, step) for i in ranks for step in (-1, 1)]
+        # Two lengths may be nearly the same, and worse than both beside them.
+        moved = [_moved(places, i, step) for i in ranks for step in (-2, -1, 1, 2)]
         moved += [
             _moved(_moved(places, i, longer), j, -shorter)
             for i, j in permutations(ranks, 2)
@@ -238,6 +257,11 @@ class _Search:
                 self.nbytes(candidate) <= self.limit_nbytes
             ):
                 yield candidate
+
+    def held(self, places: _Shape) -> int:
+        """Count the accesses whose next read finds all its chunks in every reader's cache."""
+        stored = Stored(self.extents, self.shape(places), self.itemsize)
+        return sum(is_held(stored, block, self.readers) for block in self.blocks)
 
     def shape(self, places: _Shape) -> _Shape:
         return tuple(sides[place] for sides, place in zip(self.sides, places, strict=True))

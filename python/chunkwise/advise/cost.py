@@ -181,6 +181,13 @@ def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations
     return max(1.0, touched * lost / min(touched or 1, walk.chunk_count))
 
 
+def is_held(stored: Stored, block: Shape, readers: Sequence[Reader]) -> bool:
+    """Tell whether the caches of all these readers hold a read's chunks until the next one."""
+    pairs = zip(stored.shape, block, stored.chunks, strict=True)
+    most = math.prod(touched_along(extent, length, side)[1] for extent, length, side in pairs)
+    return bool(readers) and all(fits(one, most, stored.chunk_nbytes) for one in readers)
+
+
 def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
     """Rate a chunk shape for one pattern; the smaller the better.
 
@@ -198,13 +205,10 @@ def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
     readers
         Whose caches; without any, nobody has one.
     """
-    each, most = 1.0, 1
+    each = 1.0
     for extent, length, side in zip(stored.shape, block, stored.chunks, strict=True):
-        mean, widest = touched_along(extent, length, side)
-        each *= mean
-        most *= widest
+        each *= touched_along(extent, length, side)[0]
     nbytes = stored.chunk_nbytes
-    kept_by_all = bool(readers) and all(fits(reader, most, nbytes) for reader in readers)
-    again = 1 if kept_by_all else 2
+    again = 1 if is_held(stored, block, readers) else 2
     selected = math.prod(block) * stored.itemsize
     return again * each * (nbytes + START_NBYTES) / (selected + START_NBYTES)

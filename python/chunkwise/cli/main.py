@@ -32,7 +32,7 @@ COMMANDS = {
     "mpi-model": "Predict how long a parallel write takes on many ranks, and its limit.",
 }
 # What the ranks of an MPI program do together: they fail and end as one.
-OF_MANY_RANKS = ("mpi-check", "study iotest")
+OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
 BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
 

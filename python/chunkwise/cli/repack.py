@@ -23,6 +23,7 @@ from chunkwise.words import counted, format_seconds
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from chunkwise.repacking.crew import Crew
     from chunkwise.repacking.folder import FileResult
     from chunkwise.repacking.progress import Moment, Watch
     from chunkwise.repacking.run import Job
@@ -43,6 +44,7 @@ Examples:
   chunkwise repack in.nc cloud.nc --paged 4MiB          for object storage
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
+  mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
 
 \b
 Rules:
@@ -103,7 +105,9 @@ Exit code:
     help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
 )
 @click.option(
-    "--memory", type=_SIZE, help="Most bytes for data.  [default: a quarter of what is free]"
+    "--memory",
+    type=_SIZE,
+    help="Most bytes for data, of each rank.  [default: a quarter of what is free]",
 )
 @click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
 @click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
@@ -143,10 +147,23 @@ def command(
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
+    from chunkwise.parallel.ranks import of_many_ranks
+    from chunkwise.parallel.share import cores, neighbours
     from chunkwise.repacking.api import using_threads
+    from chunkwise.repacking.crew import Crew, follow
+    from chunkwise.repacking.memory import default_budget
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
+    comm = of_many_ranks()
+    if comm.size > 1:
+        if out is not None:
+            raise UsageError(
+                "--out: several ranks repack one file together; start a command for each of many "
+                "files, as the batch script in docs/mpi.md does"
+            )
+        threads = cores(comm) if threads is None else threads
+        memory = default_budget() // neighbours(comm) if memory is None else memory
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
         options=Options(
@@ -175,8 +192,14 @@ def command(
         if unchanged == "link":
             raise UsageError("--unchanged link is for --out; in place, write skip or copy")
         if dry_run:
+            if comm.rank:
+                return 0
             return _dry_run(source, target, job, in_place, force, as_json)
-        return _repack(source, target, job, in_place, force, as_json, ends)
+        if comm.rank:
+            follow(comm)
+            return 0
+        with Crew(comm).working() as crew:
+            return _repack(source, target, job, in_place, force, as_json, ends, crew)
 
 
 def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
@@ -222,6 +245,7 @@ def _repack(
     force: bool,
     as_json: bool,
     ends: Ending,
+    crew: Crew,
 ) -> int:
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
@@ -229,7 +253,7 @@ def _repack(
 
     place = choose(source, target, in_place=in_place, force=force)
     with _showing(as_json, ends) as watch:
-        summary = run(job, place, watch)
+        summary = run(job, place, watch, crew)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
     else:

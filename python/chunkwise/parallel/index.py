@@ -8,6 +8,7 @@ in another.  The result is an ordinary file.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
@@ -33,12 +34,16 @@ class _Accountant(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
+        # What libhdf5 cannot write it does not close: nothing of it counts any more.
+        self.given_up = False
         self._at = 0
         # Never touched, so that it takes no memory.
         self._dummy = np.empty(0, np.uint8)
         self._begin = 0
         # Where the last chunk would have been written.
         self._placed: int | None = None
+        # Whether nothing is written any more.
+        self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
         """Bytes that nobody reads, by which a chunk is told from all else."""
@@ -62,11 +67,14 @@ class _Accountant(io.RawIOBase):
                 self._placed = at
                 self._at = at + data.nbytes
                 return data.nbytes
+        if self.given_up:
+            self._at = at + data.nbytes
+            return data.nbytes
         while data.nbytes:
             done = os.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
-        nbytes, self._at = at - self._at, at
-        return nbytes
+        self._at = at + data.nbytes
+        return memoryview(given).nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
@@ -86,7 +94,8 @@ class _Accountant(io.RawIOBase):
 
     def truncate(self, size: int | None = None) -> int:
         size = self._at if size is None else size
-        os.ftruncate(self._descriptor, size)
+        if not self.given_up:
+            os.ftruncate(self._descriptor, size)
         return size
 
     def flush(self) -> None:
@@ -184,24 +193,15 @@ class FileIndex:
                 self._places[key] = Places(self._held, self._lock, self._label, dataset)
             return self._places[key]
 
-    def close(self) -> None:
-        """Write what is left, and close the file.
+    def give_up(self) -> None:
+        """Close a file that will be removed, and write nothing more to it.
 
-        Raises
-        ------
-        CannotWriteError
-            What is left cannot be written.
+        What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
         """
         with self._lock:
-            try:
-                self.file.close()
-            except HDF5_ERRORS as error:
-                raise CannotWriteError(
-                    f"{self._label}: cannot be completed: {hdf5_reason(error)}"
-                ) from error
-            finally:
-                self._places.clear()
-                self._held.release()
+            self._held.given_up = True
+            with contextlib.suppress(CannotWriteError):
+                self.close()
 
 
 class Places:

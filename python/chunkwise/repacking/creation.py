@@ -13,6 +13,7 @@ from h5py import h5f, h5g, h5p
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version tells the format that the writer was allowed.
@@ -20,25 +21,71 @@ _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
 _COPIED_NBYTES = 1 << 20
 
 
-def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
-    """Make the empty target.
+class Target:
+    """A new file that libhdf5 writes."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self.file = file
+
+    def close(self) -> None:
+        """Write what is left, and close the target.
+
+        Raises
+        ------
+        OSError, RuntimeError
+            What is left cannot be written; the file is given up.
+        """
+        try:
+            # A flush may fail, and the file is as it was; after a close that fails libhdf5
+            # crashes.
+            self.file.flush()
+        except HDF5_ERRORS:
+            self.give_up()
+            raise
+        self.file.close()
+
+    def give_up(self) -> None:
+        """Close a target that will be removed.
+
+        What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
+        process ends.  So it is given memory to write to in the file's place, where there is room.
+        """
+        with contextlib.suppress(*HDF5_ERRORS, AttributeError):
+            memory = os.memfd_create("given up")
+            os.dup2(memory, self.file.id.get_vfd_handle(), inheritable=False)
+            os.close(memory)
+        with contextlib.suppress(*HDF5_ERRORS):
+            self.file.close()
+
+
+def create(claim: Claim, source: h5py.File, options: Options) -> Target:
+    """Make the empty target, with the properties that `properties` gives.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    fcpl, fapl = properties(source, options)
+    made = h5f.create(os.fsencode(claim.partial), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
+    # Nobody else may read what perhaps nobody else may read in the source.
+    os.fchmod(made.get_vfd_handle(), 0o600)
+    claim.made(made.get_vfd_handle())
+    return Target(h5py.File(made))
+
+
+def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
+    """Give the properties with which a target is made (`fcpl`), and opened (`fapl`).
 
     What the source's creation properties say stays: user block, sizes, order of creation
     in the root group, shared messages, strategy of file space.
 
     Parameters
     ----------
-    path
-        Where; nothing is there yet.
     source
         The open source.
     options
         What shall be otherwise.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
     """
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()
@@ -49,6 +96,11 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
     if options.page_nbytes is not None:
         fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
         fcpl.set_file_space_page_size(options.page_nbytes)
+    return fcpl, access_list(source, options)
+
+
+def access_list(source: h5py.File, options: Options) -> Any:
+    """Give the properties with which a target is opened; see `create`."""
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     # Chunks are written whole; one that cannot be written fails there and then.
@@ -59,10 +111,7 @@ def create(path: Path, source: h5py.File, options: Options) -> h5py.File:
         fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
     if options.metadata_block_nbytes is not None:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
-    made = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
-    # Nobody else may read what perhaps nobody else may read in the source.
-    os.fchmod(made.get_vfd_handle(), 0o600)
-    return h5py.File(made)
+    return fapl
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:
@@ -77,37 +126,6 @@ def require_room_for_user_block(source: h5py.File, options: Options) -> None:
                 f"{printable(str(source.filename))}: has a user block of {block:,} bytes, and "
                 f"{name} {nbytes:,} must divide that"
             )
-
-
-def close(target: h5py.File) -> None:
-    """Write what is left, and close the target.
-
-    Raises
-    ------
-    OSError, RuntimeError
-        What is left cannot be written; the file is given up.
-    """
-    try:
-        # A flush may fail, and the file is as it was; after a close that fails libhdf5 crashes.
-        target.flush()
-    except HDF5_ERRORS:
-        give_up(target)
-        raise
-    target.close()
-
-
-def give_up(target: h5py.File) -> None:
-    """Close a target that will be removed.
-
-    What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
-    process ends.  So it is given memory to write to in the file's place, where there is room.
-    """
-    with contextlib.suppress(*HDF5_ERRORS, AttributeError):
-        memory = os.memfd_create("given up")
-        os.dup2(memory, target.id.get_vfd_handle(), inheritable=False)
-        os.close(memory)
-    with contextlib.suppress(*HDF5_ERRORS):
-        target.close()
 
 
 def copy_user_block(source: Path, writing: BinaryIO, nbytes: int) -> None:

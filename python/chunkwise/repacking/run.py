@@ -24,8 +24,10 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
+from chunkwise.parallel.waiting import ALONE
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
+from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Options
@@ -35,7 +37,7 @@ from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
-from chunkwise.repacking.work import carry_out, result_of
+from chunkwise.repacking.work import Apart, carry_out, result_of
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,13 @@ def check_room(place: Place, plan: Plan) -> str | None:
     return None
 
 
-def run(job: Job, place: Place, watch: Watch) -> Summary:
+def run(
+    job: Job,
+    place: Place,
+    watch: Watch,
+    crew: Crew | None = None,
+    apart: Apart | None = None,
+) -> Summary:
     """Repack one file.
 
     Parameters
@@ -128,6 +136,10 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         Source and target, from `target.choose`.
     watch
         Told about progress; may raise to end the run.
+    crew
+        Other ranks that take part, which are in `crew.follow`.
+    apart
+        Writes some datasets; see `work.Apart`.
 
     Raises
     ------
@@ -139,7 +151,7 @@ def run(job: Job, place: Place, watch: Watch) -> Summary:
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
             return _left(place, plan)
-        return run_plan(job, place, file, plan, watch)
+        return run_plan(job, place, file, plan, watch, crew, apart)
 
 
 @contextmanager
@@ -178,14 +190,25 @@ def _left(place: Place, plan: Plan) -> Summary:
     )
 
 
-def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) -> Summary:
+def run_plan(
+    job: Job,
+    place: Place,
+    file: h5py.File,
+    plan: Plan,
+    watch: Watch,
+    crew: Crew | None = None,
+    apart: Apart | None = None,
+) -> Summary:
     """Carry out the plan of a file that is open; see `run`."""
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
-    with claimed(place, resume=job.resume) as claim:
-        journal = _journal(claim, _identity(job, place, plan))
-        results, warnings = carry_out(claim, file, plan, job.options, journal, watch)
+    crew = Crew(ALONE) if crew is None else crew
+    with claimed(place, resume=job.resume) as claim, ExitStack() as opened:
+        identity = _identity(job, place, plan)
+        journal, descriptor = _journal(claim, identity, opened)
+        crew.note_to(descriptor, identity)
+        results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         watch(Moment("syncing"))
         publish(claim)
     return Summary(
@@ -200,20 +223,20 @@ def run_plan(job: Job, place: Place, file: h5py.File, plan: Plan, watch: Watch) 
     )
 
 
-def _journal(claim: Claim, identity: bytes) -> _native.Journal:
-    """Begin the journal of a run, with what the run before left."""
-    with ExitStack() as opened:
+def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:
+    """Begin the journal of a run, with what the run before left; and give a descriptor of it."""
 
-        def held(descriptor: int) -> int:
-            opened.callback(os.close, descriptor)
-            return descriptor
+    def held(descriptor: int) -> int:
+        opened.callback(os.close, descriptor)
+        return descriptor
 
-        try:
-            before = [held(claim.open(name)) for name in BEFORE] if claim.resumed else None
-            made = held(claim.make(JOURNAL))
-        except OSError as wrong:
-            raise cannot_write(claim.place.said, wrong) from wrong
-        return _native.Journal(made, identity, None if before is None else (before[0], before[1]))
+    try:
+        before = [held(claim.open(name)) for name in BEFORE] if claim.resumed else None
+        made = held(claim.make(JOURNAL))
+    except OSError as wrong:
+        raise cannot_write(claim.place.said, wrong) from wrong
+    journal = _native.Journal(made, identity, None if before is None else (before[0], before[1]))
+    return journal, made
 
 
 def _missing(place: Place) -> tuple[str, ...]:

@@ -11,20 +11,21 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import h5py
 from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
 from chunkwise.files.objects import Address
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.repacking.claim import Claim
-from chunkwise.repacking.creation import close, copy_user_block, create, give_up
+from chunkwise.repacking.creation import copy_user_block
+from chunkwise.repacking.crew import Copied, Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
@@ -61,6 +62,19 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
 
 
+class Apart(Protocol):
+    """What writes data of some datasets into a target that is complete but for them."""
+
+    def takes(self, step: Step) -> bool:
+        """Tell whether a dataset is one of these."""
+
+    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
+        """Write their data into the closed partial file."""
+
+    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
+        """Read them again, and compare; raises WrongValueError."""
+
+
 def carry_out(
     claim: Claim,
     source: h5py.File,
@@ -68,6 +82,8 @@ def carry_out(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    crew: Crew,
+    apart: Apart | None = None,
 ) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
     """Write and verify the target's partial file.
 
@@ -83,6 +99,10 @@ def carry_out(
         Where encoded chunks are noted, and found again.
     watch
         Told about progress; may raise to end the run.
+    crew
+        The ranks that take part.
+    apart
+        Writes some datasets; by default there are none of these.
 
     Returns
     -------
@@ -95,30 +115,38 @@ def carry_out(
         Damage in the source, a full disk, a result that is not what it should be.
     """
     run, place = _Run(), claim.place
+    others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:
-        target = create(claim.partial, source, options)
+        target = crew.create(claim, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
-        claim.made(target.id.get_vfd_handle())
-        _fill(run, source, target, plan, options, journal, watch)
+        crew.begin(claim, source)
+        _fill(run, source, target.file, plan, options, journal, watch, crew, others)
     except BaseException as wrong:
-        give_up(target)
+        target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
         if isinstance(wrong, HDF5_ERRORS) and not ours:
             # Of the source everything was opened before; what is refused now is writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
-        close(target)
+        target.close()
+        if apart is not None and others:
+            made = {one.path: one for one in apart.write(claim, source, others)}
+            run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except FileChangedError:
+    except ChunkwiseError as wrong:
+        if isinstance(wrong, CannotWriteError):
+            raise cannot_write(place.said, wrong) from wrong
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, claim, source, plan, options, watch)
+    _verify(run, claim, source, plan, options, watch, crew)
+    if apart is not None and others and options.verify == "checksum":
+        apart.verify(claim, [step for step in others if not step.lossy])
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -130,16 +158,20 @@ def _fill(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
+    crew: Crew,
+    others: Sequence[Step] = (),
 ) -> None:
-    """Write tree and data into the open target."""
+    """Write tree and data into the open target, but for the data of `others`."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
     dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
     tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
-    copying = _Copying(run, source, target, plan, options, journal, teller)
+    copying = _Copying(run, source, target, plan, options, journal, teller, crew)
     few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
         step = steps[at]
+        if step in others:
+            continue
         if not copying.goes_beside(step):
             copying.alone(step, path)
             continue
@@ -179,6 +211,7 @@ class _Copying:
     options: Options
     journal: _native.Journal
     teller: Teller
+    crew: Crew
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
 
@@ -198,6 +231,10 @@ class _Copying:
         # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
         with closing(h5d.open(self.target.id, path)) as made, self._told(step):
             asked = self._copy(step, made)
+            if self._is_shared(step, asked, made):
+                self._note(step, made, self._by_all(step, asked, made, tell))
+                self.teller.ended(step.source.nbytes)
+                return
             copied = _native.copy_data(
                 library(),
                 asked.source_id,
@@ -215,6 +252,30 @@ class _Copying:
             )
             self._note(step, made, copied)
         self.teller.ended(step.source.nbytes)
+
+    def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
+        source = step.source
+        return (
+            source.plain
+            and step.action in ("copied", "rechunked")
+            and self.crew.shares(made, source.nbytes, raw=asked.raw)
+        )
+
+    def _by_all(self, step: Step, asked: _Copy, made: h5d.DatasetID, tell: Any) -> Copied:
+        """Copy one dataset on all ranks."""
+        return self.crew.copy(
+            step.source.path,
+            made,
+            step.source.nbytes,
+            tell,
+            label=asked.label,
+            raw=asked.raw,
+            memory_nbytes=self.plan.memory_nbytes,
+            effort=asked.effort,
+            checksums=asked.checksums,
+            salvage=self.options.salvage,
+            likeness=asked.likeness,
+        )
 
     def together(self, few: Sequence[tuple[Step, bytes]]) -> None:
         """Copy some small datasets."""
@@ -276,7 +337,7 @@ class _Copying:
             goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
             raise type(wrong)(f"{wrong}; {goes_on}") from None
 
-    def _note(self, step: Step, made: Any, copied: _native.CopyResult) -> None:
+    def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep what copying came to."""
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
@@ -320,7 +381,13 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
 
 
 def _verify(
-    run: _Run, claim: Claim, source: h5py.File, plan: Plan, options: Options, watch: Watch
+    run: _Run,
+    claim: Claim,
+    source: h5py.File,
+    plan: Plan,
+    options: Options,
+    watch: Watch,
+    crew: Crew,
 ) -> None:
     """Read the closed result again."""
     if options.verify == "none":
@@ -350,4 +417,11 @@ def _verify(
                 label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
-            teller.ended(step.source.nbytes)
+            if name not in crew.verifies:
+                teller.ended(step.source.nbytes)
+    if crew.verifies:
+        shared = [step for step in plan.steps if step.source.path in crew.verifies]
+        nbytes = sum(step.source.nbytes for step in shared)
+        tell = teller.of(counted(len(shared), "dataset"), nbytes)
+        crew.verify(claim.partial, claim.place.said, tell)
+        teller.ended(nbytes)
