@@ -200,6 +200,29 @@ def test_a_wrong_value_of_one_rank_ends_all(tmp_path: Path) -> None:
     assert gone(tmp_path / "hdf5_iotest.h5")
 
 
+# A file may not grow, for some of the ranks: as on a full disk.
+FULL = """
+import resource, sys
+from chunkwise.parallel import ranks
+if ranks.world().rank in (int(number) for number in sys.argv[1]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+from chunkwise.cli.main import main
+sys.argv = ["chunkwise", "study", "iotest", "--quick", *sys.argv[2:]]
+main()
+"""
+
+
+@needs_parallel_h5py
+@pytest.mark.parametrize("victims", ["01", "0", "1"])
+@pytest.mark.parametrize("io", ["independent", "collective"])
+def test_a_file_that_cannot_grow_ends_all(victims: str, io: str, tmp_path: Path) -> None:
+    done = mpirun(2, "-c", FULL, victims, f"--only=io={io}", python=PYTHON, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("chunkwise: hdf5_iotest.h5: rank ") == 1
+    assert "Traceback" not in done.stderr
+    assert gone(tmp_path / "hdf5_iotest.h5")
+
+
 def ranks_of(launcher: subprocess.Popen[str], n_ranks: int) -> list[int]:
     """The processes that a launcher started, by their rank."""
     children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")

@@ -18,6 +18,8 @@ that takes on a rank are taken off its phases and its wall time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +28,7 @@ import numpy as np
 from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import WrongValueError
+from chunkwise.parallel.waiting import abandoned
 from chunkwise.studies.iotest.lists import Lists, space
 from chunkwise.studies.iotest.pattern import Geometry, Values
 
@@ -85,11 +88,11 @@ def measure(
     clock = Clock()
     world.barrier()
     begun = perf_counter()
-    _write(world.rank, geometry, told, values, file, delay_s, clock)
+    _write(world, geometry, told, values, file, delay_s, clock)
     clock.write_phase = perf_counter() - begun - clock.values
     world.barrier()
     made_s, read_begun = clock.values, perf_counter()
-    _read(world.rank, geometry, told, values, file, delay_s, clock)
+    _read(world, geometry, told, values, file, delay_s, clock)
     clock.read_phase = perf_counter() - read_begun - (clock.values - made_s)
     world.barrier()
     clock.wall = perf_counter() - begun - clock.values
@@ -97,7 +100,7 @@ def measure(
 
 
 def _write(
-    rank: int,
+    world: World,
     geometry: Geometry,
     told: Lists,
     values: Values,
@@ -113,8 +116,8 @@ def _write(
     opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=told.access)
     clock.creat += perf_counter() - now
     dataset: Any = None
-    try:
-        for one in geometry.tiles(rank):
+    with _left_open(world, opened):
+        for one in geometry.tiles(world.rank):
             if delay_s and one.array == 0 and one.step:
                 sleep(delay_s)
             if one.first:
@@ -140,15 +143,13 @@ def _write(
             if one.last:
                 # h5py closes it when nothing holds it any more.
                 dataset = None
-    finally:
-        dataset = None
         now = perf_counter()
         opened.close()
         clock.creat += perf_counter() - now
 
 
 def _read(
-    rank: int,
+    world: World,
     geometry: Geometry,
     told: Lists,
     values: Values,
@@ -162,8 +163,8 @@ def _read(
     block, once = geometry.block, (1,) * len(geometry.block)
     opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=told.access)
     dataset: Any = None
-    try:
-        for one in geometry.tiles(rank):
+    with _left_open(world, opened):
+        for one in geometry.tiles(world.rank):
             if delay_s and one.array == 0 and one.step:
                 sleep(delay_s)
             if one.first:
@@ -183,13 +184,30 @@ def _read(
             clock.values += blank - now + compared - done
             if wrong is not None:
                 (row, column), found, expected = wrong
+                place = f"step {one.step}, array {one.array}, row {row}, column {column}"
                 raise WrongValueError(
-                    f"{file}: {one.dataset}: rank {rank}: step {one.step}, array {one.array}, row "
-                    f"{row}, column {column} of its tile was read as {found!r}, and written as "
-                    f"{expected!r}; do not trust this HDF5 with {geometry.combination.label}"
+                    f"{file}: {one.dataset}: rank {world.rank}: {place} of its tile was read as "
+                    f"{found!r}, and written as {expected!r}; do not trust this HDF5 with "
+                    f"{geometry.combination.label}"
                 )
             if one.last:
                 dataset = None
-    finally:
-        dataset = None
         opened.close()
+
+
+@contextmanager
+def _left_open(world: World, opened: Any) -> Iterator[None]:
+    """Leave a file of several ranks open where one fails, until the program is ended.
+
+    Closing is collective: the others would have to come, and may be elsewhere.
+    """
+    try:
+        yield
+    except BaseException:
+        if world.size > 1:
+            # What is in there has MPI end all ranks, as it cannot be finalised.
+            abandoned.append(opened)
+        else:
+            with suppress(OSError, RuntimeError):
+                opened.close()
+        raise

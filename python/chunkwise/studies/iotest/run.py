@@ -115,9 +115,9 @@ def walk(
     settings = settings.on(world.size)
     found = chosen(settings, world.size, only)
     files = [_file(settings, one) for one in found]
-    kept = world.on_first(lambda: _look(settings, found, files))
     # A folder that only some ranks see would end in a hang.
     require_shared_folder(world.together, Path(settings.hdf5_file).parent)
+    kept = world.on_first(lambda: _look(settings, found, files))
     version = str(h5py.version.hdf5_version)
     walked = Walked(settings, world.size, version, [], kept, world.crowded())
     values = Values(settings, world.rank)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError
 from chunkwise.parallel.program import as_one_program
+from chunkwise.parallel.waiting import abandoned
 from chunkwise.studies.iotest import creation, pitfalls, walking
 from chunkwise.studies.iotest.world import World, world
 
@@ -32,12 +33,18 @@ def work(plan: str, out: str) -> None:
     ranks = world(mpi_alone=True)
     said = json.loads(Path(plan).read_text("utf-8"))
     kind, folder = KINDS[said["settings"]["kind"]], Path(said["folder"])
-    with Path(out).open("a", encoding="utf-8") as file:
-        for _ in range(said["repeat"]):
-            for point, record in kind(ranks, said["settings"], folder):
-                if ranks.rank == 0:
-                    file.write(json.dumps([point, record]) + "\n")
-                    file.flush()
+    try:
+        with Path(out).open("a", encoding="utf-8") as file:
+            for _ in range(said["repeat"]):
+                for point, record in kind(ranks, said["settings"], folder):
+                    if ranks.rank == 0:
+                        file.write(json.dumps([point, record]) + "\n")
+                        file.flush()
+    except BaseException as wrong:
+        # It holds the files that are open: closing them, one rank would wait for the others.
+        if ranks.size > 1:
+            abandoned.append(wrong)
+        raise
 
 
 def _told(error: BaseException) -> tuple[str, int] | None:
