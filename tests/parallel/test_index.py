@@ -51,10 +51,9 @@ class _Open:
 
 
 def _select(shape: tuple[int, ...], *box: slice) -> _native.Selection:
-    resolved = chunkwise.hyperslab(
+    return chunkwise.hyperslab(
         [one.start for one in box], [one.stop - one.start for one in box]
     ).resolve(shape, "d")
-    return resolved
 
 
 @settings(max_examples=40, deadline=None)

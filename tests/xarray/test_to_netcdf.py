@@ -272,7 +272,7 @@ def test_the_file_is_xarrays(name: str, engine: str, tmp_path: Path, client: Any
             if reader == "netcdf4" and ("invalid_netcdf" in more or name.startswith("lzf")):
                 continue
             for decode in (True, False):
-                how = {"engine": reader, "group": more.get("group"), "decode_cf": decode}
+                how: Any = {"engine": reader, "group": more.get("group"), "decode_cf": decode}
                 with xr.open_dataset(mine, **how) as a, xr.open_dataset(theirs, **how) as b:
                     xr.testing.assert_identical(a, b)
                     for one in a.variables:

@@ -51,7 +51,7 @@ def to_hdf5(
     filters: str | Mapping[str, str] | None = None,
     chunks: Shape | Mapping[str, Shape] | None = None,
     dtype: Any = None,
-    maxshape: Sequence[int | None] | None = None,
+    maxshape: Sequence[int | None] | Mapping[str, Sequence[int | None]] | None = None,
     fillvalue: Any = None,
     overwrite: bool = False,
     libver: str | tuple[str, str] | None = None,
@@ -77,8 +77,8 @@ def to_hdf5(
         4 MiB; otherwise a shape of at most 1 MiB that serves rows, columns and steps alike.
     dtype : dtype, optional
         By default the array's.
-    maxshape : sequence of int or None, optional
-        How far the datasets can grow, None without limit.
+    maxshape : sequence of int or None, or mapping, optional
+        How far the datasets can grow, None without limit; a mapping has one for each name.
     fillvalue : scalar, optional
         What elements have that are not written.
     overwrite : bool, default False
@@ -119,7 +119,9 @@ def to_hdf5(
     scheduler = scheduler_of(client)
     given = _named(array, name)
     wanted = [
-        _wanted(one, values, _of(filters, one), _of(chunks, one), dtype, maxshape, fillvalue)
+        _wanted(
+            one, values, _of(filters, one), _of(chunks, one), dtype, _of(maxshape, one), fillvalue
+        )
         for one, values in given.items()
     ]
     done = Written()
@@ -278,6 +280,16 @@ def _wanted(
         shape = tuple(max(1, n) for n in array.shape)
         blocks = tuple(tuple(n for n in one if n) or (1,) for one in array.chunks)
         chunks = chosen_chunk(shape, array.dtype.itemsize, blocks, maxshape)
+    if maxshape is not None:
+        maxshape = tuple(maxshape)
+        fits = len(maxshape) == array.ndim and all(
+            most is None or most >= n for most, n in zip(maxshape, array.shape, strict=True)
+        )
+        if not fits:
+            raise UsageError(
+                f"{shown}: maxshape {maxshape} does not fit the shape {array.shape}: give each "
+                "dimension None or at least its length"
+            )
     pipeline = Pipeline.parse(filters) if filters else Pipeline()
     if not array.size and maxshape is None:
         chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.

@@ -336,7 +336,7 @@ def _encodes(step: Step, dcpl: Any) -> bool:
 def _task_nbytes(scheduler: Scheduler) -> int:
     if isinstance(scheduler, str):
         return max(_LEAST_NBYTES, min(_TASK_NBYTES, default_budget() // _native.thread_count()))
-    workers = scheduler.scheduler_info(n_workers=-1)["workers"].values()
+    workers = scheduler.scheduler_info()["workers"].values()
     limits: list[int] = [
         one["memory_limit"] // (4 * max(1, one["nthreads"]))
         for one in workers

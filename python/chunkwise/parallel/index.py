@@ -49,7 +49,7 @@ class _Accountant(io.RawIOBase):
             self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
             self._begin = self._dummy.ctypes.data
         self._placed = None
-        return memoryview(self._dummy)[:nbytes]
+        return self._dummy[:nbytes].data
 
     @property
     def placed(self) -> int | None:

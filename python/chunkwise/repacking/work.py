@@ -18,7 +18,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
 from chunkwise.files.objects import Address
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
@@ -134,9 +134,7 @@ def carry_out(
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except ChunkwiseError as wrong:
-        if isinstance(wrong, CannotWriteError):
-            raise cannot_write(place.said, wrong) from wrong
+    except ChunkwiseError:
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
