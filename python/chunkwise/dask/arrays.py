@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -184,8 +185,8 @@ def write_arrays(
         if array.size == 0:
             continue
         try:
-            if dataset.chunks is None:
-                raise UsageError("it has no chunks")
+            if not array.ndim:
+                raise UsageError("it has a single element")
             how = effort if isinstance(effort, str) else effort[name]
             target = target_of(index, dataset, name, claim.place.said, how)
         except UsageError as wrong:
@@ -194,7 +195,8 @@ def write_arrays(
             done.by_client[name] = str(wrong)
             alone.append((array, dataset))
             continue
-        blocks = aligned(array.chunks, dataset.chunks, array.dtype.itemsize)
+        chunk = dataset.chunks or (1,) * array.ndim
+        blocks = aligned(array.chunks, chunk, array.dtype.itemsize)
         if blocks != array.chunks:
             array = array.rechunk(blocks)
         together.append((array, target))
@@ -222,12 +224,22 @@ def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None
 
 def computed(array: Any, scheduler: Any) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:
     """Compute an array block by block, in this process's memory one at a time."""
-    kind = scheduler if isinstance(scheduler, str) else None
-    for _, start, shape in boxes(array.chunks):
-        at = tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
-        part = array[at] if at else array
-        block = part.compute(scheduler=kind) if kind else scheduler.compute(part).result()
-        yield (at or ()), np.asarray(block)
+    indices = [
+        tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
+        for _, start, shape in boxes(array.chunks)
+    ]
+    if isinstance(scheduler, str):
+        for at in indices:
+            yield at, np.asarray(array[at].compute(scheduler=scheduler))
+        return
+    # Workers compute the next ones while this process writes.
+    ahead = sum(scheduler.nthreads().values()) + 1
+    waiting: deque[Any] = deque()
+    left = iter(indices)
+    for at in indices:
+        while len(waiting) < ahead and (following := next(left, None)) is not None:
+            waiting.append(scheduler.compute(array[following]))
+        yield at, np.asarray(waiting.popleft().result())
 
 
 def _named(array: Any, name: str | None) -> dict[str, Any]:
