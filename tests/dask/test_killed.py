@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,7 @@ def test_a_worker_that_is_killed(seed: int, tmp_path: Path) -> None:
     attempt(seed, tmp_path)
 
 
-def _spoiled(
-    encoded: Encoded, expected: Any, addresses: Any, where: Where, marks: str = ""
-) -> Wrote:
+def _spoiled(marks: str, encoded: Encoded, expected: Any, addresses: Any, where: Where) -> Wrote:
     """Write; but the first time two blocks are other ones than their places are for."""
     number = int(encoded.table[0, 0])
     mark = Path(marks, str(number))
@@ -46,10 +45,7 @@ def test_blocks_that_are_other_ones_get_other_places(
     marks = tmp_path / "marks"
     marks.mkdir()
 
-    def unwilling(*arguments: Any) -> Wrote:
-        return _spoiled(*arguments, marks=str(marks))
-
-    monkeypatch.setattr(running, "write", unwilling)
+    monkeypatch.setattr(running, "write", partial(_spoiled, str(marks)))
     values = np.random.default_rng(0).normal(size=(40, 500))
     with cluster() as client:
         x = da.from_array(values, chunks=(4, 500))

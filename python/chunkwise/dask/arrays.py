@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ def to_hdf5(
     filters: str | Mapping[str, str] | None = None,
     chunks: Shape | Mapping[str, Shape] | None = None,
     dtype: Any = None,
-    maxshape: Sequence[int | None] | None = None,
+    maxshape: Sequence[int | None] | Mapping[str, Sequence[int | None]] | None = None,
     fillvalue: Any = None,
     overwrite: bool = False,
     libver: str | tuple[str, str] | None = None,
@@ -77,8 +78,8 @@ def to_hdf5(
         4 MiB; otherwise a shape of at most 1 MiB that serves rows, columns and steps alike.
     dtype : dtype, optional
         By default the array's.
-    maxshape : sequence of int or None, optional
-        How far the datasets can grow, None without limit.
+    maxshape : sequence of int or None, or mapping, optional
+        How far the datasets can grow, None without limit; a mapping has one for each name.
     fillvalue : scalar, optional
         What elements have that are not written.
     overwrite : bool, default False
@@ -119,7 +120,9 @@ def to_hdf5(
     scheduler = scheduler_of(client)
     given = _named(array, name)
     wanted = [
-        _wanted(one, values, _of(filters, one), _of(chunks, one), dtype, maxshape, fillvalue)
+        _wanted(
+            one, values, _of(filters, one), _of(chunks, one), dtype, _of(maxshape, one), fillvalue
+        )
         for one, values in given.items()
     ]
     done = Written()
@@ -182,8 +185,8 @@ def write_arrays(
         if array.size == 0:
             continue
         try:
-            if dataset.chunks is None:
-                raise UsageError("it has no chunks")
+            if not array.ndim:
+                raise UsageError("it has a single element")
             how = effort if isinstance(effort, str) else effort[name]
             target = target_of(index, dataset, name, claim.place.said, how)
         except UsageError as wrong:
@@ -192,7 +195,8 @@ def write_arrays(
             done.by_client[name] = str(wrong)
             alone.append((array, dataset))
             continue
-        blocks = aligned(array.chunks, dataset.chunks, array.dtype.itemsize)
+        chunk = dataset.chunks or (1,) * array.ndim
+        blocks = aligned(array.chunks, chunk, array.dtype.itemsize)
         if blocks != array.chunks:
             array = array.rechunk(blocks)
         together.append((array, target))
@@ -220,12 +224,22 @@ def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None
 
 def computed(array: Any, scheduler: Any) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:
     """Compute an array block by block, in this process's memory one at a time."""
-    kind = scheduler if isinstance(scheduler, str) else None
-    for _, start, shape in boxes(array.chunks):
-        at = tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
-        part = array[at] if at else array
-        block = part.compute(scheduler=kind) if kind else scheduler.compute(part).result()
-        yield (at or ()), np.asarray(block)
+    indices = [
+        tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
+        for _, start, shape in boxes(array.chunks)
+    ]
+    if isinstance(scheduler, str):
+        for at in indices:
+            yield at, np.asarray(array[at].compute(scheduler=scheduler))
+        return
+    # Workers compute the next ones while this process writes.
+    ahead = sum(scheduler.nthreads().values()) + 1
+    waiting: deque[Any] = deque()
+    left = iter(indices)
+    for at in indices:
+        while len(waiting) < ahead and (following := next(left, None)) is not None:
+            waiting.append(scheduler.compute(array[following]))
+        yield at, np.asarray(waiting.popleft().result())
 
 
 def _named(array: Any, name: str | None) -> dict[str, Any]:
@@ -278,6 +292,16 @@ def _wanted(
         shape = tuple(max(1, n) for n in array.shape)
         blocks = tuple(tuple(n for n in one if n) or (1,) for one in array.chunks)
         chunks = chosen_chunk(shape, array.dtype.itemsize, blocks, maxshape)
+    if maxshape is not None:
+        maxshape = tuple(maxshape)
+        fits = len(maxshape) == array.ndim and all(
+            most is None or most >= n for most, n in zip(maxshape, array.shape, strict=True)
+        )
+        if not fits:
+            raise UsageError(
+                f"{shown}: maxshape {maxshape} does not fit the shape {array.shape}: give each "
+                "dimension None or at least its length"
+            )
     pipeline = Pipeline.parse(filters) if filters else Pipeline()
     if not array.size and maxshape is None:
         chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.

@@ -16,6 +16,7 @@ import h5py
 from h5py import h5f
 
 from chunkwise.dask.cluster import Cluster, results_of
+from chunkwise.dask.flat import flat_places
 from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
 from chunkwise.dask.pieces import Piece, Target, token
@@ -67,6 +68,9 @@ def target_of(
     UsageError
         Its chunks cannot be encoded here, or it has some already; the message says why.
     """
+    if dataset.chunks is None:
+        flat = flat_places(dataset)
+        return Target(name, flat, flat.form, dataset.nbytes)
     label = f"{printable(said)}: '{printable(name)}'"
     image = image_of(dataset.id)
     like = Likeness(image, label)

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from chunkwise.dask.blocks import boxes
+from chunkwise.dask.flat import Flat, FlatPlaces
 from chunkwise.dask.tasks import Form, encode
 from chunkwise.parallel.index import Places
 
@@ -25,7 +26,7 @@ class Target:
     name
         In the file.
     places
-        Where its chunks lie.
+        Where its chunks lie, or its parts.
     form
         What workers need of it.
     nbytes
@@ -33,8 +34,8 @@ class Target:
     """
 
     name: str
-    places: Places
-    form: Form
+    places: Places | FlatPlaces
+    form: Form | Flat
     nbytes: int
 
 

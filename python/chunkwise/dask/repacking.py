@@ -19,6 +19,7 @@ import numpy as np
 import chunkwise
 from chunkwise import _native
 from chunkwise.dask.finding import require_dask, scheduler_of
+from chunkwise.dask.flat import Flat
 from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_pieces
 from chunkwise.dask.pieces import Piece, Target
 from chunkwise.dask.tasks import Encoded, Form, encode
@@ -223,13 +224,16 @@ class _Workers:
         block = tuple(plan.super_block)
         name = encode_name(source.path)
         sparse = _is_sparse(source)
+        form = target.form
+        if isinstance(form, Flat):
+            raise UsageError(f"'{printable(source.path)}': has no chunks")
         for start, count in boxes(shape, block, math.prod(block)):
             box = _Box(start, count, math.prod(count) * source.itemsize)
             work = partial(
                 _encode_box,
                 path=self._path,
                 name=name,
-                form=target.form,
+                form=form,
                 box=box,
                 chunk=chunk if sparse else None,
             )
@@ -338,7 +342,7 @@ def _encodes(step: Step, dcpl: Any) -> bool:
 def _task_nbytes(scheduler: Scheduler) -> int:
     if isinstance(scheduler, str):
         return max(_LEAST_NBYTES, min(_TASK_NBYTES, default_budget() // _native.thread_count()))
-    workers = scheduler.scheduler_info(n_workers=-1)["workers"].values()
+    workers = scheduler.scheduler_info()["workers"].values()
     limits: list[int] = [
         one["memory_limit"] // (4 * max(1, one["nthreads"]))
         for one in workers

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from chunkwise import _native
+from chunkwise.dask.flat import Flat, runs_of
 from chunkwise.errors import CannotWriteError
 from chunkwise.grammar import Effort
 from chunkwise.names import printable, system_reason
@@ -141,8 +142,8 @@ _lock: Final = threading.Lock()
 _MOST_FORMS: Final = 16
 
 
-def encode(block: Any, form: Form, start: tuple[int, ...]) -> Encoded:
-    """Encode a block of whole chunks.
+def encode(block: Any, form: Form | Flat, start: tuple[int, ...]) -> Encoded:
+    """Encode a block of whole chunks, or of a dataset without chunks.
 
     Parameters
     ----------
@@ -153,6 +154,8 @@ def encode(block: Any, form: Form, start: tuple[int, ...]) -> Encoded:
     start
         The element where the block begins.
     """
+    if isinstance(form, Flat):
+        return Encoded(*runs_of(block, form, start))
     with _lock:
         idle = _idle.get(form)
         encoder = idle.pop() if idle else None
@@ -172,8 +175,10 @@ def encode(block: Any, form: Form, start: tuple[int, ...]) -> Encoded:
     return encoded
 
 
-def forget(form: Form) -> None:
+def forget(form: Form | Flat) -> None:
     """Let go of what encoding blocks of a form has left in this process."""
+    if isinstance(form, Flat):
+        return
     with _lock:
         idle = _idle.pop(form, [])
     for one in idle:

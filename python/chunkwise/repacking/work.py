@@ -138,9 +138,7 @@ def carry_out(
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except ChunkwiseError as wrong:
-        if isinstance(wrong, CannotWriteError):
-            raise cannot_write(place.said, wrong) from wrong
+    except ChunkwiseError:
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong

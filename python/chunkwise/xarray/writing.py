@@ -51,10 +51,9 @@ def to_netcdf(
 ) -> Written:
     """Write a dataset to a new netCDF-4 file; Dask arrays are encoded and written by all workers.
 
-    The file is the one that `xarray.Dataset.to_netcdf` makes.  Chunked variables of Dask arrays
-    are written in parallel.  All else goes through xarray or h5py, one block at a time: variables
-    without chunks (neither ``chunksizes`` nor a filter nor an unlimited dimension in their
-    encoding), strings, filters without an encoder here.
+    The file is the one that `xarray.Dataset.to_netcdf` makes.  Variables of Dask arrays are
+    written in parallel.  What workers cannot write goes through xarray or h5py, one block at a
+    time: strings, scalars, filters without an encoder here.
 
     Parameters
     ----------
