@@ -25,6 +25,7 @@ def to_netcdf(
     dataset: str,
     target: str,
     chunk: tuple[int, ...],
+    steps: int,
     effort: str = "as-stated",
 ) -> Task:
     """Write with shuffle and deflate 4, as ``xarray`` does or as ``chunkwise`` does.
@@ -38,7 +39,9 @@ def to_netcdf(
     target : str
         The file to write; it goes again.
     chunk : tuple of int
-        Of the file; Dask's blocks have so many steps, and all rows and columns.
+        Of the file.
+    steps : int
+        Of Dask's blocks, which have all rows and columns.
     effort : str
         As in `chunkwise.xarray.to_netcdf`.
     """
@@ -60,14 +63,14 @@ def to_netcdf(
         h5py.File(file) as opened,
     ):
         shape, dtype = opened[dataset].shape, opened[dataset].dtype
-        steps = [min(chunk[0], shape[0] - at) for at in range(0, shape[0], chunk[0])]
+        lengths = tuple(min(steps, shape[0] - at) for at in range(0, shape[0], steps))
 
         def block(block_info: Any = None) -> Any:
             (begin, end), *_ = block_info[None]["array-location"]
             with h5py.File(file) as source:
                 return source[dataset][begin:end]
 
-        values = da.map_blocks(block, chunks=(tuple(steps), *shape[1:]), dtype=dtype)
+        values = da.map_blocks(block, chunks=(lengths, *shape[1:]), dtype=dtype)
         data = xr.Dataset({NAME: (("time", "y", "x"), values)})
         stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": chunk}
         encoding = {NAME: stored}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from chunkwise.dask import cluster as running
 from chunkwise.dask import to_hdf5
 from chunkwise.dask.tasks import Encoded, Where, Wrote, write
 from tests.attack.dask_workers import attempt
-from tests.support.clusters import cluster
+from tests.support.clusters import cluster, left_in
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,6 +58,34 @@ def test_blocks_that_are_other_ones_get_other_places(
     assert done.again == 2
     with h5py.File(tmp_path / "a.h5") as file:
         np.testing.assert_array_equal(file["x"][...], values)
+
+
+DYING = """
+import os, signal, sys
+import dask.array as da
+from distributed import Client, LocalCluster
+from chunkwise.dask import to_hdf5
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    with LocalCluster(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as made, Client(made) as client:
+        to_hdf5(da.zeros((50, 10), chunks=(5, 10)), sys.argv[1], "x", progress=die)
+"""
+
+
+def test_what_a_killed_client_leaves_goes_with_the_next_run(tmp_path: Path) -> None:
+    script, target = tmp_path / "dying.py", tmp_path / "out" / "a.h5"
+    script.write_text(DYING)
+    target.parent.mkdir()
+    done = subprocess.run([sys.executable, script, target], timeout=100, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(left_in(target.parent)) == 2
+    to_hdf5(da.ones((50, 10), chunks=(5, 10)), target, "x", client="threads")
+    assert left_in(target.parent) == ["a.h5"]
 
 
 def test_who_was_given_up_writes_no_more(tmp_path: Path) -> None:

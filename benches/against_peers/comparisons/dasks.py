@@ -10,7 +10,8 @@ from against_peers.spec import Comparison, Reader, Target
 
 FAST: Final = "chunkwise, effort fast"
 OTHER: Final = "xarray"
-SHAPE, CHUNK = (365, 600, 600), (15, 100, 100)
+# A chunk a step, as netCDF chooses it where time is unlimited.
+SHAPE, CHUNK, STEPS = (365, 600, 600), (1, 600, 600), 15
 
 
 def dask(store: Store) -> Iterator[Comparison]:
@@ -27,6 +28,7 @@ def dask(store: Store) -> Iterator[Comparison]:
                 **data.arguments,
                 "target": str(store.folder / f"dask-{name.replace(' ', '-')}.nc"),
                 "chunk": chunk,
+                "steps": STEPS,
                 "effort": effort,
             },
         )
