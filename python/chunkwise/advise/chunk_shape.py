@@ -49,7 +49,7 @@ MOST_WASTE: Final = 1 / 16
 # all that is stated alike.
 _UNSTATED: Final = 0.05
 # Of shapes that are about as good, one whose reads all caches hold is taken.
-ABOUT: Final = 1.05
+_ABOUT: Final = 1.05
 # One side becomes so many lengths longer, another one so many shorter.
 _TRADES: Final = ((1, 1), (1, 2), (2, 1))
 
@@ -215,12 +215,15 @@ class _Search:
         for block in (self.blocks[0], self.blocks[-1]):
             pairs = zip(self.sides, block, strict=True)
             starts.append(tuple(bisect_right(sides, side) - 1 for sides, side in pairs))
-        least = self.effort(min(map(self.improved, dict.fromkeys(starts)), key=self.effort))
+        best = min(map(self.improved, dict.fromkeys(starts)), key=self.effort)
+        most = _ABOUT * self.effort(best)
         close = [
             places
             for places, effort in self.efforts.items()
-            if effort <= least * ABOUT and self.nbytes(places) <= self.limit_nbytes
+            if effort <= most and self.nbytes(places) <= self.limit_nbytes
         ]
+        # One element may be larger than a chunk should be.
+        close = close or [best]
         return self.shape(min(close, key=lambda places: (-self.held(places), self.effort(places))))
 
     def improved(self, places: _Shape) -> _Shape:
