@@ -358,6 +358,17 @@ class ChunkPlaces(Protocol):
     def find(self, origins: npt.NDArray[np.uint64], /) -> npt.NDArray[np.uint64]:
         """Give address, bytes and filter mask of chunks; zeros where one was never written."""
 
+@type_check_only
+class WorkShare(Protocol):
+    """Divides the work on a dataset among processes."""
+
+    def next(self, number: int, count: int, /) -> tuple[int, int]:
+        """Give first and end of the pieces of a round of `count` to do next; equal: none left."""
+    def meet(self) -> None:
+        """Wait until all processes have called this as often."""
+    def memory(self, nbytes: int, /) -> int | None:
+        """Give a descriptor of memory that all share, or None; all ask for it."""
+
 @final
 class KeptChunks:
     """Encoded chunks that have no place in a file yet."""
@@ -824,7 +835,7 @@ def copy_data(
     journal: Journal | None = None,
     encoders: Encoders | None = None,
     likeness: bytes = ...,
-    part: tuple[int, Callable[[int], tuple[int, int]], ChunkPlaces, int] | None = None,
+    part: tuple[int, WorkShare, ChunkPlaces, int] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
     """Copy the data of one dataset into another of the same shape and type.
@@ -860,9 +871,8 @@ def copy_data(
     likeness : bytes
         Equal for datasets of the same type, chunk shape and filters; none unless given.
     part : tuple or None
-        For one of several processes that copy the dataset: how many there are; called with the
-        number of pieces, what gives the first and the end of those to do next (equal: none are
-        left); what keeps the target's index; the target's descriptor.  The target's handle is
+        For one of several processes that copy the dataset: how many there are; what divides the
+        work; what keeps the target's index; the target's descriptor.  The target's handle is
         then of a dataset that is only like it.
     progress : callable or None
         Called about ten times a second on this thread with the raw bytes done, the stored bytes

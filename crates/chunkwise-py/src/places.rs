@@ -77,14 +77,31 @@ impl ChunkPlaces for PyPlaces {
     }
 }
 
-/// Hands out pieces: an object that is called with how many there are (see `_native.pyi`).
+/// Divides the work on a dataset (see `_native.pyi`).
 pub struct PyShare(pub Py<PyAny>);
 
+impl PyShare {
+    fn asked<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, String> {
+        Python::attach(|py| work(self.0.bind(py)).map_err(|error| said(py, &error)))
+    }
+}
+
 impl Share for PyShare {
-    fn next(&self, all: u64) -> Result<Range<u64>, String> {
-        Python::attach(|py| {
-            let given = self.0.call1(py, (all,)).and_then(|given| given.extract::<(u64, u64)>(py));
-            given.map(|(begin, end)| begin..end).map_err(|error| said(py, &error))
+    fn next(&self, round: u64, all: u64) -> Result<Range<u64>, String> {
+        self.asked(|share| {
+            let (begin, end) = share.call_method1("next", (round, all))?.extract::<(u64, u64)>()?;
+            Ok(begin..end)
+        })
+    }
+
+    fn meet(&self) -> Result<(), String> {
+        self.asked(|share| share.call_method0("meet").map(drop))
+    }
+
+    fn memory(&self, nbytes: u64) -> Result<Option<File>, String> {
+        self.asked(|share| {
+            let file: Option<i32> = share.call_method1("memory", (nbytes,))?.extract()?;
+            file.map(held).transpose()
         })
     }
 }

@@ -190,15 +190,7 @@ impl Pair<'_> {
     /// Live handles.
     unsafe fn copy(&self, request: &Request<'_>) -> Result<CopyResult, CopyError> {
         let size = self.from.element_size;
-        let plan = RechunkPlan::new(&Rechunking {
-            shape: &self.shape,
-            source_chunk: self.from.chunk.as_deref(),
-            target_chunk: self.to.chunk.as_deref(),
-            itemsize: size as u64,
-            memory_nbytes: request.memory_nbytes,
-            threads: request.threads,
-            processes: request.part.as_ref().map_or(1, |part| part.processes),
-        })?;
+        let (plan, shared) = self.plan(request)?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
         if cells.grid.is_empty() {
             let nothing = || self.checksums(&plan.cell, Taken::OfElements, Collector::default());
@@ -250,6 +242,7 @@ impl Pair<'_> {
             choices: request.choices,
             turn: request.turn,
             share: request.part.as_ref().map(|part| part.share),
+            shared: shared.as_ref(),
             collector: collector.as_ref(),
             records: records.as_ref(),
             progress: request.progress,
@@ -276,6 +269,34 @@ impl Pair<'_> {
             through_libhdf5: (!reasons.is_empty()).then(|| reasons.join("; ")),
             ..result_of(done?, checksums, request)
         })
+    }
+
+    /// In which blocks it is copied, and the memory in which several processes share them.
+    fn plan(&self, request: &Request<'_>) -> Result<(RechunkPlan, Option<File>), CopyError> {
+        let with = |processes: u64, times: u64| {
+            RechunkPlan::new(&Rechunking {
+                shape: &self.shape,
+                source_chunk: self.from.chunk.as_deref(),
+                target_chunk: self.to.chunk.as_deref(),
+                itemsize: self.from.element_size as u64,
+                memory_nbytes: request.memory_nbytes.saturating_mul(times),
+                threads: request.threads.saturating_mul(times as usize),
+                processes,
+            })
+        };
+        let Some(part) = &request.part else { return Ok((with(1, 1)?, None)) };
+        // As one process with the memory and the threads of all.
+        let together = RechunkPlan { threads: request.threads, ..with(1, part.processes)? };
+        let nbytes = together
+            .super_block
+            .iter()
+            .fold(self.from.element_size as u64, |n, &d| n.saturating_mul(d));
+        if !together.is_direct
+            && let Some(file) = part.share.memory(nbytes).map_err(CopyError::Share)?
+        {
+            return Ok((together, Some(file)));
+        }
+        Ok((with(part.processes, 1)?, None))
     }
 
     /// What chunks are handed to.

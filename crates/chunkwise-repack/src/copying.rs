@@ -5,6 +5,7 @@
 //! chunk reaches into two target chunks there is no block: each target chunk is read for itself,
 //! by the thread that encodes it.
 
+use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -19,6 +20,7 @@ use crate::handing::Handing;
 use crate::journal::Records;
 use crate::maker::{Form, Maker};
 use crate::share::{Pieces, Share};
+use crate::slab::Slab;
 use crate::source::{Cost, Source};
 use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress, RechunkPlan};
@@ -41,6 +43,8 @@ pub struct Copying<'a> {
     pub records: Option<&'a Records<'a>>,
     pub turn: Option<Turn<'a>>,
     pub share: Option<&'a dyn Share>,
+    /// Memory that those who share have together.
+    pub shared: Option<&'a File>,
     pub progress: &'a Progress,
 }
 
@@ -159,7 +163,7 @@ impl Copying<'_> {
             };
             maker.make(position, elements, chunk).map(|()| true)
         };
-        let mut pieces = Pieces::new(self.share, tasks);
+        let mut pieces = Pieces::new(self.share, 0, tasks);
         while let Some(tasks) = pieces.next()? {
             self.in_order(tasks, &encode, handing)?;
         }
@@ -189,8 +193,12 @@ impl Copying<'_> {
         let wanted = self.source.boxes_of(&blocks);
         let count = wanted.as_ref().map_or(blocks.len(), |wanted| wanted.len() as u64);
         let mut done = Done::default();
-        let (mut slab, mut form, mut maker) = (Vec::new(), Some(form), None);
-        let mut pieces = Pieces::new(self.share, count);
+        let mut slab = Slab::new(self.share.zip(self.shared))?;
+        let (mut form, mut maker) = (Some(form), None);
+        // Processes that share a slab work on each block together, others on blocks of their own.
+        let (alone, together) =
+            if slab.is_shared() { (None, self.share) } else { (self.share, None) };
+        let mut pieces = Pieces::new(alone, 0, count);
         let mut mine = 0..0;
         loop {
             let Some(number) = mine.next() else {
@@ -214,11 +222,9 @@ impl Copying<'_> {
             if !is_known {
                 let begun = Instant::now();
                 let nbytes = nbytes_of(&block, self.cells.size)?;
-                if slab.len() < nbytes {
-                    // The first block is the largest.
-                    slab = zeroed(nbytes)?;
-                }
-                done.add(self.read(&block, &mut slab[..nbytes])?);
+                slab.hold(nbytes)?;
+                done.add(self.read(&block, &mut slab, Pieces::new(together, 2 * number + 1, 1))?);
+                slab.meet()?;
                 done.read_s += begun.elapsed().as_secs_f64();
             }
             if let Some(records) = self.records {
@@ -231,7 +237,7 @@ impl Copying<'_> {
                     let raw = if is_known || !needs_samples(&form) {
                         Vec::new()
                     } else {
-                        self.samples(&block, &slab)?
+                        self.samples(&block, slab.bytes())?
                     };
                     let raw: Vec<&[u8]> = raw.iter().map(|raw| &raw[..]).collect();
                     let (form, tuning) = self.tuned(form, &raw);
@@ -240,6 +246,7 @@ impl Copying<'_> {
                 }
                 (None, None) => return Err(CopyError::Cancelled),
             };
+            let bytes = slab.bytes();
             let encode = |task: u64, chunk: &mut chunkwise_engine::EncodedChunk| {
                 let position = cells.position(&self.cells.grid, task);
                 if !self.source.has_any(&Extent::of_chunk(&self.cells.grid, position)) {
@@ -250,11 +257,16 @@ impl Copying<'_> {
                         let message = "a chunk of the run before is not there any more";
                         return Err(CopyError::Refused(message.into()));
                     }
-                    self.gather(&block, &slab, cell, out)
+                    self.gather(&block, bytes, cell, out)
                 };
                 maker.make(position, elements, chunk).map(|()| true)
             };
-            self.in_order(0..cells.len(), &encode, handing)?;
+            let mut mine = Pieces::new(together, 2 * number + 2, cells.len());
+            while let Some(tasks) = mine.next()? {
+                self.in_order(tasks, &encode, handing)?;
+            }
+            // Nobody reads the next block over what another one still encodes.
+            slab.meet()?;
             done.encode_s += begun.elapsed().as_secs_f64();
         }
         Ok(done)
@@ -272,21 +284,39 @@ impl Copying<'_> {
             .ok_or_else(|| CopyError::Refused("a chunk does not fit its block".into()))
     }
 
-    /// Read a block, in steps of whole source chunks.
-    fn read(&self, block: &Extent, slab: &mut [u8]) -> Result<Cost, CopyError> {
-        let threads = self.plan.threads;
+    /// Read a block, in steps of whole source chunks; those that `pieces` gives.
+    fn read(
+        &self,
+        block: &Extent,
+        slab: &mut Slab<'_>,
+        mut pieces: Pieces<'_>,
+    ) -> Result<Cost, CopyError> {
         let mut all = Cost::default();
+        let steps = self.steps(block)?;
+        pieces.of(steps.len() as u64);
+        while let Some(range) = pieces.next()? {
+            for (step, place) in &steps[range.start as usize..range.end as usize] {
+                let out = slab.part(place.clone());
+                let cost = self.source.read(step, out, self.plan.threads, self.progress)?;
+                self.count(cost);
+                all.decodes += cost.decodes;
+                all.stored_nbytes += cost.stored_nbytes;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The steps in which a block is read, and where each lies in it.
+    fn steps(&self, block: &Extent) -> Result<Vec<(Extent, Range<usize>)>, CopyError> {
         // Only boxes that are apart in the slowest dimension that matters lie one after another.
         let Some(d) = block.shape.iter().position(|&len| len > 1) else {
-            let cost = self.source.read(block, slab, threads, self.progress)?;
-            self.count(cost);
-            return Ok(cost);
+            return Ok(vec![(block.clone(), 0..nbytes_of(block, self.cells.size)?)]);
         };
         let row_nbytes = block.nbytes(self.cells.size) / block.shape[d].max(1);
         let chunk = self.source.written.as_ref().map_or(1, |(grid, _)| grid.chunk()[d]);
         let rows = (STEP_NBYTES / row_nbytes.max(1)).max(1).div_ceil(chunk).saturating_mul(chunk);
         let (begin, end) = (block.origin[d], block.origin[d] + block.shape[d]);
-        let (mut at, mut rest) = (begin, slab);
+        let (mut at, mut place, mut steps) = (begin, 0, Vec::new());
         while at < end {
             // Up to where source chunks meet.
             let next = at.saturating_add(rows);
@@ -294,14 +324,11 @@ impl Copying<'_> {
             let mut step = block.clone();
             step.origin[d] = at;
             step.shape[d] = next - at;
-            let (out, others) = rest.split_at_mut(nbytes_of(&step, self.cells.size)?);
-            let cost = self.source.read(&step, out, threads, self.progress)?;
-            self.count(cost);
-            all.decodes += cost.decodes;
-            all.stored_nbytes += cost.stored_nbytes;
-            (at, rest) = (next, others);
+            let nbytes = nbytes_of(&step, self.cells.size)?;
+            steps.push((step, place..place + nbytes));
+            (at, place) = (next, place + nbytes);
         }
-        Ok(all)
+        Ok(steps)
     }
 
     /// Some cells of a block, spread over it, by which an encoder is chosen.

@@ -24,6 +24,7 @@ mod progress;
 mod raw;
 mod share;
 mod side_by_side;
+mod slab;
 mod source;
 mod tree;
 mod turns;

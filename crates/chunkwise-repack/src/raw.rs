@@ -78,7 +78,7 @@ impl RawCopying<'_> {
 
     fn run_to(&self, handing: &mut Handing<'_>, places: &[u64]) -> Result<Done, CopyError> {
         let progress = self.progress;
-        let mut pieces = Pieces::new(self.share, places.len() as u64);
+        let mut pieces = Pieces::new(self.share, 0, places.len() as u64);
         while let Some(tasks) = pieces.next()? {
             let encode = |number: u64, chunk: &mut EncodedChunk| {
                 self.fetch(places[(tasks.start + number) as usize], chunk)

@@ -35,6 +35,7 @@ from chunkwise.parallel.ranks import (
     together,
 )
 from chunkwise.parallel.serving import Ask, serving
+from chunkwise.parallel.share import neighbours
 from chunkwise.parallel.waiting import broadcast, exchange
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
@@ -51,6 +52,8 @@ _TURNS: Final = 8
 _LEAST_CHUNKS: Final = 16
 # What a rank has encoded is noted in the journal after this time.
 _NOTED_S: Final = 3.0
+# Between two looks whether all have come.
+_SHORTEST_S, _LONGEST_S = 200e-6, 5e-3
 
 Tell = Callable[[int, int, int], None]
 T = TypeVar("T")
@@ -117,47 +120,103 @@ class Copied:
     checksums: None = None
 
 
-@dataclass
-class _Pieces:
-    """What of a dataset no rank has taken yet; kept by rank 0."""
+class _Dividing:
+    """What rank 0 knows of the work on a dataset: which pieces are taken, and who waits."""
 
-    size: int
-    raw: bool
-    _next: int = 0
-    _all: int = 1
+    def __init__(self, size: int) -> None:
+        self._size = size
+        # By round: pieces that are taken, and all of them.
+        self._rounds: dict[int, tuple[int, int]] = {}
+        # By meeting: who has come, and whether all is well there.
+        self._meetings: dict[int, dict[int, bool]] = {}
+        # Memory for all ranks of this machine; -1 where there is none.
+        self._memory: int | None = None
+        self.share_taken = 0.0
 
-    def take(self, count: int) -> tuple[int, int]:
-        """Give the first and the end of the next pieces of `count`."""
-        self._all = count
-        least = _LEAST_CHUNKS if count > _TURNS * self.size else 1
-        begin = self._next
-        self._next = min(count, begin + max(least, count // (_TURNS * self.size), 1))
-        return begin, self._next
+    def close(self) -> None:
+        """Give back memory; ranks that have it keep it."""
+        if self._memory is not None and self._memory >= 0:
+            os.close(self._memory)
 
-    @property
-    def share_taken(self) -> float:
-        """Part of all that was handed out."""
-        return self._next / max(1, self._all)
+    def take(self, number: int, count: int) -> tuple[int, int]:
+        """Give the first and the end of the next pieces of a round of `count`."""
+        begin, _ = self._rounds.get(number, (0, count))
+        least = _LEAST_CHUNKS if count > _TURNS * self._size else 1
+        end = min(count, begin + max(least, count // (_TURNS * self._size)))
+        self._rounds[number] = (end, count)
+        if number == 0:
+            self.share_taken = end / max(1, count)
+        return begin, end
+
+    def meet(self, rank: int, number: int, well: bool) -> bool | None:
+        """Tell whether all is well with all ranks; None until all have come."""
+        come = self._meetings.setdefault(number, {})
+        come[rank] = well
+        return all(come.values()) if len(come) == self._size else None
+
+    def memory(self, nbytes: int) -> str | None:
+        """Make memory of so many bytes; gives a path to it, for processes of this machine."""
+        if self._memory is None:
+            self._memory = os.memfd_create("chunkwise")
+            try:
+                # Reserved: what is not there when it is touched would end the process.
+                os.posix_fallocate(self._memory, 0, nbytes)
+            except OSError:
+                os.close(self._memory)
+                self._memory = -1
+        return f"/proc/{os.getpid()}/fd/{self._memory}" if self._memory >= 0 else None
 
 
 class _Asked:
-    """The index of a dataset, which rank 0 keeps; as `_native` asks for it."""
+    """The index of a dataset, and its pieces, which rank 0 keeps; as `_native` asks for them."""
 
-    def __init__(self, ask: Ask, note: Callable[[], bytes | None]) -> None:
+    def __init__(self, ask: Ask, note: Callable[[], bytes | None], *, near: bool) -> None:
         self._ask, self._note = ask, note
+        # Whether all ranks are on one machine.
+        self._near = near
+        self._meetings = 0
+        self._memory = -1
         self.error: BaseException | None = None
+
+    def close(self) -> None:
+        if self._memory >= 0:
+            os.close(self._memory)
 
     def allocate(self, chunks: Table) -> Table:
         addresses: Table = self._asked("allocate", chunks, self._note())
         return addresses
 
     def find(self, origins: Table) -> Table:
-        found: Table = self._asked("find", origins, None)
+        found: Table = self._asked("find", origins)
         return found
 
-    def pieces(self, count: int) -> tuple[int, int]:
-        given: tuple[int, int] = self._asked("pieces", count, self._note())
+    def next(self, number: int, count: int) -> tuple[int, int]:
+        given: tuple[int, int] = self._asked("pieces", number, count, self._note())
         return given
+
+    def meet(self) -> None:
+        self._agree(True)
+
+    def memory(self, nbytes: int) -> int | None:
+        if not self._near or not nbytes:
+            return None
+        path = self._asked("memory", nbytes)
+        try:
+            if path is not None:
+                self._memory = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            # Another container on the same machine, perhaps.
+            path = None
+        return self._memory if self._agree(path is not None) else None
+
+    def _agree(self, well: bool) -> bool:
+        """Wait for all ranks; tell whether all is well with them."""
+        number, self._meetings = self._meetings, self._meetings + 1
+        pause = _SHORTEST_S
+        while (agreed := self._asked("meet", number, well)) is None:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_S)
+        return bool(agreed)
 
     def _asked(self, *question: object) -> Any:
         try:
@@ -176,6 +235,7 @@ class _Rank:
         self._open = ExitStack()
         self._source: h5py.File | None = None
         self._descriptor = -1
+        self._near = False
         self._journal: _native.Journal | None = None
         # Where this rank's journal is written to, until rank 0 has it.
         self._noted = -1
@@ -190,6 +250,7 @@ class _Rank:
     def open(self, work: _Work) -> None:
         """Open the files (collective)."""
         require_shared_folder(self.comm, Path(work.target).parent)
+        self._near = neighbours(self.comm) == self.comm.size
         with together(self.comm):
             self._source = self._open.enter_context(open_readable(work.source))
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -240,7 +301,7 @@ class _Rank:
             source = h5d.open(self._source.id, encode_name(what.path))
             opened.enter_context(closing(source))
             like = opened.enter_context(closing(Likeness(what.image, what.label)))
-            asked = _Asked(ask, self._note)
+            asked = opened.enter_context(closing(_Asked(ask, self._note, near=self._near)))
             try:
                 mine = _native.copy_data(
                     library(),
@@ -250,7 +311,7 @@ class _Rank:
                     raw=what.raw,
                     journal=self._journal,
                     encoders=self._encoders,
-                    part=(self.comm.size, asked.pieces, asked, self._descriptor),
+                    part=(self.comm.size, asked, asked, self._descriptor),
                     progress=tell,
                     **what.asked,
                 )
@@ -492,32 +553,42 @@ class Crew:
         """
         assert self._index is not None
         places = self._index.places(made)
-        pieces = _Pieces(self.comm.size, raw)
+        dividing = _Dividing(self.comm.size)
         written = 0
 
-        def answer(_: int, question: tuple[Any, ...]) -> Any:
+        def answer(rank: int, question: tuple[Any, ...]) -> Any:
             nonlocal written
-            kind, *given = question
-            if kind == "note" or (kind != "find" and given[-1]):
-                self._append(given[-1])
-            if kind == "allocate":
-                table: Table = given[0]
-                addresses = places.allocate(table)
-                written += int(table[:, -2].sum())
-                return addresses
-            if kind == "find":
-                return places.find(given[0])
-            return pieces.take(given[0]) if kind == "pieces" else None
+            match question:
+                case "allocate", table, noted:
+                    self._append(noted)
+                    addresses = places.allocate(table)
+                    written += int(table[:, -2].sum())
+                    return addresses
+                case "find", origins:
+                    return places.find(origins)
+                case "pieces", number, count, noted:
+                    self._append(noted)
+                    return dividing.take(number, count)
+                case "meet", number, well:
+                    return dividing.meet(rank, number, well)
+                case "memory", size:
+                    return dividing.memory(size)
+                case "note", noted:
+                    self._append(noted)
+            return None
 
-        def told(_: int, read: int, __: int) -> None:
-            tell(int(nbytes * pieces.share_taken), read * self.comm.size, written)
+        def told(done: int, read: int, _: int) -> None:
+            # What all have taken, or as much as this rank has done; it is one of many alike.
+            far = max(int(nbytes * dividing.share_taken), done * self.comm.size)
+            tell(min(nbytes, far), read * self.comm.size, written)
 
         message = _Copy(path, image_of(made), label, asked, raw)
-        copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
+        with closing(dividing):
+            copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
         tell(nbytes, 0, written)
         return copied
 
-    def _append(self, noted: bytes) -> None:
+    def _append(self, noted: bytes | None) -> None:
         """Put what a rank has noted into the journal."""
         while noted:
             noted = noted[os.write(self._journal, noted) :]
