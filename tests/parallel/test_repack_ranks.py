@@ -187,14 +187,13 @@ def test_a_rank_that_is_killed_leaves_no_target(source: Path, tmp_path: Path, mo
         os.kill(rank, signal.SIGKILL)
     _, told = running.communicate(timeout=30)
     assert source.read_bytes() == before
-    if out.exists():
-        assert running.returncode == 0, told
-    else:
-        assert running.returncode != 0
+    # The last moment may have come after the target's.
+    if not out.exists():
+        assert running.returncode != 0, told
         done = repack(2, source, out, *RULES, "--resume")
         assert done.returncode == 0, done.stderr
+        _clean(tmp_path, "out.h5")
     require_equal(source, out)
-    _clean(tmp_path, "out.h5")
 
 
 def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
