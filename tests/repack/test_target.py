@@ -149,7 +149,7 @@ def test_two_runs_do_not_write_the_same_target(source: Path, tmp_path: Path) -> 
     with claimed(place, resume=False) as claim:
         fill(claim, b"mine")
         with (
-            pytest.raises(CannotWriteError, match="another repack is writing it"),
+            pytest.raises(CannotWriteError, match="another run is writing it"),
             claimed(place, resume=False),
         ):
             pass

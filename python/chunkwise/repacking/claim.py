@@ -33,7 +33,9 @@ LOCK: Final = "lock"
 JOURNAL: Final = "journal"
 # What a run goes on from: the journal and the partial file of the run before.
 BEFORE: Final = ("before.journal", "before.h5")
-_NAMES: Final = (JOURNAL, *BEFORE)
+# By which workers know that they see this folder, and that they may still write.
+LEASE: Final = "lease"
+_NAMES: Final = (JOURNAL, LEASE, *BEFORE)
 
 _MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
 _MARK_NBYTES: Final = 34
@@ -277,7 +279,7 @@ def _hold(place: Place, lock: int) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise CannotWriteError(
-            f"{printable(place.said)}: another repack is writing it; wait for it to end"
+            f"{printable(place.said)}: another run is writing it; wait for it to end"
         ) from None
     except OSError:
         pass  # a file system without locks

@@ -44,7 +44,7 @@ def publish(claim: Claim) -> None:
         try:
             replaced = _there(claim)
             if replaced is None:
-                mode = claim.allowed_mode() & place.source.stat().st_mode & 0o777
+                mode = claim.allowed_mode() & place.permissions()
                 os.fchmod(partial, mode)
             else:
                 _dress(claim, partial, replaced)

@@ -103,6 +103,10 @@ class Place:
             name = f"{name[:20]}.{zlib.crc32(os.fsencode(name)):08x}"
         return name
 
+    def permissions(self) -> int:
+        """Permissions of a new target, of which the umask takes some."""
+        return self.source.stat().st_mode & 0o777
+
     def require_unchanged(self) -> None:
         """Raise FileChangedError if something wrote to the source since the work began."""
         try:
@@ -120,6 +124,41 @@ class Place:
         return UsageError(
             f"{printable(self.said)}: was made by another program meanwhile and stays as it "
             "is; --force, or force=True, replaces it"
+        )
+
+
+@dataclass(frozen=True)
+class NewFile(Place):
+    """Where a file goes that is made of data in memory; `source` means nothing."""
+
+    @classmethod
+    def at(cls, target: str | os.PathLike[str], *, overwrite: bool) -> NewFile:
+        """Decide where a new file goes.
+
+        Raises
+        ------
+        UsageError
+            The target exists, is no regular file, or its folder is missing.
+        CannotWriteError
+            The folder may not be written to.
+        """
+        goal, said = Path(os.path.realpath(target)), os.fspath(target)
+        _check_target(goal, None, said, overwrite, "overwrite=True")
+        _require_writable(goal.parent, said)
+        return cls(goal, goal, Identity(0, 0, 0, 0, 0), said, replaces=overwrite)
+
+    def permissions(self) -> int:
+        """As any new file's."""
+        return 0o666
+
+    def require_unchanged(self) -> None:
+        """Have no source that could change."""
+
+    def taken(self) -> UsageError:
+        """Say that something has taken the target's name that may not be replaced."""
+        return UsageError(
+            f"{printable(self.said)}: was made by another program meanwhile and stays as it "
+            "is; overwrite=True replaces it"
         )
 
 
@@ -166,18 +205,22 @@ def choose(
         if in_place:
             raise UsageError("--in-place takes no OUT: it replaces the source")
         goal = Path(os.path.realpath(target))
-        _check_target(goal, origin, said, force)
+        _check_target(goal, origin, said, force, "--force, or force=True,")
         place = Place(origin, goal, identity, said, replaces=force)
-    if not os.access(place.target.parent, os.W_OK | os.X_OK):
-        raise CannotWriteError(
-            f"{printable(place.said)}: the folder {printable(str(place.target.parent))} cannot "
-            "be written to; choose another, or change its permissions"
-        )
+    _require_writable(place.target.parent, place.said)
     if place.target.exists() and not force and not os.access(place.target, os.W_OK):
         raise CannotWriteError(
             f"{printable(place.said)}: may not be written to; --force, or force=True, replaces it"
         )
     return place
+
+
+def _require_writable(folder: Path, said: str) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CannotWriteError(
+            f"{printable(said)}: the folder {printable(str(folder))} cannot be written to; "
+            "choose another, or change its permissions"
+        )
 
 
 def _is_planted(path: Path) -> bool:
@@ -195,7 +238,7 @@ def _is_planted(path: Path) -> bool:
     )
 
 
-def _check_target(goal: Path, origin: Path, said: str, force: bool) -> None:
+def _check_target(goal: Path, origin: Path | None, said: str, force: bool, remedy: str) -> None:
     shown = printable(said)
     if _is_planted(Path(said)):
         raise UsageError(
@@ -210,12 +253,12 @@ def _check_target(goal: Path, origin: Path, said: str, force: bool) -> None:
         )
     if not goal.exists():
         return
-    if goal.samefile(origin):
+    if origin is not None and goal.samefile(origin):
         raise UsageError(f"{shown}: is the source itself; --in-place replaces it")
     if not goal.is_file():
         raise UsageError(f"{shown}: is not a regular file")
     if not force:
-        raise UsageError(f"{shown}: exists already; --force, or force=True, replaces it")
+        raise UsageError(f"{shown}: exists already; {remedy} replaces it")
 
 
 def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:
