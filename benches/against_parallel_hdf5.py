@@ -31,7 +31,7 @@ import h5py
 import numpy as np
 
 SOURCE = '''
-import json, sys, time
+import json, os, sys, time
 import numpy as np
 from mpi4py import MPI
 
@@ -55,11 +55,15 @@ def tiles(step):
     # Five decimal digits of a field with noise, as measurements have.
     return np.round(np.sin(index / 997.0) * 100 + rng.normal(0, 1, index.shape), 3)
 
+if asked["by"] == "chunkwise":
+    from chunkwise import parallel
+    parallel.open  # Imported now, not while it is measured.
+else:
+    import h5py
 data = [tiles(step) for step in range(steps)]
 comm.Barrier()
 begun = time.perf_counter()
 if asked["by"] == "chunkwise":
-    from chunkwise import parallel
     with parallel.open(asked["path"], "w", comm) as f:
         d = f.create_dataset("d", whole, "f8", chunks=chunks, filters="shuffle+deflate:1")
         for step in range(steps):
@@ -69,7 +73,6 @@ if asked["by"] == "chunkwise":
                 for array in range(arrays):
                     d[step, array, :, mine] = data[step][array]
 else:
-    import h5py
     with h5py.File(asked["path"], "w", driver="mpio", comm=comm, libver="latest") as f:
         d = f.create_dataset("d", whole, "f8", chunks=chunks, shuffle=True, compression="gzip",
                              compression_opts=1)
@@ -82,7 +85,6 @@ else:
                         d[step, array, :, mine] = data[step][array]
     # Ours is on storage when it is closed.
     if rank == 0:
-        import os
         with open(asked["path"], "rb") as f:
             os.fsync(f.fileno())
 comm.Barrier()

@@ -24,7 +24,7 @@ from chunkwise.collective.boxes import Box, chosen, covered, overlapping
 from chunkwise.collective.owners import Owners
 from chunkwise.collective.session import described
 from chunkwise.errors import AlreadyExistsError, NameTakenError, SelectionError, UsageError
-from tests.parallel.test_ranks import Run, by_rank, run, several
+from tests.parallel.test_ranks import HEAD, Run, by_rank, run, several
 from tests.support.mpi import LAUNCHER, environment, needs_mpi
 from tests.support.tools import require_tool
 
@@ -596,7 +596,7 @@ def test_a_rank_that_ends_alone_ends_all(tmp_path: Path) -> None:
 KILLED = """
 rng = np.random.default_rng(0)
 full = rng.integers(0, 1000, (64, 200, 50)).astype("f8")
-said("begun")
+said(os.getpid())
 while True:
     with parallel.open(path) as f:
         filters = "shuffle+deflate:1"
@@ -616,11 +616,9 @@ def kill_one(folder: Path, n_ranks: int, victim: int, after_s: float) -> float:
     float
         Seconds until all was over.
     """
-    from tests.parallel.test_ranks import HEAD
-
     assert LAUNCHER is not None
     (folder / "said").mkdir()
-    code = HEAD + OPEN + "said(os.getpid())\n" + KILLED.replace('said("begun")\n', "")
+    code = HEAD + OPEN + KILLED
     path = folder / "out" / "a.h5"
     path.parent.mkdir()
     program = subprocess.Popen(
