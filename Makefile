@@ -7,20 +7,24 @@
 #
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
-#                  ISA-L is built (without it, libdeflate is the fastest encoder); and Chromium,
-#                  in which tests open reports; Debian's own h5py, with which tests read
+#                  ISA-L is built (without it, libdeflate is the fastest encoder); Chromium,
+#                  in which tests open reports; Debian's own h5py, with which tests read; and
+#                  Open MPI with its HDF5
 #   make check     formats, lints, types (part of `make test`)
 #   make fuzz      hostile input for the decoders, the index and the plan: see fuzz/README.md
 #   make attack    random sequences of writes and the like, for SECONDS=600; ONLY=name for some
-#   make h5pys     h5py as linked with --as-needed, and for MPI, built from source (ten
-#                  minutes): tests read with them where they are
+#   make mpi       .venv-mpi: mpi4py, and h5py built against the system's parallel HDF5 (three
+#                  minutes, once); nothing where there is no MPI
+#   make test-mpi  the tests that start 1, 2 and 4 ranks (part of `make test`)
+#   make h5pys     h5py as linked with --as-needed, built from source, and that of `make mpi`
+#                  (ten minutes): tests read with them where they are
 #   make test-versions  the Python tests with the oldest h5py that pyproject.toml allows, and
 #                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
-#   make studies   the papers' four studies and their report, in target/studies (about ten
+#   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill the figures in README.md from runs on this machine
@@ -30,6 +34,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VENV_MPI := .venv-mpi
 H5PYS := target/h5pys
 # Files of tests side by side; the slowest ten are printed.
 PYTEST = $(BIN)/pytest -n auto --dist loadfile --durations 10
@@ -40,12 +45,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: tools check rust-test python-test
+test: tools check rust-test mpi python-test
 	@echo "make test: every check and test has passed"
 
 test-quick: check rust-test
@@ -75,7 +80,8 @@ $(VENV)/.dev: $(VENV)/.installed
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc gfortran nccopy ncdump nasm chromium; do \
+	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc gfortran nccopy ncdump nasm chromium \
+	    mpicc mpiexec h5pcc; do \
 	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
 	/usr/bin/python3 -c "import click, h5py, rich" 2>/dev/null || missing="$$missing python3-h5py"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
@@ -86,7 +92,7 @@ tools:
 	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
 	$$sudo apt-get update -qq && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev gfortran netcdf-bin nasm chromium \
+	    hdf5-tools libhdf5-dev gfortran netcdf-bin nasm chromium libhdf5-openmpi-dev openmpi-bin \
 	    python3-h5py python3-click python3-rich >/dev/null || \
 	echo "make tools: the packages could not be installed; missing:$$missing"
 
@@ -129,16 +135,31 @@ $(H5PYS)/as-needed/.made: | $(BIN)/uv
 	    $(BIN)/uv pip install --quiet --python $(@D) $(H5PY_BUILT)
 	touch $@
 
-$(H5PYS)/mpi/.made: | $(BIN)/uv
+# A parallel HDF5, a compiler for it, and what starts ranks.
+HAS_MPI = pkg-config --exists hdf5-openmpi && command -v mpicc >/dev/null && \
+    command -v mpiexec >/dev/null
+NO_MPI = skipped, as there is no MPI: install libhdf5-openmpi-dev and openmpi-bin
+
+mpi:
+	@if $(HAS_MPI); then $(MAKE) --no-print-directory $(VENV_MPI)/.made; \
+	else echo "make mpi: $(NO_MPI)"; fi
+
+# chunkwise itself is that of this checkout: its extension fits every Python from 3.10 on.
+$(VENV_MPI)/.made: | $(VENV)/.installed $(BIN)/uv
 	$(NEW)
-	$(INTO) 'numpy<2.3' click rich 'cython<3.1' mpi4py pkgconfig 'setuptools>=77'
+	$(INTO) 'numpy<2.3' click rich pytest 'cython<3.1' mpi4py pkgconfig 'setuptools>=77'
 	HDF5_MPI=ON CC=mpicc HDF5_PKGCONFIG_NAME=hdf5-openmpi \
 	    $(BIN)/uv pip install --quiet --python $(@D) --no-build-isolation $(H5PY_BUILT)
+	echo "$(CURDIR)/python" >"$$($(@D)/bin/python -c \
+	    'import sysconfig; print(sysconfig.get_path("purelib"))')/chunkwise.pth"
+	printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m chunkwise "$$@"\n' >$(@D)/bin/chunkwise
+	chmod +x $(@D)/bin/chunkwise
 	touch $@
 
-h5pys: tools $(H5PYS)/oldest/.made $(H5PYS)/as-needed/.made
-	@if pkg-config --exists hdf5-openmpi; then $(MAKE) --no-print-directory $(H5PYS)/mpi/.made; \
-	else echo "make h5pys: none for MPI; install libhdf5-openmpi-dev and python3-h5py-mpi"; fi
+test-mpi: mpi dev
+	@if $(HAS_MPI); then $(BIN)/pytest tests/parallel; else echo "make test-mpi: $(NO_MPI)"; fi
+
+h5pys: tools mpi $(H5PYS)/oldest/.made $(H5PYS)/as-needed/.made
 
 # What tests need and an old NumPy allows; tests that need more are skipped.
 FOR_TESTS := h5netcdf hdf5plugin hypothesis netCDF4 'pandas<3' pytest scipy 'xarray<2026'
@@ -226,7 +247,12 @@ studies: $(VENV)/.report
 	    $(BIN)/chunkwise study $$study --scale $(SCALE) --out target/studies/$$study-$(SCALE) \
 	        --resume || exit; \
 	done
-	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) -o target/studies/report.html
+	@if $(HAS_MPI); then $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
+	    $(VENV_MPI)/bin/chunkwise study iotest --scale $(SCALE) \
+	        --out target/studies/iotest-$(SCALE) --resume; \
+	else echo "make studies, iotest: $(NO_MPI)"; fi
+	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
+	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html
 
 bench-c: install
 	$(BIN)/python benches/against_c.py
@@ -239,5 +265,5 @@ lock: dev $(BIN)/uv
 	    --all-extras --python-version 3.10 pyproject.toml --output-file constraints.txt
 
 clean:
-	rm -rf $(VENV) target dist demo-files
+	rm -rf $(VENV) $(VENV_MPI) target dist demo-files
 	find . -name __pycache__ -prune -exec rm -rf {} +

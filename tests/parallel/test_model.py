@@ -67,7 +67,7 @@ def test_each_phase_by_hand() -> None:
         {
             "read": 8e9 / 2e9,
             "encode": 64e9 / 400e6,
-            "exchange": 160 * 1e-4 + 640 * 1e-5,
+            "exchange": 160 * 1e-4 + 480 * 1e-5,
             "allocate": 64_000 * 15e-6,
             "write": 32e9 / 2e9,
             # Four cores decode 4 GB/s: as long as 32 GB at 2 GB/s take to be read.

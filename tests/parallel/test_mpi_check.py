@@ -114,6 +114,22 @@ def test_another_librarys_launcher_is_named() -> None:
     assert "with 3 processes, of which MPI sees one" in " ".join(done.stdout.split())
 
 
+@needs_mpi
+def test_without_mpi4py_one_rank_says_so() -> None:
+    hidden = "import sys; sys.modules['mpi4py'] = None; sys.argv[:] = ['chunkwise', 'mpi-check']"
+    done = mpirun(3, "-c", f"{hidden}; from chunkwise.cli import main; main()")
+    assert done.returncode == 1
+    assert done.stdout.count("MPI needs mpi4py") == 1
+    assert "Traceback" not in done.stderr
+
+
+@needs_mpi
+def test_the_help_is_printed_once() -> None:
+    done = check(3, "--help")
+    assert done.returncode == 0
+    assert done.stdout.count("Usage:") == 1
+
+
 def test_without_a_launcher_it_says_so() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "chunkwise", "mpi-check"],

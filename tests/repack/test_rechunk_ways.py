@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import (
@@ -25,6 +26,7 @@ from chunkwise.errors import (
 )
 from tests.support.reading import LEFT_TO_LIBHDF5
 from tests.support.rechunking import bits, content, copied, datasets, verify, written
+from tests.support.repacking import require_equal
 
 FILTERED: dict[str, Any] = {"shuffle": True, "compression": 4, "fletcher32": True}
 
@@ -368,3 +370,19 @@ def test_copies_in_several_threads(tmp_path: Path) -> None:
     while any(thread.is_alive() for thread in threads):
         time.sleep(0.01)
     assert failed == []
+
+
+def test_chunks_that_lie_in_another_order_are_brought_into_theirs(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        made = file.create_dataset("d", (40, 30), "i4", chunks=(10, 30), compression=1)
+        for begin in (30, 10, 0, 20):
+            made[begin : begin + 10] = np.arange(300).reshape(10, 30) * begin
+    chunkwise.repack(source, target)
+    require_equal(source, target)
+    with h5py.File(target) as file:
+        made = file["d"].id
+        places = [
+            made.get_chunk_info_by_coord((begin, 0)).byte_offset for begin in range(0, 40, 10)
+        ]
+    assert places == sorted(places)

@@ -10,6 +10,7 @@ from typing import Final
 
 from against_peers.comparisons import (
     columns,
+    dasks,
     filters,
     memory,
     repacking,
@@ -37,4 +38,5 @@ GROUPS: Final[dict[str, Group]] = {
     "memory": memory.memory,
     "write": writing.writing,
     "repack": repacking.repacking,
+    "dask": dasks.dask,
 }

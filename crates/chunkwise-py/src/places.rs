@@ -42,6 +42,9 @@ fn rows_of(chunks: &[EncodedChunk]) -> Vec<Vec<u64>> {
 
 impl ChunkPlaces for PyPlaces {
     fn allocate(&mut self, chunks: &[EncodedChunk]) -> Result<Vec<u64>, CommitError> {
+        if chunks.is_empty() {
+            return Ok(Vec::new());
+        }
         let rows = rows_of(chunks);
         let addresses = self.asked(|places| {
             let given = places.call_method1("allocate", (table(places.py(), &rows)?,))?;
@@ -56,6 +59,9 @@ impl ChunkPlaces for PyPlaces {
     }
 
     fn find(&mut self, chunk_origins: &[Dims]) -> Result<Vec<Option<ChunkRecord>>, String> {
+        if chunk_origins.is_empty() {
+            return Ok(Vec::new());
+        }
         let rows: Vec<Vec<u64>> = chunk_origins.iter().map(|origin| origin.to_vec()).collect();
         self.asked(|places| {
             let found = places.call_method1("find", (table(places.py(), &rows)?,))?;

@@ -217,9 +217,9 @@ pub fn copy_data(
     let result = watched(py, progress, &progresses, || {
         let (choices, threads, turn) = (&*choices, thread_count(), None);
         let [progress] = &progresses;
-        let places = part.as_ref().map(|(_, _, places, _)| {
-            move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) }
-        });
+        let places = part
+            .as_ref()
+            .map(|(_, _, places, _)| move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) });
         let part = part.as_ref().zip(places.as_ref());
         let part = part.map(|((processes, share, _, file), places)| Part {
             processes: *processes,

@@ -1,6 +1,7 @@
 //! How are stored chunks copied as they are?
 //!
-//! In the order in which they lie in the source, which the system reads ahead.
+//! In their grid's order: a source in which they lie in another one is copied to have them in
+//! order, too, and in most sources that is the order in which they lie, which the system reads ahead.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -61,9 +62,7 @@ pub fn difference(source: &DatasetFacts, target: &DatasetFacts) -> Option<&'stat
 impl RawCopying<'_> {
     /// Copy them all.
     pub fn run(&self, committer: &mut dyn Committer) -> Result<Done, CopyError> {
-        let mut places: Vec<(u64, u64)> = Vec::new();
-        let found = self.index.positions();
-        places.extend(found.filter_map(|at| Some((self.index.get(at)?.address, at))));
+        let mut places: Vec<u64> = self.index.positions().collect();
         places.sort_unstable();
         let progress = self.progress;
         if let Some(turn) = self.turn {
@@ -77,12 +76,12 @@ impl RawCopying<'_> {
         self.run_to(&mut Handing::new(committer, progress, None), &places)
     }
 
-    fn run_to(&self, handing: &mut Handing<'_>, places: &[(u64, u64)]) -> Result<Done, CopyError> {
+    fn run_to(&self, handing: &mut Handing<'_>, places: &[u64]) -> Result<Done, CopyError> {
         let progress = self.progress;
         let mut pieces = Pieces::new(self.share, places.len() as u64);
         while let Some(tasks) = pieces.next()? {
             let encode = |number: u64, chunk: &mut EncodedChunk| {
-                self.fetch(places[(tasks.start + number) as usize].1, chunk)
+                self.fetch(places[(tasks.start + number) as usize], chunk)
             };
             let all = InOrder {
                 tasks: tasks.end - tasks.start,

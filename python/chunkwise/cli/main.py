@@ -32,7 +32,7 @@ COMMANDS = {
     "mpi-model": "Predict how long a parallel write takes on many ranks, and its limit.",
 }
 # What the ranks of an MPI program do together: they fail and end as one.
-OF_MANY_RANKS = ("mpi-check", "repack")
+OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
 BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
 
@@ -115,8 +115,8 @@ def main() -> None:
 
 def _of_many_ranks() -> bool:
     """Whether this process is one of several that do the command's work together."""
-    command = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
-    if command not in OF_MANY_RANKS:
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if not {" ".join(words[:1]), " ".join(words[:2])} & {*OF_MANY_RANKS}:
         return False
     # Imported where it is needed, as other commands need not wait for it.
     from chunkwise.parallel.ranks import under_mpi

@@ -150,7 +150,7 @@ def command(
     from chunkwise.parallel.ranks import of_many_ranks
     from chunkwise.parallel.share import cores, neighbours
     from chunkwise.repacking.api import using_threads
-    from chunkwise.repacking.crew import Crew, follow
+    from chunkwise.repacking.crew import by_all
     from chunkwise.repacking.memory import default_budget
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
@@ -195,11 +195,10 @@ def command(
             if comm.rank:
                 return 0
             return _dry_run(source, target, job, in_place, force, as_json)
-        if comm.rank:
-            follow(comm)
-            return 0
-        with Crew(comm).working() as crew:
-            return _repack(source, target, job, in_place, force, as_json, ends, crew)
+        return by_all(
+            comm,
+            lambda crew: _repack(source, target, job, in_place, force, as_json, ends, crew),
+        )
 
 
 def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:

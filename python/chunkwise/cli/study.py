@@ -5,20 +5,24 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from chunkwise.benching.older import new_word
+from chunkwise.cli import iotest
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.parallel.ranks import launched
 from chunkwise.studies import published, render
 from chunkwise.studies.claims import judge_all
 from chunkwise.studies.folder import Folder
+from chunkwise.studies.iotest import launching
 from chunkwise.studies.load import NAMES, load
 from chunkwise.studies.own_data import study_of
 from chunkwise.studies.results import StudyResults
@@ -36,12 +40,37 @@ Examples:
   chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
+  chunkwise study iotest --ranks 1,2
+  mpirun -n 2 chunkwise study iotest --quick
   chunkwise study ./my-study
   chunkwise report studies/cris-quick -o report.html
 """
 
 
-@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
+class Studies(click.Command):
+    """The command; a walk of `iotest`, which several processes share, has options of its own."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments, by the walk's options or by the study's."""
+        if iotest.is_walk(args):
+            if {"--help", "-h"} & {*args} and launched()[0]:
+                # Help is printed once.
+                raise click.exceptions.Exit(0)
+            return iotest.command.make_context("study iotest", args[1:], parent=parent)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run whichever of the two the context is of."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+@click.command(cls=Studies, epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("name", required=False)
 @click.option(
     "--list",
@@ -79,6 +108,11 @@ Examples:
     metavar="DIR",
     help="Where trials and results go.  [default: studies/NAME-SCALE]",
 )
+@click.option(
+    "--ranks",
+    metavar="N,...",
+    help="Of iotest: so many processes of MPI, one number after the other.  [default: 1,2,4]",
+)
 @click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
@@ -99,6 +133,7 @@ def command(
     repeat: int | None,
     seconds: float | None,
     out: Path | None,
+    ranks: str | None,
     file: str | None,
     dataset: str | None,
     resume: bool,
@@ -108,7 +143,8 @@ def command(
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
 
-    NAME is one of occam, netcdf4, hyperslabs and cris, or a folder with a study.toml in it.
+    NAME is one of occam, netcdf4, iotest, hyperslabs and cris, or a folder with a study.toml in
+    it.  Under mpirun, iotest has options of its own: chunkwise study iotest --help.
     Prints today's figures beside the published ones, and which of the paper's claims still
     hold.  Ends with code 1 where a reader gave wrong values or nothing could be measured.
     """
@@ -145,7 +181,10 @@ def command(
         dataset,
         source="" if name in NAMES else str(Path(name).resolve()),
         seconds=seconds,
+        ranks=launching.numbers(ranks, study),
     )
+    if launching.starts_ranks(study):
+        launching.require()
     return _say(study, _measured(study, options), folder, console, as_json)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Final
 
 from chunkwise.errors import UsageError
@@ -222,14 +222,28 @@ def _check(runs: Iterable[Run]) -> None:
 _T: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 
 
-def _estimate(values: Sequence[float], at_least: bool = False) -> Estimate:
-    """The geometric mean, and the interval of a further value; of one value, twice or half."""
-    logs = [math.log(value) for value in values]
-    if len(logs) == 1:
-        return Estimate(values[0], 2.0, 1, at_least)
-    t = _T[len(logs) - 2] if len(logs) - 2 < len(_T) else 1.7
-    spread = t * stdev(logs) * math.sqrt(1 + 1 / len(logs))
-    return Estimate(math.exp(fmean(logs)), math.exp(min(spread, 20.0)), len(logs), at_least)
+def _estimates(*groups: Sequence[float]) -> list[Estimate]:
+    """Each group's geometric mean, and the interval of a further value of it.
+
+    All are taken to scatter alike: two values alone tell little of how they scatter.
+    """
+    logs = [[math.log(value) for value in group] for group in groups]
+    freedom = sum(map(len, logs)) - len(logs)
+    squares = sum((value - fmean(group)) ** 2 for group in logs for value in group)
+    found = []
+    for group in logs:
+        factor = 2.0
+        if freedom:
+            t = _T[freedom - 1] if freedom <= len(_T) else 1.7
+            spread = t * math.sqrt(squares / freedom * (1 + 1 / len(group)))
+            factor = math.exp(min(spread, 20.0))
+        found.append(Estimate(math.exp(fmean(group)), factor, len(group)))
+    return found
+
+
+def _estimate(values: Sequence[float]) -> Estimate:
+    """As `_estimates`; of one value half to twice."""
+    return _estimates(values)[0]
 
 
 def _put(found: dict[str, Estimate], name: str, values: Sequence[float]) -> None:
@@ -268,13 +282,13 @@ def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
         if bad < badness:
             best, badness = (alone, shared), bad
     alone, shared = best
-    found = {"rank_rate": _estimate(alone)}
     if shared:
-        found["node_rate"] = _estimate(shared)
-    else:
-        fastest = max(rate for _, rate in told)
-        found["node_rate"] = Estimate(fastest, 1.0, len(told), at_least=True)
-    return found
+        return dict(zip(("rank_rate", "node_rate"), _estimates(alone, shared), strict=True))
+    fastest = max(rate for _, rate in told)
+    return {
+        "rank_rate": _estimate(alone),
+        "node_rate": Estimate(fastest, 1.0, len(told), at_least=True),
+    }
 
 
 def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
@@ -291,7 +305,7 @@ def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
     if of_cores:
         return {"verify_rate": _estimate(of_cores)}
     if told:
-        return {"verify_rate": _estimate([max(rate for rate, _ in told)], at_least=True)}
+        return {"verify_rate": Estimate(max(rate for rate, _ in told), 1.0, len(told), True)}
     return {}
 
 
@@ -306,9 +320,9 @@ def _scatter(values: Sequence[float]) -> float:
 def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     """Fit the times of an answer and of a question, by least squares of relative errors."""
     told = [
-        (run.job.batches_of_rank, run.job.batches_of_file, run.phases["exchange"])
+        (run.job.answers, run.job.questions, run.phases["exchange"])
         for run in runs
-        if run.phases.get("exchange", 0.0) > 0
+        if run.phases.get("exchange", 0.0) > 0 and run.job.answers > 0
     ]
     if not told:
         return {}

@@ -122,7 +122,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
                 "error",
                 f"{wrong}.",
                 f"started by {launcher()}",
-                "the launcher and mpi4py must be of one MPI library",
+                "give each rank mpi4py, and an MPI library of which the launcher is",
             )
         )
     ranks = look_at_ranks(comm)

@@ -9,131 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from chunkwise.grammar.sizes import format_size
-from chunkwise.parallel.filesystems import FileSystem
+from chunkwise.parallel.faults import mpi_io_faults
+from chunkwise.parallel.known import SEVERITIES as SEVERITIES
+from chunkwise.parallel.known import Finding as Finding
+from chunkwise.parallel.known import Settings as Settings
+from chunkwise.parallel.known import Severity, said
+from chunkwise.parallel.known import Version as Version
 from chunkwise.words import counted
-
-Severity = Literal["note", "warning", "error"]
-SEVERITIES: Final[tuple[Severity, ...]] = ("note", "warning", "error")
-Version = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is known against what a program is going to do.
-
-    Attributes
-    ----------
-    code : str
-        Stable, such as ``independent-filtered``; docs/mpi.md explains each.
-    severity : str
-        ``error``: it fails, hangs or spoils data; ``warning``: it takes a multiple of the time;
-        ``note``: it depends on what the program does.
-    summary : str
-        What happens.
-    evidence : str
-        Which settings show it, with their values.
-    remedy : str
-        What to do instead.
-    sources : tuple of str
-        Where it is described: addresses.
-    """
-
-    code: str
-    severity: Severity
-    summary: str
-    evidence: str
-    remedy: str
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What a parallel program uses, as far as it is known; None where it is not.
-
-    Attributes
-    ----------
-    hdf5 : tuple of int, optional
-        Version of HDF5.
-    h5py : tuple of int, optional
-        Version of h5py, where it writes through h5py.
-    mpi : str, optional
-        Name of the MPI library: ``Open MPI``, ``MPICH``, ``Intel MPI``, ...
-    mpi_version : tuple of int, optional
-        Its version.
-    mpi_io : str, optional
-        Its component for MPI-IO: ``ompio`` or ``romio``.
-    n_ranks, n_hosts, n_cores : int
-        Processes, machines, and cores of all machines that the processes may use.
-    filesystem : FileSystem, optional
-        Where the file lies.
-    filters : tuple of str, optional
-        Names of the dataset's filters; empty where it has none.
-    collective : bool, optional
-        Whether data is written collectively.
-    collective_metadata : bool, optional
-        Whether metadata is read collectively.
-    idle_ranks : int, optional
-        How many ranks have nothing to write in some collective write.
-    converts : bool, optional
-        Whether the type in memory is another than that of the dataset.
-    fill : str, optional
-        When the fill value is written (H5Pset_fill_time): ``ifset``, ``alloc``, ``never``.
-    allocation : str, optional
-        When space is allocated (H5Pset_alloc_time): ``default``, ``early``, ``incremental``,
-        ``late``.
-    shape, chunks : tuple of int, optional
-        Of the dataset; `chunks` is empty for a contiguous one.
-    tile : tuple of int, optional
-        What one rank writes at once; elements a dimension.
-    itemsize : int, optional
-        Bytes of an element.
-    cache_nbytes : int
-        Of the dataset's chunk cache.
-    path : str
-        Names the dataset in findings.
-    """
-
-    hdf5: Version | None = None
-    h5py: Version | None = None
-    mpi: str | None = None
-    mpi_version: Version | None = None
-    mpi_io: str | None = None
-    n_ranks: int = 1
-    n_hosts: int = 1
-    n_cores: int | None = None
-    filesystem: FileSystem | None = None
-    filters: tuple[str, ...] | None = None
-    collective: bool | None = None
-    collective_metadata: bool | None = None
-    idle_ranks: int | None = None
-    converts: bool | None = None
-    fill: str | None = None
-    allocation: str | None = None
-    shape: tuple[int, ...] | None = None
-    chunks: tuple[int, ...] | None = None
-    tile: tuple[int, ...] | None = None
-    itemsize: int | None = None
-    cache_nbytes: int = 1 << 20
-    path: str = ""
-
-    @property
-    def chunk_nbytes(self) -> int | None:
-        """Bytes of a decoded chunk."""
-        if not self.chunks or self.itemsize is None:
-            return None
-        return math.prod(self.chunks) * self.itemsize
-
-    @property
-    def n_chunks(self) -> int | None:
-        """How many chunks the dataset has."""
-        if not self.chunks or self.shape is None:
-            return None
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
-
 
 Check = Callable[[Settings], Iterator[Finding]]
 
@@ -142,7 +27,6 @@ _CHUNKING = "https://support.hdfgroup.org/HDF5/doc1.6/Chunking.html"
 _TUNING = "https://www.hdfgroup.org/wp-content/uploads/2021/10/HUG_compression_21a.pdf"
 _FILL = "https://support.hdfgroup.org/HDF5/doc_resource/H5Fill_Behavior.html"
 _HDF5 = "https://github.com/HDFGroup/hdf5"
-_OMPI = "https://github.com/open-mpi/ompi/issues"
 _OPENPMD = "https://github.com/openPMD/openPMD-api"
 
 
@@ -161,10 +45,6 @@ def warnings_for(settings: Settings) -> tuple[Finding, ...]:
     """
     found = [finding for check in CHECKS for finding in check(settings)]
     return tuple(sorted(found, key=lambda one: -SEVERITIES.index(one.severity)))
-
-
-def _said(version: Version | None) -> str:
-    return ".".join(map(str, version or ()))
 
 
 def _open_or(known: bool | None, worst: Severity) -> Severity | None:
@@ -186,7 +66,7 @@ def before_parallel_compression(settings: Settings) -> Iterator[Finding]:
             "hdf5-too-old",
             "error" if settings.filters else "note",
             "This HDF5 cannot write datasets with filters in parallel; it came with 1.10.2.",
-            f"HDF5 {_said(settings.hdf5)}",
+            f"HDF5 {said(settings.hdf5)}",
             "use HDF5 1.10.2 or later, or write with chunkwise, which needs no parallel HDF5",
             (_COMPRESSION,),
         )
@@ -283,7 +163,7 @@ def fill_at_creation(settings: Settings) -> Iterator[Finding]:
         "note" if settings.fill is None else "warning",
         "Parallel HDF5 allocates all chunks as a dataset is created, and writes the fill value to "
         "each: everything is written twice, and filters run twice.",
-        f"HDF5 {_said(settings.hdf5)}, fill time {settings.fill or 'not known'}{size}",
+        f"HDF5 {said(settings.hdf5)}, fill time {settings.fill or 'not known'}{size}",
         "never fill what will be written: fill_time='never' in h5py, "
         "H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) in C, nc_def_var_fill in netCDF",
         (_COMPRESSION, _FILL),
@@ -381,7 +261,7 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
             "error" if settings.collective_metadata else "note",
             "Collective reads of metadata can hang where some ranks have nothing to read or "
             "write.",
-            f"HDF5 {_said(version)}",
+            f"HDF5 {said(version)}",
             "use HDF5 1.10.4 or later, or leave H5Pset_all_coll_metadata_ops out",
             ("https://github.com/Unidata/netcdf-c/issues/1016",),
         )
@@ -391,9 +271,23 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
             severity,
             "Collective reads of metadata are broken in this version: each rank reads for itself, "
             "whatever was asked for.",
-            f"HDF5 {_said(version)}",
+            f"HDF5 {said(version)}",
             "use HDF5 1.10.9, 1.12.2 or later",
             (f"{_HDF5}/pull/1206", f"{_OPENPMD}/pull/1250"),
+        )
+
+
+def order_of_metadata(settings: Settings) -> Iterator[Finding]:
+    """HDF5 2.0 hangs where ranks make objects in different orders."""
+    if settings.hdf5 and settings.hdf5 >= (2,) and settings.n_ranks > 1:
+        yield Finding(
+            "order-of-metadata",
+            "note",
+            "From HDF5 2.0 on, closing a file hangs where ranks made its groups and datasets in "
+            "different orders, which earlier versions let pass.",
+            f"HDF5 {said(settings.hdf5)}; it depends on the program",
+            "let all ranks make all objects and attributes, in the same order",
+            ("https://github.com/cp2k/cp2k/pull/4942",),
         )
 
 
@@ -408,95 +302,6 @@ def many_ranks(settings: Settings) -> Iterator[Finding]:
             counted(settings.n_ranks, "rank"),
             "H5Pset_all_coll_metadata_ops and H5Pset_coll_metadata_write, or fewer ranks",
             (_COMPRESSION,),
-        )
-
-
-@dataclass(frozen=True)
-class _Fault:
-    """A fault of an MPI-IO component, in versions from `first` until before `fixed`."""
-
-    component: str
-    first: Version
-    fixed: Version
-    severity: Severity
-    summary: str
-    remedy: str
-    sources: tuple[str, ...] = field(default=())
-
-
-_TO_ROMIO = "use a later Open MPI, or ROMIO: mpirun --mca io ^ompio"
-_FAULTS: Final = (
-    _Fault(
-        "ompio", (2,), (3, 0, 4), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
-        "use Open MPI 3.0.4, 3.1.4, 4.0.1 or later, or ROMIO: mpirun --mca io ^ompio",
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
-    ),
-    _Fault(
-        "ompio", (3, 1), (3, 1, 4), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
-    ),
-    _Fault(
-        "ompio", (4,), (4, 0, 1), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
-    ),
-    _Fault(
-        "ompio", (4,), (4, 1), "warning",
-        "Collective HDF5 writes can hang in OMPIO's component vulcan (seen with 31 ranks).",
-        "use a later Open MPI, or another component: mpirun --mca fcoll dynamic_gen2",
-        (f"{_HDF5}/issues/1227",),
-    ),
-    _Fault(
-        "ompio", (4,), (4, 1, 7), "warning",
-        "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
-        "MPI_COMM_WORLD, such as a Cartesian one.",
-        "use a release later than August 2024, or another component: mpirun --mca fcoll "
-        "dynamic_gen2; give HDF5 MPI_COMM_WORLD",
-        (f"{_OMPI}/12718",),
-    ),
-    _Fault(
-        "ompio", (5,), (5, 0, 6), "warning",
-        "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
-        "MPI_COMM_WORLD, such as a Cartesian one.",
-        "use a release later than August 2024, or another component: mpirun --mca fcoll "
-        "dynamic_gen2; give HDF5 MPI_COMM_WORLD",
-        (f"{_OMPI}/12718",),
-    ),
-    _Fault(
-        "romio", (4,), (5,), "error",
-        "The ROMIO of Open MPI 4 crashes on HDF5's chunked datasets.",
-        "use OMPIO, which is the default: leave OMPI_MCA_io out",
-        (f"{_OMPI}/7795", f"{_OPENPMD}/pull/1441"),
-    ),
-)  # fmt: skip
-
-
-def mpi_io_faults(settings: Settings) -> Iterator[Finding]:
-    """Some components for MPI-IO have known faults."""
-    version = settings.mpi_version
-    if settings.mpi != "Open MPI" or version is None or settings.hdf5 is None:
-        return
-    for fault in _FAULTS:
-        if settings.mpi_io == fault.component and fault.first <= version < fault.fixed:
-            yield Finding(
-                "mpi-io",
-                fault.severity,
-                fault.summary,
-                f"Open MPI {_said(version)}, {settings.mpi_io.upper()}",
-                fault.remedy,
-                fault.sources,
-            )
-    kind = settings.filesystem.kind if settings.filesystem else ""
-    if kind == "lustre" and (4,) <= version < (4, 1) and settings.mpi_io == "romio":
-        yield Finding(
-            "mpi-io",
-            "error",
-            "HDF5's parallel tests hang in this ROMIO on Lustre.",
-            f"Open MPI {_said(version)}, ROMIO, Lustre",
-            "use Open MPI 4.1 or later, whose default on Lustre is OMPIO",
-            (f"{_OMPI}/6871",),
         )
 
 
@@ -548,6 +353,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     tiny_chunks,
     chunk_of_4_gib,
     collective_metadata,
+    order_of_metadata,
     many_ranks,
     mpi_io_faults,
     oversubscribed,

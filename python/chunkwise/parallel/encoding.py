@@ -10,12 +10,13 @@ import secrets
 from typing import Any, Final
 
 import h5py
-from h5py import h5d, h5f, h5o, h5p, h5t
+from h5py import h5d, h5f, h5o, h5p, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Effort
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 
 _NAME: Final = b"d"
 
@@ -38,11 +39,7 @@ class Likeness:
 
     def __init__(self, image: bytes, label: str) -> None:
         self._label = label
-        fapl = h5p.create(h5p.FILE_ACCESS)
-        fapl.set_fapl_core(backing_store=False)
-        fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-        fapl.set_file_image(image)
-        self._file = h5f.open(_new_name(), h5f.ACC_RDWR, fapl=fapl)
+        self._file = h5f.open(_any_name(), h5f.ACC_RDWR, fapl=_in_memory(image))
         self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))
 
     @classmethod
@@ -54,6 +51,43 @@ class Likeness:
     def id(self) -> h5d.DatasetID:
         """The dataset's identifier."""
         return self.dataset.id
+
+    @classmethod
+    def made(
+        cls,
+        datatype: h5t.TypeID,
+        shape: tuple[int, ...],
+        maxshape: tuple[int, ...],
+        dcpl: Any,
+        label: str,
+    ) -> Likeness:
+        """Make one of which there is no dataset yet.
+
+        Parameters
+        ----------
+        datatype : h5py.h5t.TypeID
+            As it would be stored.
+        shape, maxshape : tuple of int
+            `h5py.h5s.UNLIMITED` stands for no limit.
+        dcpl : h5py.h5p.PropDCID
+            Chunks, filters and fill value.
+        label : str
+            What messages begin with.
+
+        Raises
+        ------
+        UsageError
+            libhdf5 refuses such a dataset.
+        """
+        file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
+        try:
+            space = h5s.create_simple(shape, maxshape)
+            made = h5d.create(file, _NAME, datatype, space, dcpl)
+            return cls(image_of(made), label)
+        except HDF5_ERRORS as error:
+            raise UsageError(f"{label}: cannot be made: {hdf5_reason(error)}") from error
+        finally:
+            file.close()
 
     def writer(
         self,
@@ -120,10 +154,7 @@ def image_of(dataset: h5d.DatasetID) -> bytes:
     bytes
         The file, of a few thousand bytes.
     """
-    fapl = h5p.create(h5p.FILE_ACCESS)
-    fapl.set_fapl_core(backing_store=False)
-    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-    file = h5f.create(_new_name(), h5f.ACC_TRUNC, fapl=fapl)
+    file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
     try:
         copying = h5p.create(h5p.OBJECT_COPY)
         copying.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
@@ -134,6 +165,15 @@ def image_of(dataset: h5d.DatasetID) -> bytes:
         file.close()
 
 
-def _new_name() -> bytes:
-    # libhdf5 tells files in memory apart by their names.
+def _in_memory(image: bytes | None = None) -> Any:
+    fapl = h5p.create(h5p.FILE_ACCESS)
+    fapl.set_fapl_core(backing_store=False)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    if image is not None:
+        fapl.set_file_image(image)
+    return fapl
+
+
+def _any_name() -> bytes:
+    """A name that no other file of the process has: libhdf5 tells them apart by it."""
     return f"likeness-{secrets.token_hex(8)}".encode()

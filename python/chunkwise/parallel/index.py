@@ -42,6 +42,8 @@ class _Accountant(io.RawIOBase):
         self._begin = 0
         # Where the last chunk would have been written.
         self._placed: int | None = None
+        # Whether nothing is written any more.
+        self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
         """Bytes that nobody reads, by which a chunk is told from all else."""
@@ -65,7 +67,10 @@ class _Accountant(io.RawIOBase):
                 self._placed = at
                 self._at = at + data.nbytes
                 return data.nbytes
-        while data.nbytes and not self.given_up:
+        if self.given_up:
+            self._at = at + data.nbytes
+            return data.nbytes
+        while data.nbytes:
             done = os.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
         self._at = at + data.nbytes
@@ -188,15 +193,6 @@ class FileIndex:
                 self._places[key] = Places(self._held, self._lock, self._label, dataset)
             return self._places[key]
 
-    def give_up(self) -> None:
-        """Close a file that will be removed: nothing more is written to it."""
-        with self._lock:
-            self._held.given_up = True
-            with contextlib.suppress(*HDF5_ERRORS):
-                self.file.close()
-            self._places.clear()
-            self._held.release()
-
     def close(self) -> None:
         """Write what is left, and close the file.
 
@@ -215,6 +211,16 @@ class FileIndex:
             finally:
                 self._places.clear()
                 self._held.release()
+
+    def give_up(self) -> None:
+        """Close a file that will be removed, and write nothing more to it.
+
+        What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
+        """
+        with self._lock:
+            self._held.given_up = True
+            with contextlib.suppress(CannotWriteError):
+                self.close()
 
 
 class Places:

@@ -7,7 +7,7 @@ bytes; then all is read again.  A phase takes as long as its slowest part:
 =========  ===================================================================
 read       stored bytes of the source / what ranks, or the storage, deliver
 encode     bytes / (cores x rate of one)
-exchange   batches of a rank x time of an answer + batches of a file x time of a question
+exchange   batches of a rank x time of an answer + those of others x time of a question
 allocate   chunks of a file x time of one: one process does it
 write      stored bytes / what ranks, or the storage, take
 verify     bytes / (cores x rate of one), and not faster than they are read
@@ -163,14 +163,17 @@ class Job:
         return min(self.shards, self.n_ranks, self.n_chunks)
 
     @property
-    def batches_of_rank(self) -> int:
-        """How often a rank asks."""
+    def answers(self) -> float:
+        """How often a rank waits for an answer; the rank that keeps an index need not."""
+        if self.n_ranks <= self.files:
+            return 0.0
         return math.ceil(self.n_chunks / (self.n_ranks * self.batch))
 
     @property
-    def batches_of_file(self) -> int:
-        """How often an index writer is asked."""
-        return math.ceil(self.n_chunks / (self.files * self.batch))
+    def questions(self) -> float:
+        """How often an index writer is asked by other ranks."""
+        others = 1 - self.files / self.n_ranks
+        return math.ceil(self.n_chunks / (self.files * self.batch)) * others
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,7 @@ def predict(machine: Machine, job: Job) -> Prediction:
     phases = {
         "read": job.source_nbytes / stream,
         "encode": job.nbytes / (job.busy_cores * machine.encode_rate),
-        "exchange": job.batches_of_rank * machine.exchange_s
-        + job.batches_of_file * machine.request_s,
+        "exchange": job.answers * machine.exchange_s + job.questions * machine.request_s,
         "allocate": chunks_of_file * machine.index_s,
         "write": job.stored_nbytes / stream,
         "verify": max(read_again, decode_again) if job.verify else 0.0,

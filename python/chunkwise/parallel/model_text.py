@@ -185,7 +185,8 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
     if before.limit != "allocate":
         yield from _wrapped(
             f"With {n_ranks:,} ranks and {many.n_chunks:,} chunks the limit is not the index "
-            f"writer but: {LIMITS[before.limit]}.",
+            f"writer but: {LIMITS[before.limit]}."
+            + (" Larger batches ask less often." if before.limit == "exchange" else ""),
         )
         return
     size, shards = chunk_nbytes_needed(fitted.machine, many), shards_needed(fitted.machine, many)

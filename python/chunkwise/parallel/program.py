@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from chunkwise.errors import UsageError
 from chunkwise.parallel.ranks import ALONE, Told, ending, launched, tell, under_mpi, world
@@ -17,6 +20,8 @@ def as_one_program(
     run: Callable[[], object], told: Callable[[BaseException], tuple[str, int] | None]
 ) -> None:
     """Run a program's main function on all ranks; they fail and end together (collective).
+
+    What ranks other than the first print to standard output goes nowhere.
 
     Parameters
     ----------
@@ -49,5 +54,9 @@ def as_one_program(
         text, code = text_and_code
         return Told(text.rstrip("\n"), code)
 
-    with ending(comm, tell_once):
+    first = not (launched()[0] if comm is ALONE else comm.rank)
+    with ending(comm, tell_once), contextlib.ExitStack() as held:
+        if not first:
+            nowhere = held.enter_context(Path(os.devnull).open("w"))
+            held.enter_context(contextlib.redirect_stdout(nowhere))
         run()

@@ -2,8 +2,8 @@
 
 Whoever works on many ranks meets two faults that end in a hang: a rank that fails while
 the others wait for it, and waiting that burns the core which another rank needs.  So all
-that ranks do together goes through here: `agree` and `on_first` make one rank's failure
-the failure of all, and `wait` sleeps between two looks.
+that ranks do together goes through here: `agree` and `on_first` (`failing.py`) make one rank's
+failure the failure of all, and `wait` (`waiting.py`) sleeps between two looks.
 
 Every function takes an mpi4py communicator, or `ALONE`, for which mpi4py need not be
 installed.  mpi4py is imported where it is used.
@@ -11,29 +11,31 @@ installed.  mpi4py is imported where it is used.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import pickle
-import secrets
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.names import printable_lines
+from chunkwise.parallel.failing import Failure as Failure
+from chunkwise.parallel.failing import OtherRankFailedError as OtherRankFailedError
+from chunkwise.parallel.failing import agree as agree
+from chunkwise.parallel.failing import failure_of as failure_of
+from chunkwise.parallel.failing import host as host
+from chunkwise.parallel.failing import on_first as on_first
+from chunkwise.parallel.failing import together as together
 from chunkwise.parallel.filesystems import FileSystem as FileSystem
 from chunkwise.parallel.filesystems import filesystem_of as filesystem_of
+from chunkwise.parallel.folder import require_shared_folder as require_shared_folder
 from chunkwise.parallel.libraries import Library, library_of
 from chunkwise.parallel.waiting import ALONE as ALONE
 from chunkwise.parallel.waiting import Alone as Alone
 from chunkwise.parallel.waiting import Comm as Comm
-from chunkwise.parallel.waiting import abandoned, broadcast_bytes
+from chunkwise.parallel.waiting import abandoned
 from chunkwise.parallel.waiting import barrier as barrier
 from chunkwise.parallel.waiting import broadcast as broadcast
 from chunkwise.parallel.waiting import exchange as exchange
@@ -43,8 +45,6 @@ from chunkwise.parallel.waiting import wait_all as wait_all
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-T = TypeVar("T")
-
 # What launchers tell the processes that they start: how many there are, and which one this is.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
@@ -52,36 +52,6 @@ _OTHERS: Final = ("PALS_RANKID", "PMI_CONTROL_PORT")
 
 # So long a rank that failed alone waits for the others before it ends them.
 PATIENCE_S: Final = 5.0
-
-
-class OtherRankFailedError(ChunkwiseError):
-    """Another rank failed at what all ranks did together.
-
-    Attributes
-    ----------
-    rank : int
-        The lowest rank that failed itself.
-    kind : str
-        The class of its exception.
-    reason : str
-        The message of its exception.
-    """
-
-    def __init__(self, rank: int, host: str, kind: str, reason: str) -> None:
-        super().__init__(f"rank {rank} on {host} failed: {reason}")
-        self.rank, self.host, self.kind, self.reason = rank, host, kind, reason
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rank, self.host, self.kind, self.reason)
-
-
-class Failure(NamedTuple):
-    """One rank's failure, as the others are told of it."""
-
-    rank: int
-    host: str
-    kind: str
-    reason: str
 
 
 def under_mpi() -> bool:
@@ -165,110 +135,6 @@ def of_many_ranks() -> Comm:
     if not under_mpi() or launched()[1] == 1:
         return ALONE
     return world()
-
-
-def host() -> str:
-    """Name the machine that this process runs on."""
-    return os.uname().nodename
-
-
-def agree(comm: Comm, work: Callable[[], T]) -> T:
-    """Do something on every rank, and fail on all if it fails on one (collective).
-
-    `work` must not wait for another rank, unless by functions of this module.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that take part.
-    work : callable
-        What this rank does.
-
-    Returns
-    -------
-    object
-        What this rank's `work` returned.
-
-    Raises
-    ------
-    BaseException
-        What this rank's `work` raised, of whatever class.
-    OtherRankFailedError
-        Where this rank's went well, and another's did not.
-    """
-    with together(comm):
-        return work()
-
-
-@contextmanager
-def together(comm: Comm) -> Iterator[None]:
-    """Fail on all ranks at the end of the block, if it fails on one (collective)."""
-    try:
-        yield
-    except BaseException as error:
-        _settle(comm, error)
-        raise
-    _settle(comm, None)
-
-
-def on_first(comm: Comm, work: Callable[[], T]) -> T:
-    """Do something on rank 0, and give all ranks what it returned (collective).
-
-    Raises
-    ------
-    BaseException
-        On rank 0: what `work` raised.
-    OtherRankFailedError
-        On the others, then.
-    """
-    if isinstance(comm, Alone) or comm.size == 1:
-        return work()
-    if comm.rank:
-        told = pickle.loads(broadcast_bytes(comm, b"", 0))
-        if isinstance(told, Failure):
-            raise _agreed(OtherRankFailedError(*told), told.rank)
-        result: T = told[0]
-        return result
-    try:
-        result = work()
-        data = pickle.dumps((result,), pickle.HIGHEST_PROTOCOL)
-    except BaseException as error:
-        broadcast_bytes(comm, pickle.dumps(failure_of(comm, error)), 0)
-        raise _agreed(error, failure_of(comm, error).rank) from None
-    broadcast_bytes(comm, data, 0)
-    return result
-
-
-def _settle(comm: Comm, error: BaseException | None) -> None:
-    """Tell the others of this rank's outcome, and raise where another one failed."""
-    mine = None if error is None else failure_of(comm, error)
-    told = [one for one in exchange(comm, mine) if one is not None]
-    if not told:
-        return
-    # A rank that only passes on the failure of another names that one.
-    first = min(told)
-    if error is None:
-        raise _agreed(OtherRankFailedError(*first), first.rank)
-    _agreed(error, first.rank)
-
-
-def failure_of(comm: Comm, error: BaseException) -> Failure:
-    """Put this rank's failure, or another's that it passes on, into plain words."""
-    if isinstance(error, OtherRankFailedError):
-        return Failure(error.rank, error.host, error.kind, error.reason)
-    reason = str(error) or type(error).__name__
-    if not isinstance(error, ChunkwiseError) and str(error):
-        reason = f"{type(error).__name__}: {reason}"
-    return Failure(comm.rank, host(), type(error).__name__, reason)
-
-
-_Error = TypeVar("_Error", bound=BaseException)
-
-
-def _agreed(error: _Error, first: int) -> _Error:
-    """Note in an error that all ranks raise one now, and which rank's is the first."""
-    error.__dict__["chunkwise_first_rank"] = first
-    return error
 
 
 class Told(NamedTuple):
@@ -371,94 +237,3 @@ def _abort(comm: Comm, code: int) -> None:
     if not isinstance(comm, Alone):
         sys.stdout.flush()
         comm.Abort(code)
-
-
-def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
-    """Make sure that all ranks see one folder, by a file that rank 0 makes there (collective).
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that will use the folder.
-    folder : path-like
-        A folder that exists.
-
-    Raises
-    ------
-    CannotWriteError
-        On all ranks: where rank 0 cannot write there, or others do not see what it writes.
-    """
-    place = Path(folder)
-    # A name and a content that nobody can know before, so that no other file is taken for it.
-    name, content = broadcast(comm, (f".chunkwise-{secrets.token_hex(16)}", secrets.token_hex(16)))
-    token = place / name
-    try:
-        if comm.rank == 0:
-            reason = _attempt(lambda: _make(token, content))
-            broadcast(comm, reason)
-        else:
-            reason = broadcast(comm, None)
-            if reason is None:
-                reason = _attempt(lambda: _find(token, content))
-        seen = exchange(comm, (reason, host()))
-    finally:
-        if comm.rank == 0:
-            with contextlib.suppress(OSError):
-                token.unlink()
-    if seen[0][0] is not None:
-        raise _agreed(
-            CannotWriteError(f"{place}: rank 0 on {seen[0][1]} cannot write there: {seen[0][0]}"),
-            0,
-        )
-    blind = [rank for rank, (reason, _) in enumerate(seen) if reason is not None]
-    if blind:
-        hosts = sorted({seen[rank][1] for rank in blind})
-        raise _agreed(
-            CannotWriteError(
-                f"{place}: {_listed(blind)} on {', '.join(hosts[:4])}"
-                f"{' ...' if len(hosts) > 4 else ''} does not see what rank 0 on {seen[0][1]} "
-                f"writes there ({seen[blind[0]][0]}): name a folder that all hosts share"
-            ),
-            0,
-        )
-
-
-def _attempt(work: Callable[[], None]) -> str | None:
-    try:
-        work()
-    except OSError as wrong:
-        return wrong.strerror or str(wrong)
-    return None
-
-
-def _make(token: Path, content: str) -> None:
-    # A new file, and never what a link leads to.
-    number = os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(number, "w") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(number)
-
-
-def _find(token: Path, content: str, patience_s: float = 2.0) -> None:
-    """Read the token; a network file system may show it only after a while."""
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            number = os.open(token, os.O_RDONLY | os.O_NOFOLLOW)
-            with os.fdopen(number) as file:
-                if file.read() == content:
-                    return
-            wrong = OSError(errno.EIO, "the file there is another one")
-        except OSError as error:
-            wrong = error
-        if time.monotonic() > until:
-            raise wrong
-        time.sleep(0.05)
-
-
-def _listed(ranks: Sequence[int]) -> str:
-    """Name ranks: ``rank 1``, ``ranks 1, 2, 3 ... (100 of them)``."""
-    few = ", ".join(map(str, ranks[:4]))
-    more = f" ... ({len(ranks)} of them)" if len(ranks) > 4 else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {few}{more}"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
+from chunkwise.parallel.share import cores, neighbours
+from chunkwise.parallel.waiting import ALONE
+from chunkwise.repacking.crew import Crew, by_all
+from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
@@ -44,6 +48,7 @@ def repack(
     metadata_block: Size | None = None,
     resume: bool = False,
     progress: Watch | None = None,
+    comm: Any = None,
 ) -> Summary:
     """Write a file anew, with other chunks, filters or layout, and everything else as it was.
 
@@ -90,7 +95,11 @@ def repack(
         Go on from what a stopped run left, if source and rules are the same; and leave what
         this one has done if an exception stops it.
     progress : callable, optional
-        Called with a `Moment` about ten times a second; may raise to end the run.
+        Called with a `Moment` about ten times a second; may raise to end the run.  Of several
+        ranks, on rank 0.
+    comm : mpi4py.MPI.Comm, optional
+        Ranks that repack the file together: each calls this with the same arguments.  Each takes
+        `memory` and `threads`, by default its share of its machine.
 
     Returns
     -------
@@ -105,7 +114,10 @@ def repack(
     """
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")
-    place = choose(source, target, in_place=in_place, force=force)
+    ranks = ALONE if comm is None else comm
+    if ranks.size > 1:
+        threads = cores(ranks) if threads is None else threads
+        memory = default_budget() // neighbours(ranks) if memory is None else memory
     job = Job(
         rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
         options=Options(
@@ -124,7 +136,12 @@ def repack(
         anew=unchanged == "copy",
     )
     with using_threads(threads):
-        return run(job, place, progress or _nobody)
+
+        def work(crew: Crew) -> Summary:
+            place = choose(source, target, in_place=in_place, force=force)
+            return run(job, place, progress or _nobody, crew)
+
+        return by_all(ranks, work)
 
 
 def plan_repack(

@@ -96,6 +96,11 @@ def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
     if options.page_nbytes is not None:
         fcpl.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
         fcpl.set_file_space_page_size(options.page_nbytes)
+    return fcpl, access_list(source, options)
+
+
+def access_list(source: h5py.File, options: Options) -> Any:
+    """Give the properties with which a target is opened; see `create`."""
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     # Chunks are written whole; one that cannot be written fails there and then.
@@ -106,7 +111,7 @@ def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
         fapl.set_alignment(options.alignment_nbytes, options.alignment_nbytes)
     if options.metadata_block_nbytes is not None:
         fapl.set_meta_block_size(options.metadata_block_nbytes)
-    return fcpl, fapl
+    return fapl
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:

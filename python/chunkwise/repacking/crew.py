@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import h5py
 from h5py import h5d
@@ -53,6 +53,7 @@ _LEAST_CHUNKS: Final = 16
 _NOTED_S: Final = 3.0
 
 Tell = Callable[[int, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -298,6 +299,7 @@ class _Rank:
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
     tunings = dict.fromkeys(one.tuning for one in parts if one.tuning is not None)
     reasons = dict.fromkeys(one.through_libhdf5 for one in parts if one.through_libhdf5)
+    lost = {tuple(origin): reason for one in parts for origin, reason in one.lost_chunks}
     return Copied(
         decodes=sum(one.decodes for one in parts),
         chunks_written=sum(one.chunks_written for one in parts),
@@ -305,7 +307,8 @@ def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
         chunks_replayed=max(one.chunks_replayed for one in parts),
         stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
         tuning="; ".join(tunings) or None,
-        lost_chunks=sorted(lost for one in parts for lost in one.lost_chunks),
+        # One that reaches into the blocks of two ranks both have met.
+        lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
         through_libhdf5="; ".join(reasons) or None,
         elapsed_s=elapsed_s,
     )
@@ -333,6 +336,29 @@ def follow(comm: Comm) -> None:
                     rank.verify(message)
                 case Failure():
                     raise OtherRankFailedError(*message)
+
+
+def by_all(comm: Comm, work: Callable[[Crew], T]) -> T:
+    """Do something with all ranks, and give all of them what it came to (collective).
+
+    Parameters
+    ----------
+    comm
+        Of all ranks.
+    work
+        Done on rank 0; what it returns is sent to the others.
+
+    Raises
+    ------
+    ChunkwiseError
+        What went wrong on this rank, or on another one.
+    """
+    if comm.rank:
+        follow(comm)
+        return cast("T", broadcast(comm, None))
+    with Crew(comm).working() as crew:
+        done = work(crew)
+    return broadcast(comm, done)
 
 
 def _nothing() -> _Message:

@@ -37,7 +37,7 @@ from chunkwise.repacking.publish import publish
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
-from chunkwise.repacking.work import carry_out, result_of
+from chunkwise.repacking.work import Apart, carry_out, result_of
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,13 @@ def check_room(place: Place, plan: Plan) -> str | None:
     return None
 
 
-def run(job: Job, place: Place, watch: Watch, crew: Crew | None = None) -> Summary:
+def run(
+    job: Job,
+    place: Place,
+    watch: Watch,
+    crew: Crew | None = None,
+    apart: Apart | None = None,
+) -> Summary:
     """Repack one file.
 
     Parameters
@@ -132,6 +138,8 @@ def run(job: Job, place: Place, watch: Watch, crew: Crew | None = None) -> Summa
         Told about progress; may raise to end the run.
     crew
         Other ranks that take part, which are in `crew.follow`.
+    apart
+        Writes some datasets; see `work.Apart`.
 
     Raises
     ------
@@ -143,7 +151,7 @@ def run(job: Job, place: Place, watch: Watch, crew: Crew | None = None) -> Summa
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
             return _left(place, plan)
-        return run_plan(job, place, file, plan, watch, crew)
+        return run_plan(job, place, file, plan, watch, crew, apart)
 
 
 @contextmanager
@@ -189,6 +197,7 @@ def run_plan(
     plan: Plan,
     watch: Watch,
     crew: Crew | None = None,
+    apart: Apart | None = None,
 ) -> Summary:
     """Carry out the plan of a file that is open; see `run`."""
     begin = time.monotonic()
@@ -199,7 +208,7 @@ def run_plan(
         identity = _identity(job, place, plan)
         journal, descriptor = _journal(claim, identity, opened)
         crew.note_to(descriptor, identity)
-        results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew)
+        results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         watch(Moment("syncing"))
         publish(claim)
     return Summary(

@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import h5py
 from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
 from chunkwise.files.objects import Address
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
@@ -62,6 +62,19 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
 
 
+class Apart(Protocol):
+    """What writes data of some datasets into a target that is complete but for them."""
+
+    def takes(self, step: Step) -> bool:
+        """Tell whether a dataset is one of these."""
+
+    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
+        """Write their data into the closed partial file."""
+
+    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
+        """Read them again, and compare; raises WrongValueError."""
+
+
 def carry_out(
     claim: Claim,
     source: h5py.File,
@@ -70,6 +83,7 @@ def carry_out(
     journal: _native.Journal,
     watch: Watch,
     crew: Crew,
+    apart: Apart | None = None,
 ) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
     """Write and verify the target's partial file.
 
@@ -87,6 +101,8 @@ def carry_out(
         Told about progress; may raise to end the run.
     crew
         The ranks that take part.
+    apart
+        Writes some datasets; by default there are none of these.
 
     Returns
     -------
@@ -99,13 +115,14 @@ def carry_out(
         Damage in the source, a full disk, a result that is not what it should be.
     """
     run, place = _Run(), claim.place
+    others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:
         target = crew.create(claim, source, options)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
         crew.begin(claim, source)
-        _fill(run, source, target.file, plan, options, journal, watch, crew)
+        _fill(run, source, target.file, plan, options, journal, watch, crew, others)
     except BaseException as wrong:
         target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
@@ -115,14 +132,19 @@ def carry_out(
         raise
     try:
         target.close()
+        if apart is not None and others:
+            made = {one.path: one for one in apart.write(claim, source, others)}
+            run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except FileChangedError:
+    except ChunkwiseError:
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     _verify(run, claim, source, plan, options, watch, crew)
+    if apart is not None and others and options.verify == "checksum":
+        apart.verify(claim, [step for step in others if not step.lossy])
     return tuple(run.results), tuple(run.warnings)
 
 
@@ -135,8 +157,9 @@ def _fill(
     journal: _native.Journal,
     watch: Watch,
     crew: Crew,
+    others: Sequence[Step] = (),
 ) -> None:
-    """Write tree and data into the open target."""
+    """Write tree and data into the open target, but for the data of `others`."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
     dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
@@ -145,6 +168,8 @@ def _fill(
     few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
         step = steps[at]
+        if step in others:
+            continue
         if not copying.goes_beside(step):
             copying.alone(step, path)
             continue

@@ -59,7 +59,7 @@ def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     told: dict[str, list[str]] = {}
     for row in rows:
         failed = [record for record in row.records if record["status"] != "ok"]
-        if not failed:
+        if not failed or row.refused:
             continue
         what = phrase(row.point, names, libraries) or "all of it"
         if row.problem is None:

@@ -14,6 +14,7 @@ from chunkwise.report.model import Block, Chart, Finding, Section, Table
 from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
+from chunkwise.studies.iotest.crowding import oversubscribed
 from chunkwise.studies.own_data import adapted
 from chunkwise.studies.published import measured
 from chunkwise.studies.results import Outcome, Row, StudyResults
@@ -151,6 +152,7 @@ def _block(
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
+        ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

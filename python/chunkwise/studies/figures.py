@@ -156,6 +156,12 @@ _ALL: Final = (
     Figure("opened_s", "seconds to open, select and read", "s", "lower", _opened),
     Figure("selected_mb", "MB selected", "MB", "neither", _selected_mb),
     Figure("share", "share of the time", "%", "neither", _of("share")),
+    Figure("made_s", "seconds to make datasets", "s", "lower", _of("made_s")),
+    Figure(
+        "empty_nbytes", "bytes of the file before any data", "bytes", "lower", _of("empty_nbytes")
+    ),
+    Figure("efficiency", "weak efficiency", "%", "higher", _of("efficiency")),
+    Figure("written_nbytes", "bytes written", "bytes", "lower", _of("written_nbytes")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

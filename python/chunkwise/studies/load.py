@@ -100,7 +100,7 @@ else:
 T = TypeVar("T")
 
 # In the order of their papers.
-NAMES: Final = ("occam", "netcdf4", "hyperslabs", "cris")
+NAMES: Final = ("occam", "netcdf4", "iotest", "hyperslabs", "cris")
 
 
 def load(name: str) -> Study:
@@ -189,7 +189,7 @@ def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
 
 
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
-    data = {name: _data(name, values) for name, values in head.pop("data").items()}
+    data = {name: _data(name, values) for name, values in head.pop("data", {}).items()}
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
     entry = head.pop("own", None)
     own = None if entry is None else Own(entry.pop("data"), entry)

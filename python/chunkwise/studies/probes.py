@@ -14,6 +14,7 @@ from typing import Any, Final
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.studies import chunk_slots, open_datasets, phases, repacking
+from chunkwise.studies.iotest import launching
 from chunkwise.studies.libraries import Found
 
 
@@ -37,6 +38,8 @@ class Context:
         Reports progress; may raise to end the run.
     space : Space or None
         What the run's axes say at this scale; None where nothing of it can be measured.
+    ranks : tuple of int
+        How many processes of MPI the user wants; empty for what the study says.
     """
 
     data: Mapping[str, tuple[str, str, dict[str, str]]]
@@ -47,11 +50,13 @@ class Context:
     readers: tuple[str, ...]
     say: Callable[[Step], None]
     space: Space | None = None
+    ranks: tuple[int, ...] = ()
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
 PROBES: Final[dict[str, Probe]] = {
     "chunk-slots": chunk_slots.predict,
+    "iotest": launching.measure,
     "open-datasets": open_datasets.measure,
     "phases": phases.measure,
     "repack": repacking.measure,

@@ -19,6 +19,7 @@ from chunkwise.benching.printing import WIDTH, plain_table
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable, shell_word
 from chunkwise.studies.claims import Judged, Word, judge_all
+from chunkwise.studies.iotest.crowding import oversubscribed
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
@@ -118,7 +119,10 @@ def _show_experiment(
     for why, often in Counter(row.fallback for row in outcome.rows() if row.fallback).items():
         rows = f"{often:,} row{'' if often == 1 else 's'}"
         _say(console, f"Done by libhdf5 in chunkwise's place, {rows}: {printable(why)}")
-    for problem in dict.fromkeys(row.problem for row in outcome.rows() if row.problem):
+    if crowded := oversubscribed(outcome.rows(), results.environment.get("cpu_count")):
+        _say(console, crowded, "yellow")
+    failed = [row for row in outcome.rows() if not row.refused]
+    for problem in dict.fromkeys(row.problem for row in failed if row.problem):
         _say(console, f"Failed: {printable(problem)}")
     for mismatch in outcome.mismatches:
         _say(console, f"WRONG VALUES: {printable(mismatch)}", "bold red")

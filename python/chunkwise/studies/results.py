@@ -93,6 +93,11 @@ class Row:
         return str(self.records[0].get("error") or self.records[0]["status"])
 
     @property
+    def refused(self) -> bool:
+        """Whether the library said that it does not do this: an answer, and no fault."""
+        return all(record["status"] == "refused" for record in self.records)
+
+    @property
     def fallback(self) -> str | None:
         """Why libhdf5 did it in the place of chunkwise; None where it did not."""
         told = (record.get("fallback") for record in self.records)

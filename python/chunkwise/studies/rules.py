@@ -2,7 +2,8 @@
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: an axis makes little difference.  ``trend``: along an axis, figures rise or fall.
-``best``: a named value of an axis is the best, or about.  What a rule measures a claim by is
+``best``: a named value of an axis is the best, or about.  ``refused``: the library does not do
+it.  What another rule measures a claim by is
 a `chunkwise.studies.comparing.Ratio`, whose interval decides: where the noise allows either
 answer, none is given.
 """
@@ -215,6 +216,19 @@ def _best(evidence: Evidence) -> Verdict:
     return _verdict(evidence, word, text + _along(evidence, found), doubt, found)
 
 
+def _refused(evidence: Evidence) -> Verdict:
+    """Whether the library did not do what the rows asked for, with its own words."""
+    if not evidence.rows:
+        return Verdict("not measured", "It was not tried.")
+    told = [str(row.problem) for row in evidence.rows if row.refused]
+    if len(told) == len(evidence.rows):
+        return Verdict("holds", f"Refused: {told[0].rstrip('.')}.")
+    failed = next((row.problem for row in evidence.rows if row.problem), None)
+    if failed is not None:
+        return Verdict("cannot tell", f"It failed otherwise: {failed.rstrip('.')}.")
+    return Verdict("no longer holds", "It was done.")
+
+
 def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
     """Decide whether a ratio is as large as a claim says."""
     least = evidence.get("least", least)
@@ -369,4 +383,5 @@ RULES: Final[dict[str, Rule]] = {
     "flat": Rule(_flat, axis=True, numbers=("most",)),
     "trend": Rule(_trend, axis=True, numbers=("least", "least_reversed"), others=("rises",)),
     "best": Rule(_best, axis=True, numbers=("within",), others=("value",)),
+    "refused": Rule(_refused),
 }

@@ -76,6 +76,9 @@ class Options:
         Measured in the place of the study's own data (`chunkwise.studies.own_data`).
     source : str
         The folder that the study was read from, where it is none of this package.
+    ranks : tuple of int
+        How many processes of MPI, one number after the other, where a study starts some; empty
+        for the study's own numbers.
     """
 
     scale: Scale
@@ -89,6 +92,7 @@ class Options:
     dataset: str | None = None
     source: str = ""
     seconds: float | None = None
+    ranks: tuple[int, ...] = ()
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
@@ -242,6 +246,7 @@ class _Running:
                 self.options.readers,
                 say,
                 space,
+                self.options.ranks,
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)

@@ -31,6 +31,7 @@ _OF: Final = {
     "peak_rss_nbytes": " of peak memory",
     "file_nbytes": " in the file",
     "stored_nbytes": " stored",
+    "written_nbytes": " written",
 }
 # What axes are called in a sentence, where their names do not do.
 _TITLES: Final = {
@@ -133,6 +134,8 @@ def setting(name: str, text: str) -> str:
         return f"a {axis_title(name)} of {text}"
     if name in _SAID:
         return _SAID[name].format(text)
+    if text in ("yes", "no"):
+        return _spaced(name) if text == "yes" else f"not {_spaced(name)}"
     # A count of something, such as 16 datasets.
     if text.isdecimal() and name.endswith("s"):
         return f"{text} {_spaced(name.removesuffix('s') if text == '1' else name)}"

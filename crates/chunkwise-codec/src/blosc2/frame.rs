@@ -41,8 +41,9 @@ impl<'a> Frame<'a> {
         const NEWEST_FORMAT: u8 = 3;
         /// Six filters, in msgpack.
         const FILTERS: u8 = 6;
-        /// Others are of a program's own.
-        const MOST_FILTER: u8 = 127;
+        /// Blosc2's own filters, and its plugins.  C-Blosc2 refuses most others, and takes those of
+        /// a program.
+        const KNOWN: [std::ops::RangeInclusive<u8>; 2] = [0..=4, 32..=36];
         let header = bytes.get(..HEADER_LEN).ok_or(DAMAGED)?;
         if !header[2..].starts_with(b"b2frame\0") {
             return Err(DAMAGED);
@@ -70,7 +71,7 @@ impl<'a> Frame<'a> {
             })
         };
         let filters = &header[0x47..0x4d];
-        if filters.iter().any(|&filter| filter > MOST_FILTER) {
+        if !filters.iter().all(|filter| KNOWN.iter().any(|known| known.contains(filter))) {
             return Err(unsupported("another filter"));
         }
         parsed()

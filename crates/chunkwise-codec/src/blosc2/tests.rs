@@ -276,6 +276,8 @@ fn what_is_of_another_kind_is_not_called_damaged() {
     assert_eq!(decode(chunk, 5), Ok(()));
     for (at, byte) in [
         (0x1a, 1),
+        (0x4a, 5),
+        (0x4c, 127),
         (chunk + 2, 1),
         (chunk + 2, 1 | 4 | 7 << 5),
         (chunk + 16, 33),

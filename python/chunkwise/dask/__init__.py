@@ -1,0 +1,23 @@
+"""Dask arrays to HDF5 files, and files repacked, by all workers of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chunkwise._lazy import attach
+
+if TYPE_CHECKING:
+    from chunkwise.dask.arrays import to_hdf5
+    from chunkwise.dask.newfile import Written
+    from chunkwise.dask.repacking import repack
+
+__all__ = ["Written", "repack", "to_hdf5"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "Written": "chunkwise.dask.newfile",
+        "repack": "chunkwise.dask.repacking",
+        "to_hdf5": "chunkwise.dask.arrays",
+    },
+)

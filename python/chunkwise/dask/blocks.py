@@ -1,0 +1,129 @@
+"""In which blocks is an array written, and in which chunks, if nobody said?
+
+A task has whole chunks of the file, so that each is encoded by one.  Pure arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Final
+
+from chunkwise.advise.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
+
+# An array's blocks, as Dask has them: lengths along each dimension.
+Blocks = tuple[tuple[int, ...], ...]
+Shape = tuple[int, ...]
+
+# What a task holds, elements before filters, where chunks allow that.
+BLOCK_NBYTES: Final = 128 << 20
+# Of blocks that were made for work in memory.
+_LARGE_CHUNK_NBYTES: Final = 4 * CHUNK_NBYTES
+
+
+def chosen_chunk(
+    shape: Shape, itemsize: int, blocks: Blocks, maxshape: Sequence[int | None] | None = None
+) -> Shape:
+    """Choose the shape of the file's chunks.
+
+    Parameters
+    ----------
+    shape
+        The array's; no extent is 0.
+    itemsize
+        Bytes of an element.
+    blocks
+        The array's.
+    maxshape
+        As h5py has it.
+
+    Returns
+    -------
+    tuple of int
+        The blocks' own shape where they are alike and of 32 KiB to 4 MiB.  Otherwise what
+        chunkwise's rule says, changed a little where chunks then fill blocks, so that no block
+        has to be put together from several.
+    """
+    sides = tuple(lengths[0] for lengths in blocks)
+    alike = all(len(set(lengths[:-1])) < 2 and lengths[-1] <= lengths[0] for lengths in blocks)
+    nbytes = math.prod(sides) * itemsize
+    if alike and SMALL_CHUNK_NBYTES <= nbytes <= _LARGE_CHUNK_NBYTES:
+        return sides
+    chunk = default_chunk(shape, itemsize, maxshape)
+    if not alike:
+        return chunk
+    return tuple(_part(side, c) for side, c in zip(sides, chunk, strict=True))
+
+
+def _part(side: int, chunk: int) -> int:
+    """Of a block's side the part that is nearest to a chunk's, if one is near."""
+    if side <= chunk:
+        return chunk
+    times = side / chunk
+    near = range(max(1, math.ceil(times / 2)), math.floor(times * 2) + 1)
+    fitting = [n for n in near if side % n == 0]
+    if not fitting:
+        return chunk
+    return side // min(fitting, key=lambda n: abs(math.log(n / times)))
+
+
+def aligned(
+    blocks: Blocks, chunk: Shape, itemsize: int, most_nbytes: int = BLOCK_NBYTES
+) -> Blocks:
+    """Choose blocks of whole chunks, as near to an array's as can be.
+
+    Parameters
+    ----------
+    blocks
+        The array's.
+    chunk
+        The file's.
+    itemsize
+        Bytes of an element.
+    most_nbytes
+        Of a block; one of a single chunk may have more.
+    """
+    ends = [_ends(lengths, side) for lengths, side in zip(blocks, chunk, strict=True)]
+    # The slowest dimension is cut first: what is left lies together.
+    longest = [max(map(int.__sub__, one, (0, *one)), default=1) for one in ends]
+    for axis, side in enumerate(chunk):
+        others = math.prod(longest) // max(1, longest[axis]) * itemsize
+        if others * longest[axis] <= most_nbytes:
+            break
+        longest[axis] = max(side, most_nbytes // max(1, others) // side * side)
+        ends[axis] = sorted({at for one in _spans(ends[axis]) for at in _cut(*one, longest[axis])})
+    return tuple(tuple(end - begin for begin, end in _spans(one)) for one in ends)
+
+
+def boxes(blocks: Blocks) -> Iterator[tuple[Shape, Shape, Shape]]:
+    """List blocks in row-major order: number of each along the dimensions, start and shape."""
+    begins = [[begin for begin, _ in _spans(_sums(lengths))] for lengths in blocks]
+    for number in product(*(range(len(lengths)) for lengths in blocks)):
+        start = tuple(one[n] for one, n in zip(begins, number, strict=True))
+        yield number, start, tuple(one[n] for one, n in zip(blocks, number, strict=True))
+
+
+def _ends(lengths: Sequence[int], side: int) -> list[int]:
+    """Where blocks end: at the ends of chunks that are nearest to where they do."""
+    sums = _sums(lengths)
+    length = sums[-1] if sums else 0
+    rounded = {min(length, (2 * end + side) // (2 * side) * side) for end in sums[:-1]}
+    return sorted((rounded | {length}) - {0})
+
+
+def _sums(lengths: Sequence[int]) -> list[int]:
+    sums, at = [], 0
+    for length in lengths:
+        at += length
+        sums.append(at)
+    return sums
+
+
+def _spans(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip((0, *ends), ends, strict=False)
+
+
+def _cut(begin: int, end: int, step: int) -> Iterator[int]:
+    yield from range(begin + step, end, step)
+    yield end

@@ -1,0 +1,351 @@
+"""How do the workers of a cluster write one file?
+
+A block is encoded on the worker that has it.  This process, which has the file open, gives its
+chunks places, and the worker writes them there.  Only sizes and places travel.  So many blocks
+are in work at a time that all workers are busy, and no more, as each takes memory.
+
+What a lost worker held is done again by another one, as Dask does it.  A block that is then of
+other bytes gets other places (see ``lease.py``).
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from chunkwise.dask.lease import Lease
+from chunkwise.dask.pieces import Piece, token
+from chunkwise.dask.tasks import Wrote, see, table_of, to_storage, write
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.names import printable
+from chunkwise.parallel.index import Table
+from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# How often the cluster is asked after when nothing comes, and how long there may be no worker.
+_LOOK_S: Final = 1.0
+_NO_WORKERS_S: Final = 30.0
+# How often what a machine took with it is written again.
+_ROUNDS: Final = 3
+# Within which a small result that is ready arrives.
+_RESULT_S: Final = 10.0
+# What is encoded takes memory until it is written.
+_PRIORITY: Final = 10
+
+
+@dataclass
+class _Flight:
+    """A piece in work."""
+
+    number: int
+    piece: Piece
+    encoded: Future[Any]
+    table: Future[Any]
+    written: Future[Any] | None = None
+    sizes: Table | None = None
+    addresses: Table | None = None
+    digest: bytes = b""
+
+
+@dataclass
+class _Watchdog:
+    """Ends waiting for a cluster in which nobody works."""
+
+    client: Client
+    said: str
+    alone_since: float | None = None
+
+    def look(self) -> None:
+        """Raise CannotWriteError where there is nobody to wait for."""
+        why = "no worker is left"
+        if self.client.status == "running":
+            with suppress(TimeoutError, OSError):
+                if self.client.nthreads():
+                    self.alone_since = None
+                    return
+        elif self.client.status == "closed":
+            raise CannotWriteError(f"{printable(self.said)}: the client was closed meanwhile")
+        else:
+            why = "the scheduler does not answer"
+        if self.alone_since is None:
+            self.alone_since = time.monotonic()
+        if time.monotonic() - self.alone_since > _NO_WORKERS_S:
+            raise CannotWriteError(
+                f"{printable(self.said)}: {why} for {_NO_WORKERS_S:.0f} s; start workers, and "
+                "repeat"
+            )
+
+
+def results_of(
+    client: Client, work: Sequence[Callable[[], Any]], name: str, said: str
+) -> Iterator[Any]:
+    """Have a cluster do tasks that need nothing of one another; yield what each gives, in order.
+
+    Raises
+    ------
+    CannotWriteError
+        No worker is left; and what a task raises.
+    """
+    watchdog = _Watchdog(client, said)
+    futures = [
+        client.submit(one, key=f"{name}-{token()}{number:x}", pure=False)
+        for number, one in enumerate(work)
+    ]
+    try:
+        for future in futures:
+            while True:
+                try:
+                    result = future.result(timeout=_LOOK_S)
+                except TimeoutError:
+                    watchdog.look()
+                else:
+                    break
+            yield result
+    finally:
+        client.cancel(futures, force=True)
+
+
+@dataclass
+class Cluster:
+    """Workers that write one file.
+
+    Attributes
+    ----------
+    client
+        Of the cluster.
+    lease
+        Of the file.
+    said
+        The file's name in messages.
+    in_flight
+        Blocks in work at a time; None for one more a worker than it has threads.
+    tell
+        Told of each piece that is written.
+    again
+        Blocks that were computed once more, and then were of other bytes.
+    """
+
+    client: Client
+    lease: Lease
+    said: str
+    in_flight: int | None = None
+    tell: Callable[[Piece], None] = lambda _: None
+    again: int = 0
+    _token: str = field(default_factory=token)
+    _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
+    _flights: dict[int, _Flight] = field(default_factory=dict)
+    _numbers: int = 0
+    _checked: set[str] = field(default_factory=set)
+    # What each machine has written, until it is on storage there.
+    _unsynced: dict[str, list[Piece]] = field(default_factory=dict)
+    _watchdog: _Watchdog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._watchdog = _Watchdog(self.client, self.said)
+
+    def write(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bytes]]:
+        """Write pieces, and yield each that is written, with its digest.
+
+        Raises
+        ------
+        ChunkwiseError
+            No worker is left, or one cannot write; and what the tasks of an array raise.
+        """
+        self._check_workers()
+        digests: dict[int, bytes] = {}
+        left = iter(pieces)
+        for _ in range(_ROUNDS):
+            for piece, digest in self._written(left):
+                if id(piece) not in digests:
+                    digests[id(piece)] = digest
+                    self.tell(piece)
+                    yield piece, digest
+            lost = self._sync()
+            if not lost:
+                return
+            left = iter(lost)
+        raise CannotWriteError(
+            f"{printable(self.said)}: what workers had written was lost with them {_ROUNDS} times"
+        )
+
+    def _written(self, pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bytes]]:
+        most = self._most()
+        while True:
+            while len(self._flights) < most:
+                piece = next(pieces, None)
+                if piece is None:
+                    break
+                self._start(piece)
+            if not self._flights:
+                return
+            try:
+                number, future = self._events.get(timeout=_LOOK_S)
+            except queue.Empty:
+                self._require_cluster()
+                most = max(most, self._most())
+                continue
+            flight = self._flights.get(number)
+            if flight is None:
+                continue
+            done = self._advance(flight, future)
+            if done is not None:
+                del self._flights[number]
+                self._unsynced.setdefault(done.host, []).append(flight.piece)
+                yield flight.piece, flight.digest
+
+    def _start(self, piece: Piece) -> None:
+        number = self._numbers
+        self._numbers += 1
+        encoded, table = (
+            f"chunkwise-{what}-{self._token}{number:x}" for what in ("encode", "sizes")
+        )
+        graph = {**piece.graph(), encoded: piece.task, table: (table_of, encoded)}
+        futures = self.client.get(graph, [encoded, table], sync=False)
+        flight = _Flight(number, piece, *futures)
+        self._flights[number] = flight
+        self._watch(flight, flight.table)
+
+    def _watch(self, flight: _Flight, future: Future[Any]) -> None:
+        future.add_done_callback(partial(_put, self._events, flight.number))
+
+    def _advance(self, flight: _Flight, future: Future[Any]) -> Wrote | None:
+        """Take the next step of a piece; give what came of the last one."""
+        result = self._result(flight, future)
+        if result is None:
+            return None
+        if isinstance(result, Wrote):
+            if result.other is None and not result.expired:
+                return result
+            if result.other is not None:
+                # Whoever held the former bytes must not write them any more.
+                self.lease.renew()
+                self.again += 1
+                self._place(flight, result.other)
+        else:
+            table, flight.digest = result
+            self._place(flight, table)
+        flight.written = self.client.submit(
+            write,
+            flight.encoded,
+            flight.sizes,
+            flight.addresses,
+            self.lease.where,
+            key=f"chunkwise-write-{token()}",
+            priority=_PRIORITY,
+            pure=False,
+        )
+        self._watch(flight, flight.written)
+        return None
+
+    def _place(self, flight: _Flight, table: Table) -> None:
+        flight.sizes = table
+        flight.addresses = flight.piece.target.places.allocate(table)
+
+    def _result(self, flight: _Flight, future: Future[Any]) -> Any:
+        """Give what a task came to; None where it is computed again, and will come."""
+        if future.status == "cancelled":
+            raise CannotWriteError(
+                f"{printable(self.said)}: the work was cancelled: the client or the cluster was "
+                "closed, or its scheduler restarted; nothing was left behind"
+            )
+        if future.status == "error":
+            wrong = future.exception()
+            if type(wrong).__name__ == "KilledWorker":
+                raise CannotWriteError(
+                    f"{printable(self.said)}: '{printable(flight.piece.target.name)}': the block "
+                    f"at element {list(flight.piece.start)} was given up: {_first_line(wrong)}"
+                ) from wrong
+            raise wrong
+        try:
+            return future.result(timeout=_RESULT_S)
+        except TimeoutError:
+            # The worker that had it is lost, and another one makes it again.
+            self._require_cluster()
+            self._events.put((flight.number, future))
+            return None
+
+    def _most(self) -> int:
+        if self.in_flight is not None:
+            return self.in_flight
+        threads: dict[str, int] = self.client.nthreads()
+        return max(2, sum(threads.values()) + len(threads))
+
+    def _require_cluster(self) -> None:
+        self._watchdog.look()
+
+    def _check_workers(self) -> None:
+        """Raise UsageError naming the workers that do not see the file."""
+        where = self.lease.where
+        seen = self.client.run(see, where.lease, on_error="return")
+        blind = sorted(worker for worker, term in seen.items() if term != where.term)
+        if not seen:
+            return  # Workers that come later look for themselves.
+        if not blind:
+            return
+        wrong = seen[blind[0]]
+        names = ", ".join(map(str, blind[:4])) + (", ..." if len(blind) > 4 else "")
+        if isinstance(wrong, ImportError):
+            raise UsageError(
+                f"{counted(len(blind), 'worker')} ({names}) cannot import chunkwise ({wrong}): "
+                "install the same version there"
+            )
+        if isinstance(wrong, Exception) and len(blind) < len(seen):
+            return  # Lost meanwhile.
+        raise UsageError(
+            f"{printable(self.said)}: {counted(len(blind), 'worker')} ({names}) do not see its "
+            "folder, or may not read in it: write to a file system that all workers have, as "
+            "the same user"
+        )
+
+    def _sync(self) -> list[Piece]:
+        """Have each machine bring what it has written to storage; give what was lost with one."""
+        lost: list[Piece] = []
+        workers = self.client.run(_host, on_error="return")
+        by_host = {host: worker for worker, host in workers.items() if isinstance(host, str)}
+        path = self.lease.where.path
+        for host, pieces in self._unsynced.items():
+            if host == _host():
+                continue  # By this process, before the file comes into place.
+            try:
+                if host not in by_host:
+                    raise OSError("lost")
+                self.client.run(to_storage, path, workers=[by_host[host]])
+            except Exception:  # Whatever is wrong there: others do it again.
+                lost += pieces
+        self._unsynced.clear()
+        return lost
+
+    def stop(self) -> None:
+        """Let go of all that is in work."""
+        futures = [
+            future
+            for flight in self._flights.values()
+            for future in (flight.encoded, flight.table, flight.written)
+            if future is not None
+        ]
+        self._flights.clear()
+        with suppress(Exception):  # The cluster may be what has failed.
+            self.client.cancel(futures, force=True)
+
+
+def _put(
+    events: queue.SimpleQueue[tuple[int, Future[Any]]], number: int, future: Future[Any]
+) -> None:
+    events.put((number, future))
+
+
+def _host() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def _first_line(wrong: BaseException) -> str:
+    return str(wrong).strip().partition("\n")[0]

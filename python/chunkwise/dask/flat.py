@@ -1,0 +1,86 @@
+"""How do workers write a dataset without chunks?
+
+Its elements lie in the file one after another from one address on, so that the place of each part
+follows from where it begins.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5s, h5t
+
+from chunkwise.errors import UsageError
+from chunkwise.parallel.index import Table
+
+
+@dataclass(frozen=True)
+class Flat:
+    """What workers need of such a dataset: its shape, and the type of its elements."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class FlatPlaces:
+    """Where its parts lie; `base` is the address of the first element."""
+
+    form: Flat
+    base: int
+
+    def allocate(self, runs: Table) -> Table:
+        """Give runs their places; see `chunkwise.parallel.index.Places.allocate`."""
+        steps = [math.prod(self.form.shape[axis + 1 :]) for axis in range(len(self.form.shape))]
+        elements = runs[:, : len(steps)] @ np.asarray(steps, np.uint64)
+        return np.uint64(self.base) + elements * np.uint64(self.form.dtype.itemsize)
+
+
+def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
+    """Make room for a dataset in its file.
+
+    Raises
+    ------
+    UsageError
+        Its data are not in one piece in the file, or its elements are not what NumPy has.
+    """
+    dcpl = dataset.id.get_create_plist()
+    if dcpl.get_layout() != h5d.CONTIGUOUS or dcpl.get_external_count() or not dataset.ndim:
+        raise UsageError("it has no chunks")
+    dtype, stored = dataset.dtype, dataset.id.get_type()
+    # Of characters bytes are the same, however they end.
+    if dtype.kind != "S" and h5t.py_create(dtype, logical=True) != stored:
+        raise UsageError("it has no chunks, and its elements are converted")
+    if dtype.itemsize != stored.get_size() or dtype.subdtype is not None:
+        raise UsageError("it has no chunks, and its elements are converted")
+    if dataset.id.get_offset() is None:
+        # The first element that is written makes room for all.
+        one = (1,) * dataset.ndim
+        space = dataset.id.get_space()
+        space.select_hyperslab((0,) * dataset.ndim, one)
+        dataset.id.write(h5s.create_simple(one), space, np.zeros(one, dtype), stored)
+    base = dataset.id.get_offset()
+    if base is None:
+        raise UsageError("it has no chunks, and libhdf5 does not tell where it lies")
+    return FlatPlaces(Flat(dataset.shape, dtype), base)
+
+
+def runs_of(block: Any, form: Flat, start: tuple[int, ...]) -> tuple[Table, tuple[bytes, ...]]:
+    """Give the runs of elements of a block: where each begins, its bytes, and 0; and the bytes."""
+    values = np.ascontiguousarray(block, form.dtype)
+    rank = values.ndim
+    # Dimensions before `axis` are gone through one by one; behind it all are whole.
+    axis = rank - 1
+    while axis > 0 and values.shape[axis] == form.shape[axis]:
+        axis -= 1
+    before = values.shape[:axis]
+    table = np.zeros((math.prod(before), rank + 2), np.uint64)
+    table[:, :rank] = np.asarray(start, np.uint64)
+    if axis:
+        table[:, :axis] += np.indices(before).reshape(axis, -1).T.astype(np.uint64)
+    table[:, rank] = math.prod(values.shape[axis:]) * values.itemsize
+    return table, tuple(run.tobytes() for run in values.reshape(len(table), -1))

@@ -1,0 +1,211 @@
+"""How does a file that many write come into place, whole or not at all?
+
+It is made under another name beside the target, as repack does it, and has the target's name when
+it is complete and on storage.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import h5py
+from h5py import h5f
+
+from chunkwise.dask.cluster import Cluster, results_of
+from chunkwise.dask.flat import flat_places
+from chunkwise.dask.lease import Lease
+from chunkwise.dask.local import Local
+from chunkwise.dask.pieces import Piece, Target, token
+from chunkwise.dask.tasks import Form
+from chunkwise.grammar import Effort
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.parallel.encoding import Likeness, image_of
+from chunkwise.parallel.index import FileIndex
+from chunkwise.repacking.claim import Claim, claimed
+from chunkwise.repacking.publish import publish
+from chunkwise.repacking.target import NewFile, cannot_write
+
+if TYPE_CHECKING:
+    from chunkwise.dask.finding import Scheduler
+
+
+@dataclass
+class Written:
+    """What writing came to.
+
+    Attributes
+    ----------
+    nbytes
+        Of all elements.
+    stored_nbytes
+        Of all chunks, after filters.
+    blocks
+        Tasks by which they were written.
+    again
+        Blocks that were computed again, after a worker was lost, and then were of other bytes.
+    by_client
+        Datasets that this process wrote by itself, and why.
+    """
+
+    nbytes: int = 0
+    stored_nbytes: int = 0
+    blocks: int = 0
+    again: int = 0
+    by_client: dict[str, str] = field(default_factory=dict)
+
+
+def target_of(
+    index: FileIndex, dataset: h5py.Dataset, name: str, said: str, effort: Effort = "as-stated"
+) -> Target:
+    """Make a dataset of the open file one that workers write.
+
+    Raises
+    ------
+    UsageError
+        Its chunks cannot be encoded here, or it has some already; the message says why.
+    """
+    if dataset.chunks is None:
+        flat = flat_places(dataset)
+        return Target(name, flat, flat.form, dataset.nbytes)
+    label = f"{printable(said)}: '{printable(name)}'"
+    image = image_of(dataset.id)
+    like = Likeness(image, label)
+    try:
+        like.writer((None, 0), effort=effort)
+    finally:
+        like.close()
+    places = index.places(dataset.id)
+    return Target(name, places, Form(image, label, effort), dataset.nbytes)
+
+
+@contextmanager
+def new_file(target: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Claim]:
+    """Hold the names for a new file, and bring it into place when the block ends.
+
+    Raises
+    ------
+    ChunkwiseError
+        The target may not be made; nothing is left of it.
+    """
+    place = NewFile.at(target, overwrite=overwrite)
+    with claimed(place, resume=False) as claim:
+        yield claim
+        publish(claim)
+
+
+@contextmanager
+def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[FileIndex]:
+    """Open the partial file, and complete it when the block ends.
+
+    Raises
+    ------
+    CannotWriteError
+        The system refuses.
+    """
+    said = claim.place.said
+    with ExitStack() as stack:
+        try:
+            make = claim.make_partial if mode == "w" else lambda: claim.open_partial(os.O_RDWR)
+            descriptor = make()
+        except OSError as wrong:
+            raise cannot_write(said, wrong) from wrong
+        stack.callback(os.close, descriptor)
+        index = FileIndex(descriptor, said, mode, fapl=fapl)
+        try:
+            yield index
+            index.file.flush()
+        except BaseException as wrong:
+            index.give_up()
+            if isinstance(wrong, OSError) and isinstance(wrong, HDF5_ERRORS) and wrong.errno:
+                raise cannot_write(said, wrong) from wrong
+            raise
+        index.close()
+
+
+def write_pieces(
+    claim: Claim,
+    pieces: Iterable[Piece],
+    scheduler: Scheduler,
+    *,
+    in_flight: int | None = None,
+    tell: Callable[[Piece], None] = lambda _: None,
+    keep: Callable[[Piece, bytes], None] = lambda _piece, _digest: None,
+) -> tuple[int, int]:
+    """Write pieces of the datasets of an open index.
+
+    Parameters
+    ----------
+    claim
+        That has the partial file.
+    pieces
+        What to write.
+    scheduler
+        Who computes.
+    in_flight
+        Blocks in work at a time, on a cluster.
+    tell
+        Told of each piece that is written; may raise to end the run.
+    keep
+        Given each piece with its digest.
+
+    Returns
+    -------
+    blocks, again : int
+        As in `Written`.
+    """
+    with ExitStack() as stack:
+        runner: Cluster | Local
+        if isinstance(scheduler, str):
+            descriptor = claim.open_partial(os.O_RDWR)
+            stack.callback(os.close, descriptor)
+            runner = Local(scheduler, descriptor, tell)
+        else:
+            lease = Lease(claim)
+            stack.callback(lease.close)
+            runner = Cluster(scheduler, lease, claim.place.said, in_flight, tell)
+            stack.callback(lease.end)
+        stack.callback(runner.stop)
+        blocks = 0
+        for piece, digest in runner.write(pieces):
+            blocks += 1
+            keep(piece, digest)
+        return blocks, runner.again
+
+
+def run_tasks(
+    scheduler: Scheduler, work: Sequence[Callable[[], Any]], name: str, said: str
+) -> Iterator[Any]:
+    """Have tasks done that need nothing of one another, and yield their results in order."""
+    if not isinstance(scheduler, str):
+        yield from results_of(scheduler, work, name, said)
+        return
+    import dask.local
+    import dask.threaded
+
+    get = dask.threaded.get if scheduler == "threads" else dask.local.get_sync
+    keys = [f"{name}-{token()}{number:x}" for number in range(len(work))]
+    if keys:
+        yield from get({key: (one,) for key, one in zip(keys, work, strict=True)}, keys)
+
+
+def newest_bounds(libver: str | tuple[str, str] | None) -> Any:
+    """Give the access list for h5py's `libver`."""
+    fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    names = {
+        "earliest": h5f.LIBVER_EARLIEST,
+        "v108": h5f.LIBVER_V18,
+        "v110": h5f.LIBVER_V110,
+        "latest": h5f.LIBVER_LATEST,
+    }
+    low, high = (libver, "latest") if isinstance(libver, str) else libver or ("earliest", "latest")
+    from chunkwise.errors import UsageError
+
+    if low not in names or high not in names:
+        raise UsageError(f"libver {libver!r}: write one of {', '.join(names)}")
+    fapl.set_libver_bounds(names[low], names[high])
+    return fapl

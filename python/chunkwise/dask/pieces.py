@@ -1,0 +1,118 @@
+"""What is written: pieces of datasets, each of which one task makes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import secrets
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from chunkwise.dask.blocks import boxes
+from chunkwise.dask.flat import Flat, FlatPlaces
+from chunkwise.dask.tasks import Form, encode
+from chunkwise.parallel.index import Places
+
+
+@dataclass(frozen=True)
+class Target:
+    """A dataset of the open file.
+
+    Attributes
+    ----------
+    name
+        In the file.
+    places
+        Where its chunks lie, or its parts.
+    form
+        What workers need of it.
+    nbytes
+        Of its elements.
+    """
+
+    name: str
+    places: Places | FlatPlaces
+    form: Form | Flat
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of whole chunks.
+
+    Attributes
+    ----------
+    target
+        Of which dataset.
+    start
+        The element where it begins.
+    nbytes
+        Of its elements.
+    graph
+        Gives what a task needs before it encodes.
+    task
+        What encodes; Dask's form of a task, in `graph` or by itself.
+    """
+
+    target: Target
+    start: tuple[int, ...]
+    nbytes: int
+    graph: Callable[[], Mapping[Hashable, Any]]
+    task: tuple[Any, ...]
+
+
+def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
+    """List the blocks of arrays as pieces.
+
+    Parameters
+    ----------
+    arrays
+        `dask.array.Array`s whose blocks are of whole chunks, and where they go.
+
+    Yields
+    ------
+    Piece
+        Of each array in row-major order; of several side by side, as they may be computed from
+        the same data.
+    """
+    from dask.base import optimize
+
+    optimized = optimize(*(array for array, _ in arrays))
+    graph: dict[Hashable, Any] = {}
+    for array in optimized:
+        graph.update(array.__dask_graph__())
+    rows = [
+        _placed(_pieces(array, target, graph), math.prod(array.numblocks))
+        for array, (_, target) in zip(optimized, arrays, strict=True)
+    ]
+    for _, piece in heapq.merge(*rows, key=itemgetter(0)):
+        yield piece
+
+
+def _placed(pieces: Iterator[Piece], count: int) -> Iterator[tuple[float, Piece]]:
+    for number, piece in enumerate(pieces):
+        yield number / count, piece
+
+
+def _pieces(array: Any, target: Target, graph: Mapping[Hashable, Any]) -> Iterator[Piece]:
+    for number, start, shape in boxes(array.chunks):
+        key = (array.name, *number)
+        nbytes = math.prod(shape) * array.dtype.itemsize
+        work = partial(encode, form=target.form, start=start)
+        yield Piece(target, start, nbytes, partial(_needed, graph, key), (work, key))
+
+
+def _needed(graph: Mapping[Hashable, Any], key: Hashable) -> Mapping[Hashable, Any]:
+    """The part of a graph that makes one block."""
+    from dask.optimization import cull
+
+    needed: Mapping[Hashable, Any] = cull(graph, [key])[0]
+    return needed
+
+
+def token() -> str:
+    """What keys of one run have in common."""
+    return secrets.token_hex(8)

@@ -1,0 +1,355 @@
+"""How do the workers of a cluster repack a file?
+
+This process plans, and copies the tree, small datasets and what stays as it is stored.  Datasets
+that are encoded anew are cut into boxes, which workers read from the source, encode and write.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import h5py
+import numpy as np
+
+import chunkwise
+from chunkwise import _native
+from chunkwise.dask.finding import require_dask, scheduler_of
+from chunkwise.dask.flat import Flat
+from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_pieces
+from chunkwise.dask.pieces import Piece, Target
+from chunkwise.dask.tasks import Encoded, Form, encode
+from chunkwise.errors import CorruptDataError, UsageError, WrongValueError
+from chunkwise.grammar import parse_size
+from chunkwise.names import decode_name, encode_name, printable
+from chunkwise.repacking.boxes import boxes
+from chunkwise.repacking.claim import Claim
+from chunkwise.repacking.creation import access_list
+from chunkwise.repacking.memory import default_budget
+from chunkwise.repacking.options import Bound, Options, Verify
+from chunkwise.repacking.plan import Step
+from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.records import DatasetResult, Summary
+from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
+from chunkwise.repacking.run import Job, run
+from chunkwise.repacking.target import choose
+from chunkwise.repacking.work import result_of
+
+if TYPE_CHECKING:
+    from chunkwise.dask.finding import Scheduler
+
+Size = int | str
+# Smaller datasets take less time here than on the way to workers.
+_SMALL_NBYTES: Final = 4 << 20
+# What a task may take, where a worker's limit allows it.
+_TASK_NBYTES: Final = 256 << 20
+_LEAST_NBYTES: Final = 16 << 20
+
+
+def repack(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    chunk: ChunkRules = None,
+    filters: FilterRules = None,
+    min_size: Size = 0,
+    access: Sequence[str] = (),
+    force: bool = False,
+    memory: Size | None = None,
+    verify: Verify = "checksum",
+    merge: bool = False,
+    low: Bound | None = None,
+    high: Bound | None = None,
+    alignment: Size | None = None,
+    page_size: Size | None = None,
+    metadata_block: Size | None = None,
+    client: Any = None,
+    in_flight: int | None = None,
+    progress: Watch | None = None,
+) -> Summary:
+    """Write a file anew, as `chunkwise.repack` does, by all workers of a cluster.
+
+    Datasets of 4 MiB and more that get other chunks or filters are read, encoded, written and
+    verified by workers.  Everything else is done by this process, while they wait.
+
+    Parameters
+    ----------
+    source, target : path
+        The file, and the new one; all workers must see both, and run as the same user.
+    memory : int or str, optional
+        What one task may take.  By default 256 MiB, or a quarter of a worker's limit, shared by
+        its threads, if that is less.
+    client : distributed.Client, "threads" or "sync", optional
+        Who computes; by default whom Dask would take.
+    in_flight : int, optional
+        Boxes in work at a time; by default one more for each worker than it has threads.
+    chunk, filters, min_size, access, force, verify, merge, low, high, alignment, page_size, \
+metadata_block, progress
+        As in `chunkwise.repack`.
+
+    Returns
+    -------
+    Summary
+        What was done to each dataset.
+
+    Raises
+    ------
+    ChunkwiseError
+        Whatever is wrong; the source is untouched, and there is no target.
+    """
+    require_dask()
+    scheduler = scheduler_of(client)
+    place = choose(source, target, in_place=False, force=force)
+    memory_nbytes = _nbytes(memory)
+    options = Options(
+        memory_nbytes=memory_nbytes,
+        verify=verify,
+        merge=merge,
+        low=low,
+        high=high,
+        alignment_nbytes=_nbytes(alignment),
+        page_nbytes=_nbytes(page_size),
+        metadata_block_nbytes=_nbytes(metadata_block),
+    )
+    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    watch = progress or (lambda _: None)
+    task_nbytes = memory_nbytes or _task_nbytes(scheduler)
+    return run(
+        job, place, watch, apart=_Workers(scheduler, options, task_nbytes, in_flight, watch)
+    )
+
+
+@dataclass
+class _Workers:
+    """Writes datasets of a plan by workers; see `repacking.work.Apart`."""
+
+    scheduler: Scheduler
+    options: Options
+    task_nbytes: int
+    in_flight: int | None
+    watch: Watch
+    # By dataset, of each box what the source holds there.
+    _boxes: dict[str, list[tuple[_Box, bytes]]] = field(default_factory=dict)
+    _path: str = ""
+
+    def takes(self, step: Step) -> bool:
+        """Tell whether workers can encode a dataset, and it is worth their while."""
+        source, wanted = step.source, step.wanted
+        if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
+            return False
+        # What other files hold is looked for from where the source is, by this process.
+        if source.layout not in ("chunked", "contiguous") or source.identifier.dtype.subdtype:
+            return False
+        dcpl = source.identifier.get_create_plist() if step.dcpl is None else step.dcpl
+        return bool(dcpl.get_alloc_time() != h5py.h5d.ALLOC_TIME_EARLY and _encodes(step, dcpl))
+
+    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
+        """Write their data into the closed partial file."""
+        self._path = str(source.filename)
+        total = sum(step.source.nbytes for step in steps)
+        done: dict[str, int] = {}
+
+        def tell(piece: Piece) -> None:
+            name = piece.target.name
+            done[name] = done.get(name, 0) + piece.nbytes
+            of = piece.target.nbytes
+            self.watch(Moment("copying", name, done[name], of, sum(done.values()), total))
+
+        def keep(piece: Piece, digest: bytes) -> None:
+            box = piece.task[0].keywords["box"]
+            self._boxes.setdefault(piece.target.name, []).append((box, digest))
+
+        with open_index(claim, "r+", access_list(source, self.options)) as index:
+            made = []
+            for step in steps:
+                dataset = h5py.Dataset(h5py.h5d.open(index.file.id, encode_name(step.source.path)))
+                effort = step.wanted.pipeline.effort
+                target = target_of(index, dataset, step.source.path, claim.place.said, effort)
+                made.append((step, dataset, target))
+            write_pieces(
+                claim,
+                (piece for step, _, target in made for piece in self._pieces(step, target)),
+                self.scheduler,
+                in_flight=self.in_flight,
+                tell=tell,
+                keep=keep,
+            )
+            return [
+                replace(
+                    result_of(step, dataset.id.get_storage_size()),
+                    chunks=dataset.id.get_num_chunks(),
+                )
+                for step, dataset, _ in made
+            ]
+
+    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
+        """Read what was written, and compare it with what was read."""
+        names = {step.source.path for step in steps}
+        tasks = [
+            (name, box, digest)
+            for name, found in self._boxes.items()
+            if name in names
+            for box, digest in found
+        ]
+        path = str(claim.partial)
+        work = [partial(_digest, path, encode_name(name), box) for name, box, _ in tasks]
+        total = sum(step.source.nbytes for step in steps)
+        done = 0
+        found = run_tasks(self.scheduler, work, "chunkwise-verify", claim.place.said)
+        for (name, box, digest), result in zip(tasks, found, strict=True):
+            if result != digest:
+                raise WrongValueError(
+                    f"{printable(claim.place.said)}: '{printable(name)}': the box of shape "
+                    f"{box.count} at element {list(box.start)} is not what was read from the "
+                    "source; the result was dropped; repeat, and look at the disk and the memory"
+                )
+            done += box.nbytes
+            self.watch(Moment("verifying", name, total_done_nbytes=done, total_nbytes=total))
+
+    def _pieces(self, step: Step, target: Target) -> Iterator[Piece]:
+        source = step.source
+        shape, chunk = source.shape or (), step.wanted.chunk or ()
+        plan = _native.RechunkPlan(
+            list(shape),
+            None if source.chunk is None else list(source.chunk),
+            list(chunk),
+            source.itemsize,
+            max(self.task_nbytes, 4 * math.prod(chunk) * source.itemsize),
+            self._tasks(),
+        )
+        block = tuple(plan.super_block)
+        name = encode_name(source.path)
+        sparse = _is_sparse(source)
+        form = target.form
+        if isinstance(form, Flat):
+            raise UsageError(f"'{printable(source.path)}': has no chunks")
+        for start, count in boxes(shape, block, math.prod(block)):
+            box = _Box(start, count, math.prod(count) * source.itemsize)
+            work = partial(
+                _encode_box,
+                path=self._path,
+                name=name,
+                form=form,
+                box=box,
+                chunk=chunk if sparse else None,
+            )
+            yield Piece(target, start, box.nbytes, dict, (work,))
+
+    def _tasks(self) -> int:
+        if isinstance(self.scheduler, str):
+            return int(_native.thread_count())
+        threads: dict[str, int] = self.scheduler.nthreads()
+        return max(1, sum(threads.values()))
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A part of a dataset."""
+
+    start: tuple[int, ...]
+    count: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        return tuple(slice(b, b + n) for b, n in zip(self.start, self.count, strict=True))
+
+
+def _encode_box(
+    path: str, name: bytes, form: Form, box: _Box, chunk: tuple[int, ...] | None
+) -> Encoded:
+    """Read a box of the source, and encode it.
+
+    With `chunk`, chunks of the target that lie where the source has none are left out.
+    """
+    with chunkwise.open(path) as file:
+        dataset: Any = file[decode_name(name)]
+        values = np.asarray(dataset[box.index])
+        digest = _sum(values)
+        if chunk is None:
+            return replace(encode(values, form, box.start), digest=digest)
+        parts = [
+            encode(
+                values[tuple(slice(b, b + n) for b, n in zip(at, count, strict=True))],
+                form,
+                tuple(a + b for a, b in zip(at, box.start, strict=True)),
+            )
+            for at, count in boxes(box.count, chunk, math.prod(chunk))
+            if _has_chunks(dataset, tuple(map(int.__add__, at, box.start)), count)
+        ]
+    empty = np.empty((0, len(box.start) + 2), np.uint64)
+    tables = [empty, *(part.table for part in parts)]
+    return Encoded(
+        np.concatenate(tables), tuple(one for part in parts for one in part.chunks), digest
+    )
+
+
+def _digest(path: str, name: bytes, box: _Box) -> bytes:
+    with chunkwise.open(path) as file:
+        dataset: Any = file[decode_name(name)]
+        return _sum(np.asarray(dataset[box.index]))
+
+
+def _sum(values: np.ndarray[Any, Any]) -> bytes:
+    return _native.crc32(np.ascontiguousarray(values).view(np.uint8)).to_bytes(4, "little")
+
+
+def _has_chunks(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> bool:
+    """Tell whether any chunk was written where a box is."""
+    sides = dataset.chunks
+    first = [b // side * side for b, side in zip(start, sides, strict=True)]
+    end = [b + n for b, n in zip(start, count, strict=True)]
+    grid = np.stack(
+        np.meshgrid(*(range(*one) for one in zip(first, end, sides, strict=True)), indexing="ij"),
+        -1,
+    )
+    look = dataset.id.get_chunk_info_by_coord
+    return any(
+        look(tuple(at)).byte_offset is not None for at in grid.reshape(-1, len(sides)).tolist()
+    )
+
+
+def _is_sparse(source: Any) -> bool:
+    """Tell whether a chunked dataset lacks chunks."""
+    if source.chunk is None:
+        return False
+    grid = math.prod(-(-n // c) for n, c in zip(source.shape, source.chunk, strict=True))
+    return bool(source.identifier.get_num_chunks() < grid)
+
+
+def _encodes(step: Step, dcpl: Any) -> bool:
+    from chunkwise.parallel.encoding import Likeness
+
+    space = step.source.identifier.get_space()
+    shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
+    try:
+        like = Likeness.made(step.source.identifier.get_type(), shape, most, dcpl, "")
+    except UsageError:
+        return False
+    try:
+        like.writer(_native.KeptChunks())
+    except (UsageError, CorruptDataError, TypeError):
+        return False
+    finally:
+        like.close()
+    return True
+
+
+def _task_nbytes(scheduler: Scheduler) -> int:
+    if isinstance(scheduler, str):
+        return max(_LEAST_NBYTES, min(_TASK_NBYTES, default_budget() // _native.thread_count()))
+    workers = scheduler.scheduler_info()["workers"].values()
+    limits: list[int] = [
+        one["memory_limit"] // (4 * max(1, one["nthreads"]))
+        for one in workers
+        if one.get("memory_limit")
+    ]
+    return max(_LEAST_NBYTES, min([_TASK_NBYTES, *limits]))
+
+
+def _nbytes(size: Size | None) -> int | None:
+    return parse_size(size) if isinstance(size, str) else size

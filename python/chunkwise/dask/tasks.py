@@ -1,0 +1,291 @@
+"""What does one task of a worker do?
+
+A block is encoded where it lies, and its chunks are kept there; only their sizes leave.  Once the
+process that has the file open has given them places, they are written there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from chunkwise import _native
+from chunkwise.dask.flat import Flat, runs_of
+from chunkwise.errors import CannotWriteError
+from chunkwise.grammar import Effort
+from chunkwise.names import printable, system_reason
+from chunkwise.parallel.encoding import Likeness
+from chunkwise.parallel.index import Table
+from chunkwise.selection import hyperslab
+
+# So many buffers one call of the system takes.
+_MOST_BUFFERS: Final = min(1024, os.sysconf("SC_IOV_MAX"))
+
+
+@dataclass(frozen=True)
+class Form:
+    """What encoding a dataset's chunks depends on.
+
+    Attributes
+    ----------
+    image
+        A file with a dataset like it, from `Likeness.image`.
+    label
+        Its file and name in messages.
+    effort
+        How deflate's encoder is chosen.
+    """
+
+    image: bytes
+    label: str
+    effort: Effort = "as-stated"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The chunks of a block.
+
+    Attributes
+    ----------
+    table
+        Of each the element where it begins, its bytes and its filter mask.
+    chunks
+        The stored bytes of each.
+    digest
+        Of the block's elements; empty where nobody asks.
+    """
+
+    table: Table
+    chunks: tuple[bytes, ...]
+    digest: bytes = b""
+
+    def __sizeof__(self) -> int:
+        """All of it, by which Dask judges what a worker holds."""
+        return self.table.nbytes + sum(map(len, self.chunks))
+
+
+@dataclass(frozen=True)
+class Where:
+    """The file to which chunks are written.
+
+    Attributes
+    ----------
+    path
+        Of the file while it is being written.
+    lease
+        Of a file that holds `term` for as long as this term lasts.
+    term
+        Who holds another one, an earlier one, must not write any more.
+    """
+
+    path: str
+    lease: str
+    term: bytes
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """What came of writing a block.
+
+    Attributes
+    ----------
+    host
+        The machine that holds what is not on storage yet.
+    other
+        Where the block is another one than its places are for, since it was computed once more:
+        the table of its chunks now; then nothing was written.
+    expired
+        Whether the term had ended; then nothing was written either.
+    """
+
+    host: str
+    other: Table | None = None
+    expired: bool = False
+
+
+class _Encoder:
+    """Encodes blocks of one form, one after another.
+
+    What it has found out about the data, such as the encoder of deflate, holds for later ones.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self._label = form.label
+        self._like = Likeness(form.image, form.label)
+        self._kept = _native.KeptChunks()
+        self._writer = self._like.writer(self._kept, effort=form.effort)
+
+    def encode(self, block: Any, start: tuple[int, ...]) -> Encoded:
+        values = np.ascontiguousarray(block, self._like.dataset.dtype)
+        slab = hyperslab(start, values.shape).resolve(tuple(self._writer.shape), self._label)
+        self._writer.write(slab, values)
+        self._writer.flush()
+        table, chunks = self._kept.take()
+        return Encoded(table, tuple(chunks))
+
+    def close(self) -> None:
+        self._like.close()
+
+
+# Those that no thread uses now.
+_idle: dict[Form, list[_Encoder]] = {}
+_lock: Final = threading.Lock()
+_MOST_FORMS: Final = 16
+
+
+def encode(block: Any, form: Form | Flat, start: tuple[int, ...]) -> Encoded:
+    """Encode a block of whole chunks, or of a dataset without chunks.
+
+    Parameters
+    ----------
+    block
+        Anything that NumPy takes for an array.
+    form
+        Of the dataset.
+    start
+        The element where the block begins.
+    """
+    if isinstance(form, Flat):
+        return Encoded(*runs_of(block, form, start))
+    with _lock:
+        idle = _idle.get(form)
+        encoder = idle.pop() if idle else None
+    if encoder is None:
+        encoder = _Encoder(form)
+    try:
+        encoded = encoder.encode(block, start)
+    except BaseException:
+        encoder.close()
+        raise
+    with _lock:
+        # The form that was used last is the last one.
+        _idle[form] = [*_idle.pop(form, []), encoder]
+        old = [] if len(_idle) <= _MOST_FORMS else _idle.pop(next(iter(_idle)))
+    for one in old:
+        one.close()
+    return encoded
+
+
+def forget(form: Form | Flat) -> None:
+    """Let go of what encoding blocks of a form has left in this process."""
+    if isinstance(form, Flat):
+        return
+    with _lock:
+        idle = _idle.pop(form, [])
+    for one in idle:
+        one.close()
+
+
+def table_of(encoded: Encoded) -> tuple[Table, bytes]:
+    """Give what the process needs that gives places: sizes, and the digest."""
+    return encoded.table, encoded.digest
+
+
+def write(encoded: Encoded, expected: Table, addresses: Table, where: Where) -> Wrote:
+    """Write the chunks of a block to their places.
+
+    Parameters
+    ----------
+    encoded
+        The chunks.
+    expected
+        For which chunks the places are.
+    addresses
+        The places, shape (n,).
+    where
+        The file.
+
+    Raises
+    ------
+    CannotWriteError
+        The system refuses, or this worker does not see the file.
+    """
+    host = socket.gethostname()
+    if not np.array_equal(encoded.table, expected):
+        return Wrote(host, other=encoded.table)
+    try:
+        with _lasting(where) as descriptor:
+            if descriptor is None:
+                return Wrote(host, expired=True)
+            write_at(descriptor, encoded.chunks, addresses)
+    except OSError as wrong:
+        raise CannotWriteError(
+            f"{printable(where.path)}: cannot be written by the worker on {host}: "
+            f"{system_reason(wrong) or wrong}"
+        ) from None
+    return Wrote(host)
+
+
+def write_at(descriptor: int, chunks: Sequence[bytes], addresses: Table) -> None:
+    """Write chunks at their addresses, those that lie together at once."""
+    order = np.argsort(addresses, kind="stable").tolist()
+    places = addresses.tolist()
+    run: list[bytes] = []
+    begin = end = 0
+    for number in order:
+        if run and (places[number] != end or len(run) == _MOST_BUFFERS):
+            _write_run(descriptor, run, begin)
+            run = []
+        if not run:
+            begin = end = places[number]
+        run.append(chunks[number])
+        end += len(chunks[number])
+    _write_run(descriptor, run, begin)
+
+
+def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
+    if not run:
+        return
+    done = os.pwritev(descriptor, run, begin)
+    if done == sum(map(len, run)):
+        return
+    for chunk in run:
+        rest = memoryview(chunk)[done:]
+        done = max(0, done - len(chunk))
+        at = begin + len(chunk) - len(rest)
+        while rest:
+            written = os.pwrite(descriptor, rest, at)
+            rest, at = rest[written:], at + written
+        begin += len(chunk)
+
+
+@contextlib.contextmanager
+def _lasting(where: Where) -> Iterator[int | None]:
+    """Open the file, and keep its term from ending meanwhile; None where it has ended.
+
+    Whoever ends a term waits for those who write.
+    """
+    descriptor = os.open(where.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        with contextlib.suppress(OSError):  # A file system without locks.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield descriptor if see(where.lease) == where.term else None
+    finally:
+        os.close(descriptor)
+
+
+def see(lease: str) -> bytes:
+    """Read the term that holds; empty where there is none, or it is not seen from here."""
+    try:
+        return Path(lease).read_bytes()
+    except OSError:
+        return b""
+
+
+def to_storage(path: str) -> str:
+    """Wait until what this machine has written is on storage; gives its name."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return socket.gethostname()

@@ -1,0 +1,163 @@
+"""What does xarray write of a dataset, but for the data of Dask arrays?
+
+xarray itself makes the file, with one of its stores: dimensions, attributes, variables, and all
+data in memory.  It gives what is in Dask arrays, encoded as netCDF has it, to an object that only
+keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+
+Engine = Literal["netcdf4", "h5netcdf"]
+
+# Encodings by which netCDF4 or netCDF-C changes what is written.
+_ROUNDING: Final = ("least_significant_digit", "significant_digits")
+
+
+@dataclass
+class Later:
+    """What is written once xarray has closed the file; in place of xarray's `ArrayWriter`.
+
+    Attributes
+    ----------
+    compute
+        Gives the blocks of an array, and where they are in it, one after another.
+    rounded
+        Names of variables that the library rounds as it writes them.
+    arrays
+        Names of variables, and their arrays.
+    by_xarray
+        Names of those that were computed and written at once, and why.
+    """
+
+    compute: Callable[[Any], Iterator[tuple[Any, Any]]]
+    rounded: frozenset[str] = frozenset()
+    arrays: dict[str, Any] = field(default_factory=dict)
+    by_xarray: dict[str, str] = field(default_factory=dict)
+
+    def add(self, source: Any, target: Any, region: Any = None) -> None:
+        """Take an array, or write it where it is in memory."""
+        import dask.array as da
+
+        if not isinstance(source, da.Array):
+            target[... if region is None else region] = source
+            return
+        if not source.size:
+            return
+        name = str(target.variable_name)
+        why = None
+        if region is not None:
+            why = "only a part of it is written"
+        elif source.dtype.kind in "OU":
+            why = "its elements are of variable length"
+        elif name in self.rounded:
+            why = "netCDF rounds its values"
+        if why is None:
+            self.arrays[name] = source
+            return
+        self.by_xarray[name] = why
+        if region is not None:
+            target[region] = source.compute()
+            return
+        for at, block in self.compute(source):
+            target[at or ...] = block
+
+
+def rounded_names(
+    dataset: Any, encoding: Mapping[Any, Mapping[str, Any]] | None
+) -> frozenset[str]:
+    """Name the variables that netCDF rounds when it writes them."""
+    encoding = encoding or {}
+    return frozenset(
+        str(name)
+        for name, variable in dataset.variables.items()
+        if any(encoding.get(name, variable.encoding).get(one) is not None for one in _ROUNDING)
+    )
+
+
+def engine_of(engine: str | None) -> Engine:
+    """Choose who makes the file, as xarray does.
+
+    Raises
+    ------
+    UsageError
+        It is not installed, or makes no netCDF-4.
+    """
+    if engine not in (None, "netcdf4", "h5netcdf"):
+        raise UsageError(f"engine {engine!r}: write netcdf4 or h5netcdf")
+    for one, module in (("netcdf4", "netCDF4"), ("h5netcdf", "h5netcdf")):
+        if engine in (None, one):
+            try:
+                __import__(module)
+            except ImportError as wrong:
+                if engine is not None:
+                    raise UsageError(
+                        f"engine {engine!r}: cannot be imported ({wrong}): pip install {module}"
+                    ) from None
+            else:
+                return one  # type: ignore[return-value]
+    raise UsageError("xarray needs netCDF4 or h5netcdf to make the file: pip install netCDF4")
+
+
+def write_skeleton(
+    dataset: Any,
+    path: str,
+    later: Later,
+    *,
+    engine: Engine,
+    group: str | None,
+    encoding: Mapping[Any, Mapping[str, Any]] | None,
+    unlimited_dims: Sequence[Any] | None,
+    invalid_netcdf: bool,
+) -> None:
+    """Have xarray make the file.
+
+    Parameters
+    ----------
+    dataset
+        An `xarray.Dataset`.
+    path
+        An empty file, which is replaced in place.
+    later
+        Takes the Dask arrays.
+    engine, group, encoding, unlimited_dims, invalid_netcdf
+        As `xarray.Dataset.to_netcdf` has them.
+    """
+    from xarray.backends import H5NetCDFStore, NetCDF4DataStore
+
+    if unlimited_dims is None:
+        unlimited_dims = dataset.encoding.get("unlimited_dims")
+    if isinstance(unlimited_dims, str):
+        unlimited_dims = [unlimited_dims]
+    if engine == "netcdf4":
+        if invalid_netcdf:
+            raise UsageError("invalid_netcdf: is an option of engine='h5netcdf' alone")
+        store = NetCDF4DataStore.open(path, mode="w", format="NETCDF4", group=group)
+    else:
+        more: dict[str, Any] = {"invalid_netcdf": True} if invalid_netcdf else {}
+        store = H5NetCDFStore.open(path, mode="w", format="NETCDF4", group=group, **more)
+    try:
+        dataset.dump_to_store(
+            store,
+            writer=later,
+            encoding={name: dict(one) for name, one in (encoding or {}).items()},
+            unlimited_dims=None if unlimited_dims is None else list(unlimited_dims),
+        )
+    finally:
+        store.close()
+
+
+def require_valid(dataset: Any) -> None:
+    """Raise UsageError for names that netCDF does not have; values of attributes xarray checks."""
+    for name in dataset.variables:
+        if not isinstance(name, str) or not name:
+            raise UsageError(
+                f"variable {printable(repr(name))}: netCDF needs names that are text, and not "
+                "empty"
+            )

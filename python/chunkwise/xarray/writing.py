@@ -1,0 +1,191 @@
+"""How is an xarray dataset of Dask arrays written to a netCDF-4 file?
+
+xarray makes the file, complete but for the chunks of Dask arrays (``skeleton.py``); these are
+encoded and written by the workers, as arrays are in ``chunkwise.dask``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import h5py
+
+from chunkwise.dask.arrays import computed, write_arrays
+from chunkwise.dask.finding import require_dask, scheduler_of
+from chunkwise.dask.newfile import Written, new_file, open_index
+from chunkwise.dask.telling import Progress, Telling
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Effort
+from chunkwise.repacking.claim import Claim
+from chunkwise.xarray.skeleton import (
+    Later,
+    engine_of,
+    require_valid,
+    rounded_names,
+    write_skeleton,
+)
+
+# What netCDF-C calls a variable that has a dimension's name, and is not its coordinate.
+_NO_COORDINATE: Final = "_nc4_non_coord_"
+# What xarray calls a data array that cannot have its own name.
+_NAMELESS: Final = "__xarray_dataarray_variable__"
+_ITS_NAME: Final = "__xarray_dataarray_name__"
+
+
+def to_netcdf(
+    dataset: Any,
+    path: str | os.PathLike[str],
+    *,
+    group: str | None = None,
+    engine: str | None = None,
+    encoding: Mapping[Any, Mapping[str, Any]] | None = None,
+    unlimited_dims: Iterable[Any] | None = None,
+    invalid_netcdf: bool = False,
+    overwrite: bool = True,
+    effort: Effort = "as-stated",
+    client: Any = None,
+    in_flight: int | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Write a dataset to a new netCDF-4 file; Dask arrays are encoded and written by all workers.
+
+    The file is the one that `xarray.Dataset.to_netcdf` makes.  Variables of Dask arrays are
+    written in parallel.  What workers cannot write goes through xarray or h5py, one block at a
+    time: strings, scalars, filters without an encoder here.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset or xarray.DataArray
+        What to write.
+    path : path
+        The file.  It appears when it is complete and on storage, or not at all.  All workers
+        must see its folder, and run as the same user.
+    group : str, optional
+        The netCDF-4 group in which all is written.
+    engine : {"netcdf4", "h5netcdf"}, optional
+        With which library xarray makes the file; by default the first that is installed.
+    encoding : mapping, optional
+        As xarray has it, such as ``{"t": {"zlib": True, "complevel": 4}}``.
+    unlimited_dims : iterable of hashable, optional
+        Dimensions that can grow; by default those of the dataset's encoding.
+    invalid_netcdf : bool, default False
+        As xarray has it, with `engine` h5netcdf.
+    overwrite : bool, default True
+        Replace a file of that name, once the new one is complete.
+    effort : {"as-stated", "fast"}, default "as-stated"
+        How deflate's encoder is chosen: one whose files are no larger than zlib's at the level
+        of the encoding, or the fastest one.
+    client, in_flight, progress : optional
+        As in `chunkwise.dask.to_hdf5`.
+
+    Returns
+    -------
+    Written
+        What it came to; its `by_client` names the variables that were not written in parallel.
+
+    Raises
+    ------
+    ChunkwiseError
+        What cannot be written, or where; nothing is left of the file.
+    Exception
+        What xarray raises about the dataset and its encoding.
+    """
+    require_dask()
+    _require_xarray()
+    scheduler = scheduler_of(client)
+    dataset = _as_dataset(dataset)
+    require_valid(dataset)
+    maker = engine_of(engine)
+    if isinstance(unlimited_dims, str):
+        unlimited_dims = [unlimited_dims]
+    rounded = rounded_names(dataset, encoding) if maker == "netcdf4" else frozenset()
+    later = Later(lambda array: computed(array, scheduler), rounded)
+    done = Written()
+    with new_file(path, overwrite=overwrite) as claim:
+        os.close(claim.make_partial())
+        write_skeleton(
+            dataset,
+            str(claim.partial),
+            later,
+            engine=maker,
+            group=group,
+            encoding=encoding,
+            unlimited_dims=None if unlimited_dims is None else list(unlimited_dims),
+            invalid_netcdf=invalid_netcdf,
+        )
+        done.by_client.update(later.by_xarray)
+        if later.arrays:
+            _write_later(claim, later, group, scheduler, done, in_flight, progress, effort)
+    return done
+
+
+def _write_later(
+    claim: Claim,
+    later: Later,
+    group: str | None,
+    scheduler: Any,
+    done: Written,
+    in_flight: int | None,
+    progress: Progress | None,
+    effort: Effort,
+) -> None:
+    total = sum(array.nbytes for array in later.arrays.values())
+    telling = Telling(progress, total)
+    with open_index(claim, "r+") as index:
+        root = index.file["/" if group is None else group]
+        arrays = []
+        for name, array in later.arrays.items():
+            made = _variable(root, name)
+            _extend(made, array.shape)
+            arrays.append((name, _converted(array, made), made))
+        write_arrays(
+            claim, index, arrays, scheduler, done, in_flight, telling, effort=effort, refuse=False
+        )
+        done.stored_nbytes = sum(made.id.get_storage_size() for _, _, made in arrays)
+
+
+def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
+    other = root.get(_NO_COORDINATE + name)
+    return root[name] if other is None else other
+
+
+def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
+    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes.
+
+    It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
+    """
+    if made.shape != shape:
+        made.resize(shape)
+
+
+def _converted(array: Any, made: h5py.Dataset) -> Any:
+    """Give the file's type, as the library would that xarray writes with."""
+    if array.dtype == made.dtype or array.dtype.kind == made.dtype.kind == "S":
+        return array
+    return array.astype(made.dtype)
+
+
+def _as_dataset(given: Any) -> Any:
+    import xarray as xr
+
+    if isinstance(given, xr.Dataset):
+        return given
+    if not isinstance(given, xr.DataArray):
+        raise UsageError(f"{type(given).__name__}: give an xarray.Dataset or xarray.DataArray")
+    # As xarray's own method has it, so that xarray.open_dataarray finds it again.
+    if given.name is None:
+        return given.to_dataset(name=_NAMELESS)
+    if given.name in given.coords or given.name in given.dims:
+        made = given.to_dataset(name=_NAMELESS)
+        made.attrs[_ITS_NAME] = given.name
+        return made
+    return given.to_dataset()
+
+
+def _require_xarray() -> None:
+    try:
+        import xarray  # noqa: F401
+    except ImportError as wrong:
+        raise UsageError(f"xarray is needed for this ({wrong}): pip install xarray") from None

@@ -1,0 +1,108 @@
+"""Does repacking by workers make the file that one process makes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array", reason="Dask is not installed")
+
+import chunkwise
+from chunkwise.dask import repack, repacking
+from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError, WrongValueError
+from tests.support.clusters import cluster, left_in
+from tests.support.repacking import require_equal
+
+SHAPE = (60, 200, 200)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.h5"
+    rng = np.random.default_rng(3)
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file.attrs["title"] = "a file"
+        x = np.cumsum(rng.normal(size=SHAPE).astype("f4"), axis=0)
+        file.create_dataset("g/x", data=x, chunks=(1, 200, 200), compression="gzip")
+        file.create_dataset("flat", data=rng.integers(0, 99, SHAPE).astype(">i2"))
+        sparse = file.create_dataset("sparse", SHAPE, "f8", chunks=(10, 50, 50), fillvalue=-1)
+        sparse[:10, 60:90] = 5
+        file["small"] = np.arange(50)
+        file["words"] = ["some", "text"]
+        file["link"] = h5py.SoftLink("/g/x")
+        file["g/x"].attrs["refers"] = file["small"].ref
+    with path.open("r+b") as raw:
+        raw.write(b"user block")
+    return path
+
+
+RULES: dict[str, Any] = {
+    "chunk": {"g/x": (20, 50, 50), "flat": (10, 100, 100), "sparse": (7, 60, 60)},
+    "filters": "shuffle+deflate:4",
+}
+
+
+@pytest.mark.parametrize("where", ["cluster", "threads", "sync"])
+def test_the_result_is_what_one_process_makes(
+    where: str, source: Path, tmp_path: Path, request: Any
+) -> None:
+    client = request.getfixturevalue("client") if where == "cluster" else where
+    told: list[Any] = []
+    done = repack(
+        source, tmp_path / "out.h5", **RULES, memory="8MiB", client=client, progress=told.append
+    )
+    plain = chunkwise.repack(source, tmp_path / "plain.h5", **RULES)
+    require_equal(source, tmp_path / "out.h5")
+    assert (tmp_path / "out.h5").read_bytes()[:10] == b"user block"
+    for mine, theirs in zip(done.datasets, plain.datasets, strict=True):
+        assert (mine.path, mine.chunk, mine.filters) == (theirs.path, theirs.chunk, theirs.filters)
+        # Which encoder serves best is found out anew by each worker.
+        assert mine.stored_nbytes == pytest.approx(theirs.stored_nbytes, rel=0.03, abs=4096)
+    with h5py.File(tmp_path / "out.h5") as a, h5py.File(tmp_path / "plain.h5") as b:
+        assert a["sparse"].id.get_num_chunks() == b["sparse"].id.get_num_chunks()
+    assert {one.phase for one in told} >= {"copying", "verifying", "syncing"}
+    assert left_in(tmp_path) == ["in.h5", "out.h5", "plain.h5"]
+
+
+def test_damage_is_found_before_the_file_comes_into_place(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = repacking._digest
+
+    def other(path: str, name: bytes, box: Any) -> bytes:
+        found = real(path, name, box)
+        return bytes(4) if name == b"/flat" and box.start[0] else found
+
+    monkeypatch.setattr(repacking, "_digest", other)
+    with pytest.raises(WrongValueError, match=r"out.h5: '/flat': the box of shape .* is not what"):
+        repack(source, tmp_path / "out.h5", **RULES, client="sync", memory="4MiB")
+    assert left_in(tmp_path) == ["in.h5"]
+
+
+def test_a_source_that_is_damaged_is_one_error(client: Any, source: Path, tmp_path: Path) -> None:
+    with h5py.File(source) as file:
+        where = file["g/x"].id.get_chunk_info(30)
+    with source.open("r+b") as raw:
+        raw.seek(where.byte_offset)
+        raw.write(b"\0" * 40)
+    with pytest.raises(ChunkwiseError, match="g/x"):
+        repack(source, tmp_path / "out.h5", **RULES, client=client)
+    assert left_in(tmp_path) == ["in.h5"]
+
+
+def test_rules_are_those_of_repack(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(DatasetNotFoundError, match="nothing"):
+        repack(source, tmp_path / "out.h5", chunk={"nothing": (1,)}, client="threads")
+    with pytest.raises(UsageError, match="is the source itself"):
+        repack(source, source, **RULES, client="threads")

@@ -1,0 +1,65 @@
+"""Does docs/mpi.md name what there is, and are its commands understood?"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+from chunkwise.cli import mpi_check, mpi_model
+from chunkwise.parallel.asked import WORDS
+from chunkwise.parallel.calibrate import OTHER
+from chunkwise.parallel.measured import run_of
+from chunkwise.parallel.model import PHASES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "mpi.md").read_text("utf-8")
+PARALLEL = ROOT / "python" / "chunkwise" / "parallel"
+
+
+def codes_in(source: Path) -> set[str]:
+    """Each first argument of Finding, as it stands in the source."""
+    found = set()
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+            for one in ast.walk(node.args[0]):
+                if isinstance(one, ast.Constant) and re.fullmatch(r"[a-z0-9-]+", str(one.value)):
+                    found.add(str(one.value))
+    return found
+
+
+def test_each_code_is_explained() -> None:
+    table = PAGE.partition("| code | what happens | severity |")[2].partition("\n\n")[0]
+    explained = {
+        code
+        for row in re.findall(r"^\|(.*?)\|", table, re.MULTILINE)
+        for code in re.findall(r"`([a-z0-9-]+)`", row)
+    }
+    sources = ("checks.py", "check.py", "faults.py")
+    assert explained == set().union(*(codes_in(PARALLEL / name) for name in sources))
+
+
+def test_each_phase_is_explained() -> None:
+    assert set(PHASES) <= set(re.findall(r"^\| ([a-z]+) \|", PAGE, re.MULTILINE))
+    assert f"`{OTHER}`" in PAGE
+
+
+def test_the_commands_are_understood() -> None:
+    shown = re.findall(
+        r"^ +(?:\$ )?(?:mpirun -n \d+ )?chunkwise (mpi-\w+)(.*)$", PAGE, re.MULTILINE
+    )
+    run = [(name, words) for name, words in shown if "[" not in words]
+    assert len(run) > 2
+    for name, words in run:
+        command = {"mpi-check": mpi_check, "mpi-model": mpi_model}[name].command
+        assert command.make_context(name, shlex.split(words)).params
+    for setting in re.findall(r"`(\w+)=[^`]*`", PAGE):
+        assert setting in WORDS or setting in ("fill_time", "driver")
+
+
+def test_the_record_is_one() -> None:
+    text = PAGE.partition("a record a line:\n\n")[2].partition("\n\n")[0]
+    one = run_of(ast.literal_eval(text.strip()))
+    assert one.job.n_ranks == 2
+    assert set(one.phases) == {*PHASES, OTHER}
