@@ -25,7 +25,7 @@ from chunkwise.collective.owners import Owners
 from chunkwise.collective.session import described
 from chunkwise.errors import AlreadyExistsError, NameTakenError, SelectionError, UsageError
 from tests.parallel.test_ranks import HEAD, Run, by_rank, run, several
-from tests.support.mpi import LAUNCHER, environment, needs_mpi
+from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.tools import require_tool
 
 OPEN = """
@@ -276,6 +276,26 @@ def test_contiguous_data_where_other_data_was_reads_as_zero(tmp_path: Path) -> N
     with h5py.File(path) as found:
         assert found["flat"][...].sum() == 10
         assert found["filled"][...].tolist() == [[5] * 3, [2] * 3]
+
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "mpi.md"
+
+
+@needs_mpi
+@pytest.mark.parametrize("n_ranks", [1, 2])
+def test_the_example_of_the_page_runs(n_ranks: int, tmp_path: Path) -> None:
+    page = EXAMPLE.read_text("utf-8").partition("This is `write_field.py`:\n\n")[2]
+    code = textwrap.dedent(page.partition("\n\nIt is started with")[0])
+    assert "parallel.open" in code
+    done = mpirun(n_ranks, "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / "field.h5") as found:
+        values = found["t"][...]
+        expected = np.arange(10, dtype="f4")[:, None] + np.repeat(
+            np.arange(n_ranks) / 10, 1200 // n_ranks
+        )
+        np.testing.assert_array_equal(values, np.repeat(expected[..., None], 360, 2).astype("f4"))
+        assert found["t"].dims[2][0] == found["lon"]
 
 
 # Several ranks ----------------------------------------------------------------------------
@@ -602,8 +622,7 @@ while True:
         filters = "shuffle+deflate:1"
         d = f.create_dataset("d", full.shape, "f8", chunks=(5, 50, 50), filters=filters)
         for at in range(0, 64, 8):
-            n = 200 // size
-            part = slice(at, at + 8), slice(rank * n, (rank + 1) * n)
+            part = slice(at, at + 8), slice(rank * 200 // size, (rank + 1) * 200 // size)
             d[part] = full[part]
 """
 
