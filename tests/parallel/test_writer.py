@@ -60,7 +60,8 @@ def boxes_apart(draw: Any, shape: tuple[int, ...], n_ranks: int) -> list[Box | N
         end = [draw(st.integers(a, b)) for a, b in zip(begin, box.end, strict=True)]
         small = Box(tuple(begin), tuple(end)) if draw(st.booleans()) else box
         kept.append(small if small.size else None)
-    return draw(st.permutations(kept))
+    mixed: list[Box | None] = draw(st.permutations(kept))
+    return mixed
 
 
 @settings(max_examples=200, deadline=None)
@@ -110,6 +111,7 @@ def test_each_chunk_has_one_owner_that_covers_most_of_it(data: st.DataObject) ->
             assert written.max() <= 1, rank
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_boxes_that_overlap_are_found(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
@@ -609,6 +611,34 @@ def test_a_rank_that_ends_alone_ends_all(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert "the program ended without closing it" in done.stderr
+    assert time.monotonic() - begun < 30
+    assert not (tmp_path / "a.h5").exists()
+
+
+@needs_mpi
+@pytest.mark.parametrize("interrupted", [0, 1])
+def test_a_rank_that_is_interrupted_while_it_waits_ends_all(
+    interrupted: int, tmp_path: Path
+) -> None:
+    begun = time.monotonic()
+    done = ranks_run(
+        2,
+        tmp_path / "a.h5",
+        f"""
+        import signal
+        def stop(*_):
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, stop)
+        with parallel.open(path) as f:
+            d = f.create_dataset("d", (4, 4), "f8", chunks=(2, 2))
+            if rank == {interrupted}:
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+            else:
+                time.sleep(100)
+            d[rank] = 1
+        """,
+    )
+    assert done.returncode != 0
     assert time.monotonic() - begun < 30
     assert not (tmp_path / "a.h5").exists()
 

@@ -7,6 +7,7 @@ failed before.  So a failure that only one rank has met reaches the others at th
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
@@ -63,6 +64,9 @@ class Session:
         self._ask: Ask | None = None
         # Why this rank cannot go on, which the others do not know yet.
         self._lost: BaseException | None = None
+        # Whether a signal stopped this rank within a call: what it would say now would be taken
+        # for an answer to what it left unfinished.
+        self._torn = False
         self.is_over = False
         _open.add(self)
 
@@ -107,6 +111,8 @@ class Session:
         """
         if self.is_over:
             raise UsageError(f"{self.label}: the file is closed")
+        if self._torn:
+            self._end_all(130)
         words = self._exchange(what, own, same, error)
         lost = [word.failure for word in words if word.fatal and word.failure is not None]
         if lost:
@@ -186,6 +192,8 @@ class Session:
         """Note that the file is lost; the others are told at the next call."""
         if self._lost is None:
             self._lost = wrong
+        if not isinstance(wrong, Exception):
+            self._torn = True
 
     def complete(self) -> None:
         """End the answers of rank 0 (collective)."""
@@ -206,13 +214,14 @@ class Session:
         """
         if self.is_over:
             return
-        self.lose(wrong)
+        self._lost = self._lost or wrong
         try:
-            self._exchange("leaving after an error", None, limit_s=PATIENCE_S)
+            if not self._torn:
+                self._exchange("leaving after an error", None, limit_s=PATIENCE_S)
         except WaitedTooLongError:
-            print(f"chunkwise: {printable(_told(wrong))}", file=sys.stderr, flush=True)
-            self._abort()
-            raise
+            self._end_all(1)
+        if self._torn:
+            self._end_all(130)
         self.give_up(wrong)
 
     def give_up(self, wrong: BaseException) -> None:
@@ -234,10 +243,17 @@ class Session:
         if not isinstance(self.comm, Alone):
             self.comm.Free()
 
-    def _abort(self) -> None:
-        if not isinstance(self.comm, Alone):
-            sys.stdout.flush()
-            self.comm.Abort(1)
+    def _end_all(self, code: int) -> None:
+        """End all ranks at once; of the partial file rank 0 leaves nothing, if it is this one."""
+        wrong = self._lost or UsageError(f"{self.label}: interrupted")
+        if isinstance(self.comm, Alone):
+            self.give_up(wrong)
+            raise wrong
+        print(f"chunkwise: {printable(_told(wrong))}", file=sys.stderr, flush=True)
+        with contextlib.suppress(Exception):
+            self.held.close()
+        sys.stdout.flush()
+        self.comm.Abort(code)
 
 
 # Sessions that have not ended; a program that ends leaves none, and no rank waits for it.
