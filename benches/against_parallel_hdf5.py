@@ -139,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mpi-python", default="target/h5pys/mpi/bin/python")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--shape", default="8x50x100x200", help="steps x arrays x rows x columns")
+    parser.add_argument("--shape", default="24x50x100x200", help="steps x arrays x rows x columns")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--writes", nargs="+", default=["step", "array"])
     parser.add_argument("--data", nargs="+", default=["indices", "noisy"])
