@@ -35,8 +35,8 @@ path = sys.argv[1]
 """
 
 
-def ranks_run(n_ranks: int, path: Path, body: str, *more: str | Path) -> Run:
-    return run(n_ranks, OPEN + textwrap.dedent(body), path, *more)
+def ranks_run(n_ranks: int, path: Path, body: str, *more: str | Path, **variables: str) -> Run:
+    return run(n_ranks, OPEN + textwrap.dedent(body), path, *more, **variables)
 
 
 # Arithmetic -------------------------------------------------------------------------------
@@ -442,6 +442,8 @@ def test_random_histories_give_what_one_process_writes(
             """
         ),
         folder / "cases.json",
+        # So little that chunks are written with something missing, and read again.
+        CHUNKWISE_WRITE_BUFFER_NBYTES=data.draw(st.sampled_from(["1", "64MiB"])),
     )
     assert by_rank(done) == ["done"] * n_ranks
     by_h5py(cases, folder / "one.h5")
@@ -508,6 +510,34 @@ def test_other_tools_see_no_difference(n_ranks: int, tmp_path: Path) -> None:
             sizes.append(found["g/d"].id.get_storage_size())
     # Each rank chooses an encoder of deflate by its own first chunks.
     assert sizes[1] == pytest.approx(sizes[0], rel=0.05)
+
+
+@needs_mpi
+def test_groups_of_ranks_write_files_of_their_own_and_are_warned_once(tmp_path: Path) -> None:
+    done = ranks_run(
+        4,
+        tmp_path,
+        """
+        import warnings
+        from chunkwise.collective import target
+        from chunkwise.parallel.filesystems import FileSystem
+        target.filesystem_of = lambda _: FileSystem("nfs4", "/net", "server:/a")
+        group = comm.Split(rank % 2, -rank)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with parallel.open(os.path.join(path, f"{rank % 2}.h5"), "x", group) as f:
+                d = f.create_dataset("d", (4, 100), "i4", chunks=(3, 70), filters="lzf")
+                d[2 * group.rank : 2 * group.rank + 2] = rank
+        said([group.rank, [str(one.message) for one in caught]])
+        """,
+    )
+    told = by_rank(done)
+    assert [rank for rank, _ in told] == [1, 1, 0, 0]
+    assert [len(warned) for _, warned in told] == [0, 0, 1, 1]
+    assert "is nfs4 (server:/a)" in told[2][1][0]
+    for number in (0, 1):
+        with h5py.File(tmp_path / f"{number}.h5") as found:
+            assert found["d"][:, 0].tolist() == [number + 2] * 2 + [number] * 2
 
 
 @needs_mpi

@@ -146,7 +146,8 @@ def make(
     hosts = len(set(every))
     # Of its own host rank 0 does so at the end.
     opened.syncs = every.index(host()) == comm.rank != 0
-    warning = filesystem_of(partial).warning(hosts) if comm.rank == 0 else None
+    several = comm.size > 1 and comm.rank == 0
+    warning = filesystem_of(partial).warning(hosts) if several else None
     if warning is not None:
         warnings.warn(f"{printable(said)}: {warning}", RuntimeWarning, stacklevel=4)
     return opened
