@@ -625,6 +625,26 @@ def test_one_rank_that_fails_fails_all_and_leaves_no_target(
 
 
 @needs_mpi
+@pytest.mark.parametrize("wrong", ["index", "folder"])
+def test_a_program_that_ends_as_commands_do_prints_one_message(wrong: str, tmp_path: Path) -> None:
+    done = ranks_run(
+        3,
+        tmp_path / "a.h5" if wrong == "index" else tmp_path / "none" / "a.h5",
+        """
+        with ranks.ending(comm), parallel.open(path) as f:
+            d = f.create_dataset("d", (8, 8), "f4", chunks=(2, 2))
+            d[9 if rank == 1 else 0] = 1
+        """,
+    )
+    assert done.returncode == 2
+    said = "index 9 is out of range" if wrong == "index" else "there is no folder"
+    lines = [line for line in done.stderr.splitlines() if "chunkwise" in line]
+    assert len(lines) == 1, done.stderr
+    assert said in lines[0]
+    assert not list(tmp_path.iterdir())
+
+
+@needs_mpi
 def test_a_rank_that_ends_alone_ends_all(tmp_path: Path) -> None:
     """Without a with statement, and where the others wait for it outside."""
     begun = time.monotonic()
