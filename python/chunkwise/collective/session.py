@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -68,6 +69,7 @@ class Session:
         # for an answer to what it left unfinished.
         self._torn = False
         self.is_over = False
+        self.process = os.getpid()
         _open.add(self)
 
     def serve(self, answer: Answer | None) -> None:
@@ -262,6 +264,9 @@ _open: set[Session] = set()
 
 def _leave_all() -> None:
     for session in list(_open):
+        if session.process != os.getpid():
+            # A forked child is no rank.
+            continue
         wrong = UsageError(
             f"{session.label}: the program ended without closing it; nothing was written"
         )
