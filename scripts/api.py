@@ -20,7 +20,7 @@ from typing import Any, Final
 import h5py
 
 import chunkwise
-from chunkwise import benching, errors, inspecting, repacking
+from chunkwise import benching, errors, inspecting, parallel, repacking
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 HEAD: Final = """\
@@ -55,6 +55,7 @@ ABOUT: Final = {
 }
 # What those functions return, and what is in it.
 RECORDS: Final = {
+    "Files that ranks of MPI write together": (parallel, tuple(sorted(parallel.__all__))),
     "What `inspect` returns": (
         inspecting,
         ("FileFacts", "ObjectFacts", "DatasetFacts", "Finding", "Fix"),

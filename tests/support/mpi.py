@@ -13,10 +13,14 @@ from typing import Final
 import pytest
 
 LAUNCHER: Final = shutil.which("mpirun")
-needs_mpi: Final = pytest.mark.skipif(
-    LAUNCHER is None or importlib.util.find_spec("mpi4py") is None,
-    reason="needs mpirun and mpi4py",
-)
+
+
+def can_start() -> bool:
+    """Tell whether there are mpirun and mpi4py."""
+    return LAUNCHER is not None and importlib.util.find_spec("mpi4py") is not None
+
+
+needs_mpi: Final = pytest.mark.skipif(not can_start(), reason="needs mpirun and mpi4py")
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -21,7 +21,10 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
 """
 
 
-@pytest.mark.parametrize("name", ["chunkwise", "chunkwise.inspecting", "chunkwise.repacking"])
+@pytest.mark.parametrize(
+    "name",
+    ["chunkwise", "chunkwise.inspecting", "chunkwise.parallel", "chunkwise.repacking"],
+)
 def test_all_public_names_are_listed(name: str) -> None:
     command = [sys.executable, "-c", LIST, name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,0 +1,182 @@
+"""Which box of a dataset does each rank write, and do the boxes keep apart?
+
+Arithmetic alone: no files, no ranks that wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import _native
+from chunkwise.errors import SelectionError
+from chunkwise.selecting import indexing
+
+Shape = tuple[int, ...]
+
+
+class Box(NamedTuple):
+    """A block of elements: from `begin`, before `end`, in each dimension."""
+
+    begin: Shape
+    end: Shape
+
+    @property
+    def shape(self) -> Shape:
+        """Its lengths."""
+        return tuple(b - a for a, b in zip(self.begin, self.end, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    def within(self, outer: Box) -> tuple[slice, ...]:
+        """Say where it lies in an array of another box's elements."""
+        bounds = zip(self.begin, self.end, outer.begin, strict=True)
+        return tuple(slice(a - o, b - o) for a, b, o in bounds)
+
+    def common(self, other: Box) -> Box:
+        """Give what two boxes have in common, where they have something."""
+        begin = tuple(max(a, b) for a, b in zip(self.begin, other.begin, strict=True))
+        end = tuple(min(a, b) for a, b in zip(self.end, other.end, strict=True))
+        return Box(begin, end)
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.begin, self.end, strict=True)) + "]"
+
+
+class Chosen(NamedTuple):
+    """What a rank writes.
+
+    Attributes
+    ----------
+    box
+        The elements.
+    given
+        The shape in which they are given, without dimensions of a single integer.
+    dropped
+        Which dimensions those are.
+    """
+
+    box: Box
+    given: Shape
+    dropped: tuple[bool, ...]
+
+
+def chosen(shape: Shape, index: Any, label: str) -> Chosen | None:
+    """Understand what stands between the brackets.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the dataset.
+    index : object
+        Integers, slices and an Ellipsis, or a selection that is one block.
+    label : str
+        What an error begins with.
+
+    Returns
+    -------
+    Chosen or None
+        None where nothing is selected.
+
+    Raises
+    ------
+    SelectionError
+        It does not fit the shape, or is no single block of neighbouring elements.
+    """
+    selection = indexing.resolve(shape, index, label)
+    if selection is not None and 0 in selection.shape:
+        return None
+    slab = None if selection is None else selection.hyperslab
+    if selection is None or slab is None:
+        raise _no_block(label)
+    begin, end = [], []
+    for start, stride, count, block in zip(*slab, strict=True):
+        if count > 1 and stride != block:
+            raise _no_block(label)
+        begin.append(start)
+        end.append(start + count * block)
+    return Chosen(Box(tuple(begin), tuple(end)), tuple(selection.shape), tuple(selection.dropped))
+
+
+def _no_block(label: str) -> SelectionError:
+    return SelectionError(
+        f"{label}: each rank writes one block of neighbouring elements, by integers, slices of "
+        "step 1 and an Ellipsis; write several blocks one after the other"
+    )
+
+
+def selection_of(shape: Shape, box: Box, label: str) -> _native.Selection:
+    """Give a box as the engine takes it."""
+    ones = [1] * len(shape)
+    lengths = list(box.shape)
+    slab = (list(box.begin), [max(1, n) for n in lengths], ones, lengths)
+    return _native.select_hyperslabs(shape, slab, label)
+
+
+def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
+    """Find two ranks whose boxes have elements in common.
+
+    Parameters
+    ----------
+    boxes : sequence of Box or None
+        By rank, none of them empty.
+
+    Returns
+    -------
+    tuple of int or None
+        The lowest rank that overlaps another one, and that one.
+    """
+    there = [(rank, box) for rank, box in enumerate(boxes) if box is not None]
+    if len(there) < 2:
+        return None
+    begin = np.array([box.begin for _, box in there], np.int64)
+    end = np.array([box.end for _, box in there], np.int64)
+    for one in range(len(there) - 1):
+        rest = slice(one + 1, None)
+        meets = ((begin[rest] < end[one]) & (begin[one] < end[rest])).all(axis=1)
+        if meets.any():
+            other = one + 1 + int(meets.argmax())
+            return there[one][0], there[other][0]
+    return None
+
+
+def in_chunks(box: Box, chunk: Shape) -> Box:
+    """Give the chunks that a box touches, counted along each dimension."""
+    begin = tuple(a // n for a, n in zip(box.begin, chunk, strict=True))
+    return Box(begin, tuple(-(-b // n) for b, n in zip(box.end, chunk, strict=True)))
+
+
+def in_elements(chunks: Box, chunk: Shape) -> Box:
+    """Give the elements of a block of whole chunks."""
+    begin = tuple(a * n for a, n in zip(chunks.begin, chunk, strict=True))
+    return Box(begin, tuple(b * n for b, n in zip(chunks.end, chunk, strict=True)))
+
+
+def covered(box: Box, chunk: Shape) -> npt.NDArray[np.int64]:
+    """Count the elements of a box in each chunk that it touches.
+
+    Parameters
+    ----------
+    box : Box
+        Of elements.
+    chunk : tuple of int
+        Shape of a chunk.
+
+    Returns
+    -------
+    ndarray of int64
+        Of the shape of ``in_chunks(box, chunk)``.
+    """
+    counts: npt.NDArray[np.int64] = np.ones((), np.int64)
+    for a, b, n in zip(box.begin, box.end, chunk, strict=True):
+        edges = np.arange(a // n, -(-b // n) + 1, dtype=np.int64) * n
+        along = np.minimum(edges[1:], b) - np.maximum(edges[:-1], a)
+        counts = np.multiply.outer(counts, along)
+    return counts
