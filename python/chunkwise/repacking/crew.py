@@ -21,7 +21,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import FileChangedError, UsageError
+from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
 from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.names import encode_name, printable
@@ -54,6 +54,9 @@ _LEAST_CHUNKS: Final = 16
 _NOTED_S: Final = 3.0
 # Between two looks whether all have come.
 _SHORTEST_S, _LONGEST_S = 200e-6, 5e-3
+
+# What helps where a source is damaged.
+GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
 
 Tell = Callable[[int, int, int], None]
 T = TypeVar("T")
@@ -392,7 +395,10 @@ def follow(comm: Comm) -> None:
                 case _Work():
                     rank.open(message)
                 case _Copy():
-                    rank.copy(message, None, None)
+                    try:
+                        rank.copy(message, None, None)
+                    except CorruptDataError as wrong:
+                        raise type(wrong)(f"{wrong}; {GOES_ON}") from None
                 case _Verify():
                     rank.verify(message)
                 case Failure():

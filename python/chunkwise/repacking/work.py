@@ -25,7 +25,7 @@ from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
-from chunkwise.repacking.crew import Copied, Crew
+from chunkwise.repacking.crew import GOES_ON, Copied, Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
@@ -332,8 +332,7 @@ class _Copying:
                 said = said.replace(f"{self._label(step)}: ", f"{name}: ", 1)
             raise CannotWriteError(said) from None
         except CorruptDataError as wrong:
-            goes_on = "--salvage, or salvage=True, goes on without what cannot be read"
-            raise type(wrong)(f"{wrong}; {goes_on}") from None
+            raise type(wrong)(f"{wrong}; {GOES_ON}") from None
 
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep what copying came to."""
