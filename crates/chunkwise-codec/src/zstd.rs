@@ -7,9 +7,6 @@ use crate::{DecodeError, EncodeError, Output};
 /// A block of at most 128 KiB takes four bytes at least.
 pub(crate) const MOST_EXPANSION: usize = 1 << 16;
 
-/// `ZSTD_error_dstSize_tooSmall`, as functions return it.
-const TOO_SMALL: usize = 70usize.wrapping_neg();
-
 /// Reusable state for decompressing, made when it is first needed; one for each thread.
 #[derive(Default)]
 pub(crate) struct Decompressor {
@@ -29,20 +26,17 @@ impl Decompressor {
         stored: &[u8],
         output: &mut Output<'_>,
     ) -> Result<(), DecodeError> {
-        let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
-        let damaged = output.damaged();
-        // HDF5's filter makes as much room as the first frame says, and no more.
-        if let Ok(Some(len)) = zstd_safe::get_frame_content_size(stored) {
-            let len = usize::try_from(len).map_err(|_| damaged.clone())?;
-            let sound = self.decompress_exactly(stored, output.room(len)?)?;
-            return if sound { Ok(()) } else { Err(damaged) };
-        }
-        let attempt = |out: &mut [u8]| match self.decompress_into(stored, out)? {
-            Ok(written) => Ok(Some(written)),
-            Err(TOO_SMALL) => Ok(None),
-            Err(_) => Err(damaged.clone()),
+        // HDF5's filter makes as much room as the first frame says, and no more; where it says
+        // nothing, most versions refuse it.
+        let Ok(Some(len)) = zstd_safe::get_frame_content_size(stored) else {
+            return Err(output.unsupported("a frame without its content's length"));
         };
-        output.growing(ceiling, attempt, None)
+        let len = usize::try_from(len).map_err(|_| output.damaged())?;
+        if self.decompress_exactly(stored, output.room(len)?)? {
+            Ok(())
+        } else {
+            Err(output.damaged())
+        }
     }
 
     /// Decompress `stored` to exactly `out`; whether that went well.
@@ -52,19 +46,11 @@ impl Decompressor {
         out: &mut [u8],
     ) -> Result<bool, DecodeError> {
         let room = out.len();
-        Ok(self.decompress_into(stored, out)? == Ok(room))
-    }
-
-    fn decompress_into(
-        &mut self,
-        stored: &[u8],
-        out: &mut [u8],
-    ) -> Result<Result<usize, usize>, DecodeError> {
         let state = match &mut self.state {
             Some(state) => state,
             None => self.state.insert(DCtx::try_create().ok_or(DecodeError::Memory { nbytes: 0 })?),
         };
-        Ok(state.decompress(out, stored))
+        Ok(state.decompress(out, stored) == Ok(room))
     }
 }
 
@@ -123,6 +109,20 @@ mod tests {
             pipeline.decode(&stored, 0, &mut Scratch::default(), &mut out).unwrap();
             prop_assert_eq!(out, raw);
         }
+    }
+
+    /// Whether its filter decompresses that depends on the filter's version.
+    #[test]
+    fn frames_that_do_not_tell_their_length_are_left_to_the_filter() {
+        let (mut compressor, mut stored) = (Compressor::default(), Vec::new());
+        compressor.compress(3, &[5; 100], &mut stored).unwrap();
+        // Neither a single segment nor a length: a window of 1 KiB instead.
+        assert_eq!(stored[4] & 0xe0, 0x20);
+        (stored[4], stored[5]) = (stored[4] & 0x1f, 0);
+        let mut out = [0; 100];
+        let pipeline = Pipeline::new(vec![Filter::Zstd]);
+        let decoded = pipeline.decode(&stored, 0, &mut Scratch::default(), &mut out);
+        assert!(matches!(decoded, Err(crate::DecodeError::Unsupported { .. })), "{decoded:?}");
     }
 
     #[test]
