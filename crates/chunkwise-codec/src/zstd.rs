@@ -28,8 +28,10 @@ impl Decompressor {
     ) -> Result<(), DecodeError> {
         // HDF5's filter makes as much room as the first frame says, and no more; where it says
         // nothing, most versions refuse it.
-        let Ok(Some(len)) = zstd_safe::get_frame_content_size(stored) else {
-            return Err(output.unsupported("a frame without its content's length"));
+        let len = match zstd_safe::get_frame_content_size(stored) {
+            Ok(Some(len)) => len,
+            Ok(None) => return Err(output.unsupported("a frame without its content's length")),
+            Err(_) => return Err(output.damaged()),
         };
         let len = usize::try_from(len).map_err(|_| output.damaged())?;
         if self.decompress_exactly(stored, output.room(len)?)? {
