@@ -1,7 +1,7 @@
 """How fast do ranks write compressed data together: chunkwise, and parallel HDF5's own way?
 
-    make target/h5pys/mpi/.made
-    python benches/against_parallel_hdf5.py --mpi-python target/h5pys/mpi/bin/python
+    make mpi
+    python benches/against_parallel_hdf5.py --mpi-python .venv-mpi/bin/python
 
 The pattern is hdf5-iotest's: steps x arrays x tiles of doubles over ranks, of rank 4, in chunks
 of 1 x arrays x rows x columns, shuffle and deflate 1, collective.  It is written in two ways:
@@ -137,7 +137,7 @@ def require_equal(one: Path, other: Path) -> None:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mpi-python", default="target/h5pys/mpi/bin/python")
+    parser.add_argument("--mpi-python", default=".venv-mpi/bin/python")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--shape", default="24x50x100x200", help="steps x arrays x rows x columns")
     parser.add_argument("--repeats", type=int, default=5)
