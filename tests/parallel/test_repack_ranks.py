@@ -216,3 +216,22 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
     assert replayed["/noisy"] > 0
     require_equal(source, out)
     _clean(tmp_path, "out.h5")
+
+
+def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Path) -> None:
+    blind = (
+        "import chunkwise.repacking.crew as crew, chunkwise.cli as cli, dataclasses, sys\n"
+        "opening = crew._Rank.open\n"
+        "def elsewhere(self, work):\n"
+        "    if self.comm.rank:\n"
+        "        work = dataclasses.replace(work, target=work.target + '.elsewhere')\n"
+        "    opening(self, work)\n"
+        "crew._Rank.open = elsewhere\n"
+        "sys.argv[0] = 'chunkwise'; cli.main()\n"
+    )
+    done = mpirun(2, "-c", blind, "repack", source, tmp_path / "out.h5", *RULES)
+    assert done.returncode == 2
+    assert done.stderr.count("chunkwise: ") == 1, done.stderr
+    assert "rank 1 on" in done.stderr
+    assert "all hosts share" in done.stderr
+    _clean(tmp_path)

@@ -21,7 +21,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
+from chunkwise.errors import CannotWriteError, CorruptDataError, FileChangedError, UsageError
 from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.names import encode_name, printable
@@ -31,7 +31,7 @@ from chunkwise.parallel.ranks import (
     Failure,
     OtherRankFailedError,
     failure_of,
-    require_shared_folder,
+    host,
     together,
 )
 from chunkwise.parallel.serving import Ask, serving
@@ -252,12 +252,18 @@ class _Rank:
 
     def open(self, work: _Work) -> None:
         """Open the files (collective)."""
-        require_shared_folder(self.comm, Path(work.target).parent)
         self._near = neighbours(self.comm) == self.comm.size
         with together(self.comm):
             self._source = self._open.enter_context(open_readable(work.source))
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._descriptor = self._held(os.open(work.target, flags))
+            try:
+                self._descriptor = self._held(os.open(work.target, flags))
+            except OSError as wrong:
+                folder = printable(os.fspath(Path(work.target).parent))
+                raise CannotWriteError(
+                    f"{folder}: rank {self.comm.rank} on {host()} does not see what rank 0 writes "
+                    f"there ({wrong.strerror}): name a folder that all hosts share"
+                ) from wrong
             found = os.stat(work.source)  # noqa: PTH116 (a str, of any bytes)
             inode = os.fstat(self._descriptor).st_ino
             if work.same != (found.st_size, found.st_mtime_ns, inode):
