@@ -362,8 +362,11 @@ class ChunkPlaces(Protocol):
 class WorkShare(Protocol):
     """Divides the work on a dataset among processes."""
 
-    def next(self, number: int, count: int, /) -> tuple[int, int]:
-        """Give first and end of the pieces of a round of `count` to do next; equal: none left."""
+    def next(self, number: int, count: int, least: int, /) -> tuple[int, int]:
+        """Give first and end of the pieces of a round of `count` to do next; equal: none left.
+
+        Fewer than `least` at a time are not worth asking for.
+        """
     def meet(self) -> None:
         """Wait until all processes have called this as often."""
     def memory(self, nbytes: int, /) -> int | None:

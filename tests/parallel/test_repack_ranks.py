@@ -235,3 +235,51 @@ def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Pa
     assert "rank 1 on" in done.stderr
     assert "all hosts share" in done.stderr
     _clean(tmp_path)
+
+
+# As on several machines, of which each has memory of its own.
+APART = (
+    "import chunkwise.repacking.crew as crew, chunkwise.cli as cli, sys\n"
+    "crew.neighbours = lambda comm: 1\n"
+    "sys.argv[0] = 'chunkwise'; cli.main()\n"
+)
+
+
+@pytest.mark.parametrize("n_ranks", [2, 3])
+def test_ranks_without_common_memory_have_blocks_of_their_own(
+    source: Path, tmp_path: Path, n_ranks: int
+) -> None:
+    out = tmp_path / "out.h5"
+    # A small budget makes several blocks of each rank.
+    words = ("repack", source, out, *RULES, "--memory", "24MiB", "--json")
+    done = mpirun(n_ranks, "-c", APART, *words)
+    assert done.returncode == 0, done.stderr
+    decodes = {one["path"]: one["decodes"] for one in json.loads(done.stdout)["datasets"]}
+    # Each of its chunks reaches into the blocks of all.
+    assert decodes["/g/t2m"] >= n_ranks * 60
+    require_equal(source, out)
+    _clean(tmp_path, "out.h5")
+
+
+def test_programs_repack_with_their_ranks(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.h5"
+    program = (
+        "import sys, chunkwise\n"
+        "from mpi4py import MPI\n"
+        "comm = MPI.COMM_WORLD\n"
+        "rules = dict(chunk=['t2m:60x30x30'], filters='shuffle+deflate:1', comm=comm)\n"
+        "made = chunkwise.repack(sys.argv[1], sys.argv[2], **rules)\n"
+        "assert [one.path for one in made.datasets].count('/g/t2m') == 1\n"
+        "try:\n"
+        "    chunkwise.repack(sys.argv[1], sys.argv[2], **rules)\n"
+        "except chunkwise.errors.ChunkwiseError as wrong:\n"
+        "    assert 'exists already' in str(wrong), wrong\n"
+        "else:\n"
+        "    raise AssertionError('a target was replaced')\n"
+        "made = chunkwise.repack(sys.argv[1], sys.argv[2], force=True, **rules)\n"
+        "assert made.verified == 'checksum'\n"
+    )
+    done = mpirun(2, "-c", program, source, out, timeout=120)
+    assert done.returncode == 0, done.stderr
+    require_equal(source, out)
+    _clean(tmp_path, "out.h5")

@@ -87,9 +87,10 @@ impl PyShare {
 }
 
 impl Share for PyShare {
-    fn next(&self, round: u64, all: u64) -> Result<Range<u64>, String> {
+    fn next(&self, round: u64, all: u64, least: u64) -> Result<Range<u64>, String> {
         self.asked(|share| {
-            let (begin, end) = share.call_method1("next", (round, all))?.extract::<(u64, u64)>()?;
+            let (begin, end) =
+                share.call_method1("next", (round, all, least))?.extract::<(u64, u64)>()?;
             Ok(begin..end)
         })
     }

@@ -19,7 +19,7 @@ use crate::checksums::Collector;
 use crate::handing::Handing;
 use crate::journal::Records;
 use crate::maker::{Form, Maker};
-use crate::share::{Pieces, Share};
+use crate::share::{Pieces, Share, enough_for};
 use crate::slab::Slab;
 use crate::source::{Cost, Source};
 use crate::turns::{Kept, Turn};
@@ -163,7 +163,7 @@ impl Copying<'_> {
             };
             maker.make(position, elements, chunk).map(|()| true)
         };
-        let mut pieces = Pieces::new(self.share, 0, tasks);
+        let mut pieces = Pieces::new(self.share, 0, tasks, enough_for(self.plan.threads));
         while let Some(tasks) = pieces.next()? {
             self.in_order(tasks, &encode, handing)?;
         }
@@ -198,7 +198,7 @@ impl Copying<'_> {
         // Processes that share a slab work on each block together, others on blocks of their own.
         let (alone, together) =
             if slab.is_shared() { (None, self.share) } else { (self.share, None) };
-        let mut pieces = Pieces::new(alone, 0, count);
+        let mut pieces = Pieces::new(alone, 0, count, 1);
         let mut mine = 0..0;
         loop {
             let Some(number) = mine.next() else {
@@ -223,7 +223,11 @@ impl Copying<'_> {
                 let begun = Instant::now();
                 let nbytes = nbytes_of(&block, self.cells.size)?;
                 slab.hold(nbytes)?;
-                done.add(self.read(&block, &mut slab, Pieces::new(together, 2 * number + 1, 1))?);
+                done.add(self.read(
+                    &block,
+                    &mut slab,
+                    Pieces::new(together, 2 * number + 1, 1, 1),
+                )?);
                 slab.meet()?;
                 done.read_s += begun.elapsed().as_secs_f64();
             }
@@ -261,7 +265,8 @@ impl Copying<'_> {
                 };
                 maker.make(position, elements, chunk).map(|()| true)
             };
-            let mut mine = Pieces::new(together, 2 * number + 2, cells.len());
+            let mut mine =
+                Pieces::new(together, 2 * number + 2, cells.len(), enough_for(self.plan.threads));
             while let Some(tasks) = mine.next()? {
                 self.in_order(tasks, &encode, handing)?;
             }

@@ -17,7 +17,7 @@ use crate::cells::Extent;
 use crate::checksums::{Collector, checksum};
 use crate::copying::Done;
 use crate::handing::Handing;
-use crate::share::{Pieces, Share};
+use crate::share::{Pieces, Share, enough_for};
 use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress};
 
@@ -78,7 +78,7 @@ impl RawCopying<'_> {
 
     fn run_to(&self, handing: &mut Handing<'_>, places: &[u64]) -> Result<Done, CopyError> {
         let progress = self.progress;
-        let mut pieces = Pieces::new(self.share, 0, places.len() as u64);
+        let mut pieces = Pieces::new(self.share, 0, places.len() as u64, enough_for(self.threads));
         while let Some(tasks) = pieces.next()? {
             let encode = |number: u64, chunk: &mut EncodedChunk| {
                 self.fetch(places[(tasks.start + number) as usize], chunk)

@@ -8,12 +8,12 @@ use crate::CopyError;
 /// Hands out pieces (super-blocks, steps of reading, or chunks) to the processes that work on one
 /// dataset.
 pub trait Share: Sync {
-    /// The next pieces of `all` that are this process's; none when all are taken.  Each `round` is
-    /// handed out for itself.
+    /// The next pieces of `all` that are this process's, `least` or more where there are as many;
+    /// none when all are taken.  Each `round` is handed out for itself.
     ///
     /// # Errors
     /// When the others have failed, or cannot be asked.
-    fn next(&self, round: u64, all: u64) -> Result<Range<u64>, String>;
+    fn next(&self, round: u64, all: u64, least: u64) -> Result<Range<u64>, String>;
 
     /// Wait until all have called this as often.
     ///
@@ -29,18 +29,25 @@ pub trait Share: Sync {
     fn memory(&self, nbytes: u64) -> Result<Option<File>, String>;
 }
 
+/// Chunks for so many threads, which wait for each other when they have done them.
+pub fn enough_for(threads: usize) -> u64 {
+    const EACH: u64 = 4;
+    EACH * threads as u64
+}
+
 /// Pieces for this process: all at once where it works alone.
 pub struct Pieces<'a> {
     share: Option<&'a dyn Share>,
     round: u64,
     all: u64,
+    least: u64,
     taken: bool,
 }
 
 impl<'a> Pieces<'a> {
-    /// Of `all`.
-    pub fn new(share: Option<&'a dyn Share>, round: u64, all: u64) -> Self {
-        Self { share, round, all, taken: false }
+    /// Of `all`; so many at least are good to have at a time.
+    pub fn new(share: Option<&'a dyn Share>, round: u64, all: u64, least: u64) -> Self {
+        Self { share, round, all, least, taken: false }
     }
 
     /// There are so many.
@@ -53,7 +60,9 @@ impl<'a> Pieces<'a> {
         let range = match self.share {
             None if std::mem::replace(&mut self.taken, true) => 0..0,
             None => 0..self.all,
-            Some(share) => share.next(self.round, self.all).map_err(CopyError::Share)?,
+            Some(share) => {
+                share.next(self.round, self.all, self.least).map_err(CopyError::Share)?
+            }
         };
         // What is not there is nobody's.
         let range = range.start.min(self.all)..range.end.min(self.all);

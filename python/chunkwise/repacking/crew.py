@@ -21,7 +21,13 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, CorruptDataError, FileChangedError, UsageError
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    FileChangedError,
+    UsageError,
+)
 from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.names import encode_name, printable
@@ -46,10 +52,8 @@ if TYPE_CHECKING:
 
 # Less than this rank 0 copies alone: calling the others is not worth it.
 _LEAST_NBYTES: Final = 8 << 20
-# Pieces are handed out in so many turns a rank, so that all end at about the same time...
+# Pieces are handed out in so many turns a rank, so that all end at about the same time.
 _TURNS: Final = 8
-# ... but chunks not fewer at a time than so many, for which the threads of a rank wait.
-_LEAST_CHUNKS: Final = 16
 # What a rank has encoded is noted in the journal after this time.
 _NOTED_S: Final = 3.0
 # Between two looks whether all have come.
@@ -128,8 +132,8 @@ class _Dividing:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # By round: pieces that are taken, and all of them.
-        self._rounds: dict[int, tuple[int, int]] = {}
+        # Pieces that are taken, by round.
+        self._taken: dict[int, int] = {}
         # By meeting: who has come, and whether all is well there.
         self._meetings: dict[int, dict[int, bool]] = {}
         # Memory for all ranks of this machine; -1 where there is none.
@@ -141,12 +145,11 @@ class _Dividing:
         if self._memory is not None and self._memory >= 0:
             os.close(self._memory)
 
-    def take(self, number: int, count: int) -> tuple[int, int]:
+    def take(self, number: int, count: int, least: int) -> tuple[int, int]:
         """Give the first and the end of the next pieces of a round of `count`."""
-        begin, _ = self._rounds.get(number, (0, count))
-        least = _LEAST_CHUNKS if count > _TURNS * self._size else 1
+        begin = self._taken.get(number, 0)
         end = min(count, begin + max(least, count // (_TURNS * self._size)))
-        self._rounds[number] = (end, count)
+        self._taken[number] = end
         if number == 0:
             self.share_taken = end / max(1, count)
         return begin, end
@@ -193,8 +196,8 @@ class _Asked:
         found: Table = self._asked("find", origins)
         return found
 
-    def next(self, number: int, count: int) -> tuple[int, int]:
-        given: tuple[int, int] = self._asked("pieces", number, count, self._note())
+    def next(self, number: int, count: int, least: int) -> tuple[int, int]:
+        given: tuple[int, int] = self._asked("pieces", number, count, least, self._note())
         return given
 
     def meet(self) -> None:
@@ -254,7 +257,11 @@ class _Rank:
         """Open the files (collective)."""
         self._near = neighbours(self.comm) == self.comm.size
         with together(self.comm):
-            self._source = self._open.enter_context(open_readable(work.source))
+            try:
+                self._source = self._open.enter_context(open_readable(work.source))
+            except ChunkwiseError as wrong:
+                # Rank 0 has it open: what is wrong is where this rank runs.
+                raise type(wrong)(f"rank {self.comm.rank} on {host()}: {wrong}") from None
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             try:
                 self._descriptor = self._held(os.open(work.target, flags))
@@ -578,9 +585,9 @@ class Crew:
                     return addresses
                 case "find", origins:
                     return places.find(origins)
-                case "pieces", number, count, noted:
+                case "pieces", number, count, least, noted:
                     self._append(noted)
-                    return dividing.take(number, count)
+                    return dividing.take(number, count, least)
                 case "meet", number, well:
                     return dividing.meet(rank, number, well)
                 case "memory", size:
