@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from h5py import h5f, h5p
 
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError
 from chunkwise.names import printable, shown
 from chunkwise.parallel.filesystems import filesystem_of
+from chunkwise.parallel.folder import open_seen
 from chunkwise.parallel.index import FileIndex
 from chunkwise.parallel.ranks import agree, exchange, host, on_first
 from chunkwise.repacking.claim import Claim, claimed
@@ -129,7 +128,7 @@ def make(
 
     def follow() -> Target:
         try:
-            descriptor = _found(partial, comm.rank)
+            descriptor = open_seen(partial, comm.rank)
         except OSError as wrong:
             if isinstance(wrong, ChunkwiseError):
                 raise
@@ -152,25 +151,6 @@ def make(
     if warning is not None:
         warnings.warn(f"{printable(said)}: {warning}", RuntimeWarning, stacklevel=4)
     return opened
-
-
-def _found(partial: str, rank: int, patience_s: float = 2.0) -> int:
-    """Open the partial file; a network file system may show it only after a while.
-
-    Nobody can know its name before, so that a rank that does not find it sees another folder.
-    """
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            return os.open(partial, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            if time.monotonic() > until:
-                folder = printable(str(Path(partial).parent))
-                raise CannotWriteError(
-                    f"{folder}: rank {rank} on {host()} does not see what rank 0 writes there: "
-                    "name a folder that all hosts share"
-                ) from None
-        time.sleep(0.05)
 
 
 def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> Target:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chunkwise.errors import CannotWriteError
+from chunkwise.names import printable
 from chunkwise.parallel.failing import agreed, host
 from chunkwise.parallel.waiting import Comm, broadcast, exchange
 
@@ -63,6 +64,47 @@ def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
             ),
             0,
         )
+
+
+def open_seen(path: str, rank: int, patience_s: float = 2.0) -> int:
+    """Open a file that rank 0 has made, for reading and writing.
+
+    A network file system may show it only after a while.  Nobody can know its name before, so that
+    a rank that does not find it sees another folder.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    rank : int
+        Of this process, for the message.
+    patience_s : float
+        Seconds.
+
+    Returns
+    -------
+    int
+        A descriptor.
+
+    Raises
+    ------
+    CannotWriteError
+        This rank does not see it.
+    OSError
+        The system refuses.
+    """
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            if time.monotonic() > until:
+                folder = printable(str(Path(path).parent))
+                raise CannotWriteError(
+                    f"{folder}: rank {rank} on {host()} does not see what rank 0 writes there: "
+                    "name a folder that all hosts share"
+                ) from None
+        time.sleep(0.05)
 
 
 def _attempt(work: Callable[[], None]) -> str | None:

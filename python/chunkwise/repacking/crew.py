@@ -22,7 +22,6 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import (
-    CannotWriteError,
     ChunkwiseError,
     CorruptDataError,
     FileChangedError,
@@ -32,6 +31,7 @@ from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.names import encode_name, printable
 from chunkwise.parallel.encoding import Likeness, image_of
+from chunkwise.parallel.folder import open_seen
 from chunkwise.parallel.index import FileIndex, Table
 from chunkwise.parallel.ranks import (
     Failure,
@@ -262,15 +262,7 @@ class _Rank:
             except ChunkwiseError as wrong:
                 # Rank 0 has it open: what is wrong is where this rank runs.
                 raise type(wrong)(f"rank {self.comm.rank} on {host()}: {wrong}") from None
-            flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-            try:
-                self._descriptor = self._held(os.open(work.target, flags))
-            except OSError as wrong:
-                folder = printable(os.fspath(Path(work.target).parent))
-                raise CannotWriteError(
-                    f"{folder}: rank {self.comm.rank} on {host()} does not see what rank 0 writes "
-                    f"there ({wrong.strerror}): name a folder that all hosts share"
-                ) from wrong
+            self._descriptor = self._held(open_seen(work.target, self.comm.rank))
             found = os.stat(work.source)  # noqa: PTH116 (a str, of any bytes)
             inode = os.fstat(self._descriptor).st_ino
             if work.same != (found.st_size, found.st_mtime_ns, inode):
