@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of, together
-from chunkwise.parallel.waiting import Alone, wait
+from chunkwise.parallel.waiting import Alone, pauses, wait
 
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
@@ -26,7 +26,6 @@ Answer = Callable[[int, Any], Any]
 
 _QUESTION: Final = 1
 _REPLY: Final = 2
-_SHORTEST_S, _LONGEST_S = 20e-6, 1e-3
 
 
 @dataclass(frozen=True)
@@ -141,15 +140,14 @@ class _Server:
     def _serve(self) -> None:
         from mpi4py import MPI
 
-        pause = _SHORTEST_S
+        looks = pauses()
         status = MPI.Status()
         while self._left < self._comm.size - 1:
             message = self._comm.improbe(MPI.ANY_SOURCE, _QUESTION, status)
             if message is None:
-                time.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_S)
+                time.sleep(next(looks))
                 continue
-            pause = _SHORTEST_S
+            looks = pauses()
             rank, question = status.Get_source(), message.recv()
             if isinstance(question, _Leaving):
                 self._left += 1
@@ -193,13 +191,11 @@ class _Asking:
 
     def ask(self, question: Any) -> Any:
         wait(self._comm.isend(question, 0, _QUESTION))
-        pause = _SHORTEST_S
-        while True:
+        for pause in pauses():
             message = self._comm.improbe(0, _REPLY)
             if message is not None:
                 break
             time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_S)
         reply: _Reply = message.recv()
         if reply.failed is not None:
             raise OtherRankFailedError(*reply.failed)

@@ -73,7 +73,7 @@ def wait(request: MPI.Request, limit_s: float | None = None) -> Any:
     """
     until = None if limit_s is None else time.monotonic() + limit_s
     try:
-        for pause in _pauses():
+        for pause in pauses():
             done, received = request.test()
             if done:
                 return received
@@ -92,7 +92,8 @@ def wait_all(requests: Sequence[MPI.Request]) -> None:
         wait(request)
 
 
-def _pauses() -> Iterator[float]:
+def pauses() -> Iterator[float]:
+    """Give seconds to sleep between two looks, without end."""
     # The first looks only let another process run: neighbours are often nearly there.
     for _ in range(20):
         yield 0.0

@@ -42,7 +42,7 @@ from chunkwise.parallel.ranks import (
 )
 from chunkwise.parallel.serving import Ask, serving
 from chunkwise.parallel.share import neighbours
-from chunkwise.parallel.waiting import broadcast, exchange
+from chunkwise.parallel.waiting import broadcast, exchange, pauses
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
@@ -56,8 +56,6 @@ _LEAST_NBYTES: Final = 8 << 20
 _TURNS: Final = 8
 # What a rank has encoded is noted in the journal after this time.
 _NOTED_S: Final = 3.0
-# Between two looks whether all have come.
-_SHORTEST_S, _LONGEST_S = 200e-6, 5e-3
 
 # What helps where a source is damaged.
 GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
@@ -218,10 +216,11 @@ class _Asked:
     def _agree(self, well: bool) -> bool:
         """Wait for all ranks; tell whether all is well with them."""
         number, self._meetings = self._meetings, self._meetings + 1
-        pause = _SHORTEST_S
-        while (agreed := self._asked("meet", number, well)) is None:
+        for pause in pauses():
+            agreed = self._asked("meet", number, well)
+            if agreed is not None:
+                break
             time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_S)
         return bool(agreed)
 
     def _asked(self, *question: object) -> Any:
