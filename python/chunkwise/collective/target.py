@@ -6,15 +6,15 @@ import os
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from h5py import h5f, h5p
+from h5py import h5p
 
 from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError
-from chunkwise.names import printable, shown
+from chunkwise.names import printable
 from chunkwise.parallel.filesystems import filesystem_of
 from chunkwise.parallel.folder import open_seen
-from chunkwise.parallel.index import FileIndex
+from chunkwise.parallel.index import FileIndex, access_list
 from chunkwise.parallel.ranks import agree, exchange, host, on_first
 from chunkwise.repacking.claim import Claim, claimed
 from chunkwise.repacking.publish import publish
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
 
 Mode = Literal["w", "w-", "x"]
-_BOUNDS: Final = {
-    "earliest": "LIBVER_EARLIEST",
-    "v108": "LIBVER_V18",
-    "v110": "LIBVER_V110",
-    "v112": "LIBVER_V112",
-    "v114": "LIBVER_V114",
-    "latest": "LIBVER_LATEST",
-}
 
 
 class _Place(NewFile):
@@ -187,18 +179,9 @@ def properties(
     UsageError
         For a version of the format that this libhdf5 does not have.
     """
-    fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+    fcpl = h5p.create(h5p.FILE_CREATE)
     if track_order:
         order = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
         fcpl.set_link_creation_order(order)
         fcpl.set_attr_creation_order(order)
-    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-    # What is kept there would be written later over what other ranks have written.
-    fapl.set_sieve_buf_size(0)
-    pair = ("earliest", "latest") if libver is None else libver
-    low, high = (pair, "latest") if isinstance(pair, str) else pair
-    for one in (low, high):
-        if one not in _BOUNDS or not hasattr(h5f, _BOUNDS[one]):
-            raise UsageError(f"libver {shown(libver)}: write one of {', '.join(_BOUNDS)}, or two")
-    fapl.set_libver_bounds(getattr(h5f, _BOUNDS[low]), getattr(h5f, _BOUNDS[high]))
-    return fcpl, fapl
+    return fcpl, access_list(libver)

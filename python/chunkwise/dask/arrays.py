@@ -17,7 +17,6 @@ from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.newfile import (
     Written,
     new_file,
-    newest_bounds,
     open_index,
     target_of,
     write_pieces,
@@ -27,7 +26,7 @@ from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.parallel.index import FileIndex
+from chunkwise.parallel.index import FileIndex, access_list
 
 Shape = tuple[int, ...]
 
@@ -128,7 +127,7 @@ def to_hdf5(
     done = Written()
     with (
         new_file(path, overwrite=overwrite) as claim,
-        open_index(claim, fapl=newest_bounds(libver)) as index,
+        open_index(claim, fapl=access_list(libver)) as index,
     ):
         said = claim.place.said
         made = [(one, _create(index, one, said)) for one in wanted]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import h5py
-from h5py import h5f
 
 from chunkwise.dask.cluster import Cluster, results_of
 from chunkwise.dask.flat import flat_places
@@ -190,22 +189,3 @@ def run_tasks(
     keys = [f"{name}-{token()}{number:x}" for number in range(len(work))]
     if keys:
         yield from get({key: (one,) for key, one in zip(keys, work, strict=True)}, keys)
-
-
-def newest_bounds(libver: str | tuple[str, str] | None) -> Any:
-    """Give the access list for h5py's `libver`."""
-    fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
-    fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-    names = {
-        "earliest": h5f.LIBVER_EARLIEST,
-        "v108": h5f.LIBVER_V18,
-        "v110": h5f.LIBVER_V110,
-        "latest": h5f.LIBVER_LATEST,
-    }
-    low, high = (libver, "latest") if isinstance(libver, str) else libver or ("earliest", "latest")
-    from chunkwise.errors import UsageError
-
-    if low not in names or high not in names:
-        raise UsageError(f"libver {libver!r}: write one of {', '.join(names)}")
-    fapl.set_libver_bounds(names[low], names[high])
-    return fapl

@@ -21,11 +21,19 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 
 # Rows of numbers, and one column.
 Table = npt.NDArray[np.uint64]
 
+_BOUNDS: Final = {
+    "earliest": "LIBVER_EARLIEST",
+    "v108": "LIBVER_V18",
+    "v110": "LIBVER_V110",
+    "v112": "LIBVER_V112",
+    "v114": "LIBVER_V114",
+    "latest": "LIBVER_LATEST",
+}
 _RECORD: Final = np.dtype([("address", "u8"), ("stored_nbytes", "u8"), ("filter_mask", "u4")])
 
 
@@ -158,7 +166,7 @@ class FileIndex:
         self._lock = threading.RLock()
         self._places: dict[Address, Places] = {}
         self._held = _Accountant(descriptor)
-        fapl = _strong(h5p.create(h5p.FILE_ACCESS)) if fapl is None else fapl.copy()
+        fapl = access_list() if fapl is None else fapl.copy()
         fapl.set_fileobj_driver(h5fd.fileobj_driver, self._held)
         # libhdf5 tells files apart by the name.
         name = f"chunkwise-{id(self._held):x}".encode()
@@ -328,6 +336,32 @@ class Places:
         return tuple(-(-n // c) for n, c in zip(self._dataset.shape, self._chunk, strict=True))
 
 
-def _strong(fapl: Any) -> Any:
+def access_list(libver: str | tuple[str, str] | None = None) -> Any:
+    """Give the properties with which a new file is opened, for h5py's `libver`.
+
+    Parameters
+    ----------
+    libver : str or tuple of (str, str), optional
+        Oldest version of the format, or oldest and newest: "earliest", "v108", "v110", "v112",
+        "v114", "latest".  By default all.
+
+    Returns
+    -------
+    h5py.h5p.PropFAID
+
+    Raises
+    ------
+    UsageError
+        For a version that this libhdf5 does not have.
+    """
+    fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
+    # What is kept there would be written later over what others have written.
+    fapl.set_sieve_buf_size(0)
+    pair = ("earliest", "latest") if libver is None else libver
+    low, high = (pair, "latest") if isinstance(pair, str) else pair
+    for one in (low, high):
+        if one not in _BOUNDS or not hasattr(h5f, _BOUNDS[one]):
+            raise UsageError(f"libver {shown(libver)}: write one of {', '.join(_BOUNDS)}, or two")
+    fapl.set_libver_bounds(getattr(h5f, _BOUNDS[low]), getattr(h5f, _BOUNDS[high]))
     return fapl
