@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 
 def memory_of_host(
@@ -21,40 +23,48 @@ def memory_of_host(
     int or None
         Bytes; None where the system does not tell.
     """
-    told = [nbytes for nbytes in (_total(proc), *_limits(proc, cgroup)) if nbytes is not None]
-    return min(told, default=None)
+    limits = []
+    for folder, version in groups(proc, cgroup):
+        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
+        # No limit is "max"; the topmost group has no such file.
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int((folder / name).read_text()))
+    total = meminfo("MemTotal", proc)
+    return min([*limits, *([] if total is None else [total])], default=None)
 
 
-def _total(proc: Path) -> int | None:
+def meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
+    """Give a figure of ``/proc/meminfo`` in bytes; None where the system does not tell."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
-            if line.startswith("MemTotal:"):
+            if line.startswith(f"{field}:"):
                 return int(line.split()[1]) << 10
     except (OSError, ValueError, IndexError):
         pass
     return None
 
 
-def _limits(proc: Path, cgroup: Path) -> list[int]:
-    """Read the limits of this group and of those above it, of version 2 and 1."""
+def groups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, Literal[1, 2]]]:
+    """Give the folders of this process's control groups for memory, and of those above them.
+
+    Yields
+    ------
+    folder : Path
+        Of a group.
+    version : {1, 2}
+        Of control groups, by which its files are named.
+    """
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:
-        return []
-    found = []
+        return
     for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        if controllers == "":
-            top, name = cgroup, "memory.max"
-        elif "memory" in controllers.split(","):
-            top, name = cgroup / "memory", "memory.limit_in_bytes"
-        else:
+        controllers, _, group = line.partition(":")[2].partition(":")
+        version: Literal[1, 2] = 1 if controllers else 2
+        if version == 1 and "memory" not in controllers.split(","):
             continue
-        folder = top / group.strip("/")
+        top = cgroup / "memory" if version == 1 else cgroup
+        folder = top / group.strip().strip("/")
         while folder == top or top in folder.parents:
-            # No limit is "max"; the topmost group has no such file.
-            with contextlib.suppress(OSError, ValueError):
-                found.append(int((folder / name).read_text()))
+            yield folder, version
             folder = folder.parent
-    return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Final
+
+from chunkwise.parallel.memory import groups, meminfo
 
 # Of what is free: others want some, and the page cache makes writing fast.
 _SHARE: Final = 4
@@ -20,19 +23,9 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
     int
         Bytes, at least 64 MiB; 256 MiB where the system does not tell.
     """
-    told = (_available(proc), _left_in_group(proc, cgroup))
+    told = (meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
     known = [nbytes for nbytes in told if nbytes is not None]
     return max(_LEAST_NBYTES, min(known, default=_UNKNOWN_NBYTES) // _SHARE)
-
-
-def _available(proc: Path) -> int | None:
-    try:
-        for line in (proc / "meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) << 10
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
 
 
 def _left_in_group(proc: Path, cgroup: Path) -> int | None:
@@ -40,21 +33,14 @@ def _left_in_group(proc: Path, cgroup: Path) -> int | None:
 
     Its page cache of files can be had back, and counts as free.
     """
-    try:
-        lines = (proc / "self" / "cgroup").read_text().splitlines()
-        group = next(line[3:] for line in lines if line.startswith("0::"))
-    except (OSError, StopIteration):
-        return None
     left: list[int] = []
-    folder = cgroup / group.strip().lstrip("/")
-    while folder == cgroup or cgroup in folder.parents:
-        try:
-            limit = int((folder / "memory.max").read_text())
-            used = int((folder / "memory.current").read_text())
-            left.append(max(0, limit - used + _cached(folder)))
-        except (OSError, ValueError):
-            pass  # no limit ("max"), or no such file in the root group
-        folder = folder.parent
+    for folder, version in groups(proc, cgroup):
+        # No limit is "max"; the topmost group has no such file.
+        with contextlib.suppress(OSError, ValueError):
+            if version == 2:
+                limit = int((folder / "memory.max").read_text())
+                used = int((folder / "memory.current").read_text())
+                left.append(max(0, limit - used + _cached(folder)))
     return min(left, default=None)
 
 
