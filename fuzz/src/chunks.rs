@@ -111,7 +111,7 @@ fn chunked(
         chunk,
         pipeline: Pipeline::new(filters),
         unfiltered_partial_chunks: input.ratio(1, 4)?,
-        index: Arc::new(index),
+        index: index.into(),
     }))
 }
 

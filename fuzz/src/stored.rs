@@ -5,8 +5,10 @@
 
 #![allow(clippy::panic)]
 
-use chunkwise_engine::{MemoryStorage, ReadError, Storage};
-use chunkwise_libhdf5::stored::{Stored, Wanted, checksum, end_of_data, read_index};
+use std::sync::Arc;
+
+use chunkwise_engine::{ChunkIndex, MemoryStorage, ReadError, Storage};
+use chunkwise_libhdf5::stored::{Stored, StoredIndex, Wanted, checksum, end_of_data};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::memory::within;
@@ -29,37 +31,65 @@ fn any_file(mut input: &[u8]) -> Option<()> {
     let mut dims = || (0..rank.clamp(1, MOST_RANK)).map(|_| number()).collect::<Option<Dims>>();
     let (shape, chunk, max_shape) = (dims()?, dims()?, dims()?);
     let grid = ChunkGrid::new(&shape, &chunk).ok()?;
-    let storage = Sealing { file: MemoryStorage(input.to_vec()), sums: flags & 2 != 0 };
+    let storage: Arc<dyn Storage> = Arc::new(Sealing { file: MemoryStorage(input.to_vec()), sums: flags & 2 != 0 });
     let wanted = Wanted {
         header,
         user_block,
         // As many as libhdf5 takes.
         btree_k: btree_k.min(1 << 16) as u32,
-        grid: &grid,
-        max_shape: &max_shape,
+        grid: grid.clone(),
+        max_shape,
         element_size: (element_size > 0).then_some(element_size),
         filtered: flags & 1 != 0,
     };
-    let found = read_index(&storage, &wanted);
-    let again = read_index(&storage, &wanted);
-    match (found, again) {
-        (Stored::Found(index), Stored::Found(again)) => {
-            assert!(index.written() <= grid.len());
-            assert!(index.positions().eq(again.positions()));
-            for position in index.positions() {
-                assert!(position < grid.len());
-                assert_eq!(index.get(position), again.get(position));
-            }
-        }
-        (Stored::Unsound(reason), Stored::Unsound(again)) => {
+    match StoredIndex::open(Arc::clone(&storage), wanted) {
+        Stored::Found(index) => any_index(&index, &grid),
+        Stored::Unsound(reason) => assert!(!reason.contains('\n'), "{reason}"),
+        Stored::OtherKind => {}
+    }
+    end_of_data(&*storage, user_block);
+    Some(())
+}
+
+/// Listed twice it is the same, and so is each chunk that is looked up.
+fn any_index(index: &StoredIndex, grid: &ChunkGrid) {
+    let (listed, again) = match (index.list(), index.list()) {
+        (Ok(listed), Ok(again)) => (listed, again),
+        (Err(reason), Err(again)) => {
             assert_eq!(reason, again);
             assert!(!reason.contains('\n'), "{reason}");
+            // What is sound of it may be found, at the cost of the file.
+            let _: Result<ChunkIndex, String> = index.find(&any_positions(grid.len()));
+            return;
         }
-        (Stored::OtherKind, Stored::OtherKind) => {}
-        (first, second) => panic!("read twice, it is not the same: {first:?}, {second:?}"),
+        (first, second) => panic!("listed twice, it is not the same: {first:?}, {second:?}"),
+    };
+    assert!(listed.written() <= grid.len());
+    assert!(listed.positions().eq(again.positions()));
+    for position in listed.positions() {
+        assert!(position < grid.len());
+        assert_eq!(listed.get(position), again.get(position));
     }
-    end_of_data(&storage, user_block);
-    Some(())
+    let mut positions = any_positions(grid.len());
+    positions.extend(listed.positions().step_by(1 + listed.written() as usize / 7));
+    positions.sort_unstable();
+    positions.dedup();
+    match index.find(&positions) {
+        Ok(found) => {
+            for position in positions {
+                assert_eq!(found.get(position), listed.get(position));
+            }
+        }
+        Err(reason) => panic!("all of it is sound, but not a part: {reason}"),
+    }
+}
+
+/// Some chunks of a grid of so many, ascending.
+fn any_positions(len: u64) -> Vec<u64> {
+    let mut positions: Vec<u64> = [0, len / 3, len / 2, len.saturating_sub(1)].into();
+    positions.retain(|&position| position < len);
+    positions.dedup();
+    positions
 }
 
 /// The next bytes of the input.

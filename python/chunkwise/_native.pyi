@@ -465,6 +465,8 @@ class Dataset:
     ) -> npt.NDArray[Any]:
         """Read into `out`, or a new array."""
     def explain(self, selection: Selection) -> dict[str, int]: ...
+    def list_chunks(self) -> None:
+        """Know where all chunks lie; else they are looked up as reads need them."""
 
 @type_check_only
 class NativeFilter(TypedDict):

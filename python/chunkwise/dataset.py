@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import _native
-from chunkwise.errors import SelectionError, UndecodedChunkError, UsageError, like
+from chunkwise.errors import SelectionError, UndecodedChunkError, UnsoundIndexError, UsageError, like
 from chunkwise.files.handles import Kept
 from chunkwise.grammar import Pipeline
 from chunkwise.routing import bindings, reading, through_h5py
@@ -256,7 +256,11 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             return plan
         itemsize = self.dtype.itemsize
         if bound is not None:
-            plan.update(bound.native.explain(selection))
+            try:
+                plan.update(bound.native.explain(selection))
+            except UnsoundIndexError:
+                binding.leave()
+                return self._explain(selection)
             plan["path"] = "contiguous" if bound.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
         else:
@@ -274,7 +278,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return plan
 
     def prepare(self) -> None:
-        """Load the chunk index now, rather than within the first read.
+        """Load the chunk index now, rather than as reads need it.
 
         Raises
         ------
@@ -283,7 +287,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         chunkwise.errors.CorruptDataError
             When libhdf5 cannot describe the dataset.
         """
-        self._reads()
+        binding = self._reads()
+        if binding.bound is not None:
+            try:
+                binding.bound.native.list_chunks()
+            except UnsoundIndexError:
+                binding.leave()
 
     def refresh(self) -> None:
         """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR)."""

@@ -87,6 +87,10 @@ class UndecodedChunkError(CorruptDataError):
     """A chunk that is left to libhdf5: it holds far more than it should, or an unusual codec."""
 
 
+class UnsoundIndexError(UndecodedChunkError):
+    """A chunk index that is not as libhdf5 writes it: the dataset is left to libhdf5."""
+
+
 class CannotWriteError(ChunkwiseError, OSError):
     """A file that cannot be written: read-only folder, full disk, quota."""
 

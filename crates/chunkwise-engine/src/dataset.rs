@@ -8,7 +8,7 @@ use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 
 use crate::access_pattern::AccessPattern;
 use crate::process::ProcessState;
-use crate::{ChunkIndex, ChunkRecord, ReadError, Storage};
+use crate::{ChunkRecord, Chunks, ReadError, Storage};
 
 /// How a dataset's bytes are laid out in its file.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub enum Layout {
         /// (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`).
         unfiltered_partial_chunks: bool,
         /// Where the chunks lie.
-        index: Arc<ChunkIndex>,
+        index: Chunks,
     },
 }
 
@@ -151,8 +151,15 @@ impl Dataset {
     }
 
     /// Where the chunk at `position` in row-major order lies.
-    pub(crate) fn placement(&self, position: u64, chunk_index: &[u64]) -> Placement {
-        match &self.info.layout {
+    ///
+    /// # Errors
+    /// [`ReadError::Index`]; not where a plan with it was prepared.
+    pub(crate) fn placement(
+        &self,
+        position: u64,
+        chunk_index: &[u64],
+    ) -> Result<Placement, ReadError> {
+        Ok(match &self.info.layout {
             Layout::Contiguous { address: None } => Placement::Missing,
             Layout::Contiguous { address: Some(address) } => {
                 // Slabs are whole rows, so that each is one range of bytes.
@@ -163,28 +170,59 @@ impl Dataset {
                 Placement::Raw { address: address.saturating_add(nbytes) }
             }
             Layout::Chunked { pipeline, unfiltered_partial_chunks, index, .. } => {
-                let Some(record) = index.get(position) else { return Placement::Missing };
+                let Some(record) = index.get(position)? else { return Ok(Placement::Missing) };
                 let unfiltered = pipeline.is_identity(record.filter_mask)
                     || (*unfiltered_partial_chunks && self.grid.is_partial(chunk_index));
                 // A chunk stored short is left to the pipeline, which reports it.
                 if unfiltered && record.stored_nbytes >= self.chunk_nbytes {
-                    return Placement::Raw { address: record.address };
+                    return Ok(Placement::Raw { address: record.address });
                 }
                 Placement::Filtered(record)
             }
+        })
+    }
+
+    /// Know where all chunks of a plan lie, before it is carried out.
+    ///
+    /// # Errors
+    /// [`ReadError::Index`].
+    pub(crate) fn prepare(&self, plan: &Plan<'_>) -> Result<(), ReadError> {
+        match &self.info.layout {
+            Layout::Chunked { index, .. } => index.prepare(plan),
+            Layout::Contiguous { .. } => Ok(()),
+        }
+    }
+
+    /// What was found to be wrong with its chunk index, so that libhdf5 has to read it.
+    pub fn unsound(&self) -> Option<&str> {
+        match &self.info.layout {
+            Layout::Chunked { index: Chunks::OnDemand(index), .. } => index.unsound(),
+            _ => None,
+        }
+    }
+
+    /// Know where all chunks lie.
+    ///
+    /// # Errors
+    /// [`ReadError::Index`].
+    pub fn list_chunks(&self) -> Result<(), ReadError> {
+        match &self.info.layout {
+            Layout::Chunked { index, .. } => index.all().map(drop),
+            Layout::Contiguous { .. } => Ok(()),
         }
     }
 
     /// What reading `selection` would do if nothing were cached.
     ///
     /// # Errors
-    /// When the selection does not fit the dataset.
+    /// When the selection does not fit the dataset; [`ReadError::Index`].
     pub fn explain<'a>(
         &'a self,
         selection: impl Into<Selected<'a>>,
     ) -> Result<Explanation, ReadError> {
         let size = self.info.element_size as u64;
         let plan = Plan::new(&self.grid, selection)?;
+        self.prepare(&plan)?;
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         let mut figures = Explanation {
             chunks: if chunked { plan.len() } else { 0 },
@@ -208,12 +246,14 @@ impl Dataset {
         };
         match &self.info.layout {
             // In a sparse dataset the written chunks may be far fewer than those touched.
-            Layout::Chunked { index, .. } if index.written() < plan.len() => {
-                for position in index.positions() {
+            Layout::Chunked { index, .. }
+                if index.listed().is_some_and(|index| index.written() < plan.len()) =>
+            {
+                for position in index.all()?.positions() {
                     let chunk_index = self.grid.chunk_index(position);
                     let wanted = plan.selected_of(&chunk_index);
                     if wanted > 0 {
-                        add(self.placement(position, &chunk_index), wanted);
+                        add(self.placement(position, &chunk_index)?, wanted);
                     }
                 }
             }
@@ -226,7 +266,7 @@ impl Dataset {
             }
             Layout::Chunked { .. } => {
                 for task in plan.tasks() {
-                    let placement = self.placement(task.linear_index(), &task.chunk_index());
+                    let placement = self.placement(task.linear_index(), &task.chunk_index())?;
                     add(placement, task.selected_elements());
                 }
             }

@@ -81,6 +81,9 @@ pub enum ReadError {
         /// What the system said.
         message: String,
     },
+    /// A chunk index that is not as it should be: libhdf5 has to read the dataset.
+    #[error("{0}")]
+    Index(String),
     /// The reader asked to stop.
     #[error("the read was cancelled")]
     Cancelled,

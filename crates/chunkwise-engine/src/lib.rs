@@ -17,6 +17,7 @@ mod in_flight;
 mod in_memory;
 mod index;
 mod memory;
+mod on_demand;
 mod one_pass;
 mod prefetch;
 mod process;
@@ -38,6 +39,7 @@ pub use error::{ChunkPlace, ReadError};
 pub use huge::zeroed;
 pub use in_memory::gather;
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
+pub use on_demand::{Chunks, FindChunks, OnDemand};
 pub use one_pass::{LostChunk, OnePass};
 pub use process::{
     cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,

@@ -58,10 +58,11 @@ impl Dataset {
         let state = ProcessState::of_this_process();
         let chunk_index = self.grid.chunk_index(position);
         let key = (self.number, position);
-        let Placement::Filtered(record) = self.placement(position, &chunk_index) else { return };
         if state.cache().holds(key) {
             return;
         }
+        // What is wrong with it is told to who wants it.
+        let Ok(Placement::Filtered(record)) = self.placement(position, &chunk_index) else { return };
         let Some(decoding) = state.in_flight.begin(key) else { return };
         // A dataset that is closed meanwhile is not kept open for this; nor is a chunk kept
         // that a reader has decoded while the pool was busy.

@@ -76,6 +76,7 @@ impl Dataset {
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
         let selected = self.check_destination(plan, out)?;
+        self.prepare(plan)?;
         if self.is_filled(plan, out) {
             return Ok(());
         }
@@ -119,6 +120,7 @@ impl Dataset {
         pass: OnePass<'_>,
     ) -> Result<(), ReadError> {
         self.check_destination(plan, out)?;
+        self.prepare(plan)?;
         if self.is_filled(plan, out) {
             return Ok(());
         }
@@ -140,7 +142,8 @@ impl Dataset {
     /// asked of each; whether that was so.
     fn is_filled(&self, plan: &Plan<'_>, out: &mut [u8]) -> bool {
         let Layout::Chunked { index, .. } = &self.info.layout else { return false };
-        if index.written() > 0 || plan.len() <= SMALL_CHUNKS {
+        let unwritten = index.listed().is_some_and(|index| index.written() == 0);
+        if !unwritten || plan.len() <= SMALL_CHUNKS {
             return false;
         }
         if let Some(fill) = &self.info.fill {

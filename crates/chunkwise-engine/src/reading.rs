@@ -170,9 +170,10 @@ impl<'a> Reading<'a> {
             let task = self.plan.task(*number);
             match self.dataset.placement(task.linear_index(), &task.chunk_index()) {
                 // SAFETY: the caller's contract.
-                Placement::Missing => unsafe { self.fill(&task) },
-                Placement::Raw { .. } => return true,
-                Placement::Filtered(_) => {
+                Ok(Placement::Missing) => unsafe { self.fill(&task) },
+                // Who carries it out meets the error.
+                Ok(Placement::Raw { .. }) | Err(_) => return true,
+                Ok(Placement::Filtered(_)) => {
                     let key = (self.dataset.number, task.linear_index());
                     let mut cache = ProcessState::of_this_process().cache();
                     // Those that are not there are looked for again, and count as missed then.
@@ -194,7 +195,7 @@ impl<'a> Reading<'a> {
         let records = numbers.filter_map(|number| {
             let task = self.plan.task(number);
             let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-            let Placement::Filtered(record) = dataset.placement(position, &chunk_index) else {
+            let Ok(Placement::Filtered(record)) = dataset.placement(position, &chunk_index) else {
                 return None;
             };
             let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
@@ -285,7 +286,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Option<StoredChunk>, ReadError> {
         let dataset = self.dataset;
         let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-        match dataset.placement(position, &chunk_index) {
+        match dataset.placement(position, &chunk_index)? {
             Placement::Missing => {
                 // SAFETY: the caller's contract.
                 unsafe { self.fill(task) };

@@ -46,7 +46,7 @@ fn stored(rows: u64, columns: u64, chunk: &[u64; 2], gap: usize) -> (Vec<u8>, Ve
         chunk: chunk.as_slice().into(),
         pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: 2 }]),
         unfiltered_partial_chunks: false,
-        index: Arc::new(builder.finish(grid.len()).unwrap()),
+        index: builder.finish(grid.len()).unwrap().into(),
     };
     (array, bytes, layout)
 }

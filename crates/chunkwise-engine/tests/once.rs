@@ -29,7 +29,7 @@ fn each_chunk_is_decoded_once() {
         chunk: [CHUNK_ROWS, COLUMNS].as_slice().into(),
         pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: 2 }]),
         unfiltered_partial_chunks: false,
-        index: Arc::new(index.finish(ROWS / CHUNK_ROWS).unwrap()),
+        index: index.finish(ROWS / CHUNK_ROWS).unwrap().into(),
     };
     let shape = [ROWS, COLUMNS];
     let info = DatasetInfo { shape: shape.as_slice().into(), element_size: 1, fill: None, layout };

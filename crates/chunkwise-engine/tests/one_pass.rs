@@ -38,7 +38,7 @@ fn damaged(fill: Option<Vec<u8>>) -> Arc<Dataset> {
             chunk: [10].into_iter().collect::<Dims>(),
             pipeline: Pipeline::new(vec![Filter::Fletcher32]),
             unfiltered_partial_chunks: false,
-            index: Arc::new(index.finish(6).unwrap()),
+            index: index.finish(6).unwrap().into(),
         },
     };
     Dataset::new(info, Arc::new(MemoryStorage(stored))).unwrap()

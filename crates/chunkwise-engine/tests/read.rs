@@ -77,7 +77,7 @@ fn chunked(shape: &[u64], chunk: &[u64], size: usize, written: &[bool], unfilter
         chunk: chunk.into(),
         pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: size }]),
         unfiltered_partial_chunks: unfiltered,
-        index: Arc::new(builder.finish(grid.len()).unwrap()),
+        index: builder.finish(grid.len()).unwrap().into(),
     };
     let fill = Some(vec![FILL; size]);
     let info = DatasetInfo { shape: shape.into(), element_size: size, fill, layout };
@@ -313,7 +313,7 @@ fn one_chunk(storage: Vec<u8>, address: u64, stored_nbytes: u64, chunk: u64) -> 
         chunk: [chunk].as_slice().into(),
         pipeline: Pipeline::new(vec![Filter::Deflate]),
         unfiltered_partial_chunks: false,
-        index: Arc::new(builder.finish(1).unwrap()),
+        index: builder.finish(1).unwrap().into(),
     };
     let shape = [chunk].as_slice().into();
     let info = DatasetInfo { shape, element_size: 1, fill: None, layout };

@@ -1,6 +1,7 @@
 //! Where do a dataset's chunks lie: as the file itself says, or as libhdf5 lists them?
 
 use std::ffi::c_uint;
+use std::sync::Arc;
 
 use chunkwise_engine::{ChunkIndex, Storage};
 
@@ -9,43 +10,77 @@ use crate::chunks::list_chunks;
 use crate::error::because;
 use crate::file::file_of;
 use crate::handle::Handle;
-use crate::stored::{Stored, Wanted, read_index};
+use crate::stored::{Stored, StoredIndex, Wanted};
 use crate::{ChunkConventions, Unsuited};
 
-/// The chunk index: read from the file, or listed by libhdf5 where it is of another kind.
+/// A dataset's chunk index.
+pub(crate) enum Found {
+    /// In the file, to be listed or looked up in.
+    Stored(StoredIndex),
+    /// All of it, as libhdf5 lists it.
+    Listed(ChunkIndex),
+}
+
+/// Find the chunk index in the file; where it is of another kind, list it by libhdf5.
 ///
 /// # Safety
-/// As [`read_stored`].
+/// A live chunked dataset of this library, in a file that nobody writes to; the lock must be held.
+pub(crate) unsafe fn find_index(
+    api: &Api,
+    conventions: ChunkConventions,
+    dataset: hid_t,
+    storage: Arc<dyn Storage>,
+    wanted: Wanted,
+) -> Result<Found, Unsuited> {
+    let listed = |wanted: &Wanted| {
+        let Wanted { grid, max_shape, user_block, .. } = wanted;
+        // SAFETY: the caller's contract.
+        unsafe { list_chunks(api, conventions, dataset, grid, max_shape, *user_block) }
+    };
+    let asked = wanted.clone();
+    // SAFETY: the caller's contract.
+    match unsafe { stored_index(api, dataset, storage, wanted)? } {
+        Stored::Found(index) => Ok(Found::Stored(index)),
+        Stored::OtherKind => listed(&asked).map(Found::Listed),
+        // libhdf5 may refuse it with a reason of its own, the better one.
+        Stored::Unsound(reason) => listed(&asked).and_then(|_| because(reason)),
+    }
+}
+
+/// All of the chunk index.
+///
+/// # Safety
+/// As [`find_index`].
 pub(crate) unsafe fn index_of(
     api: &Api,
     conventions: ChunkConventions,
     dataset: hid_t,
-    storage: &dyn Storage,
-    wanted: Wanted<'_>,
+    storage: Arc<dyn Storage>,
+    wanted: Wanted,
 ) -> Result<ChunkIndex, Unsuited> {
+    let asked = wanted.clone();
     // SAFETY: the caller's contract.
-    unsafe {
-        let unsound = match read_stored(api, dataset, storage, wanted)? {
-            Stored::Found(index) => return Ok(index),
-            Stored::OtherKind => None,
-            Stored::Unsound(reason) => Some(reason),
-        };
-        let Wanted { grid, max_shape, user_block, .. } = wanted;
-        // libhdf5 may refuse it with a reason of its own, the better one.
-        let listed = list_chunks(api, conventions, dataset, grid, max_shape, user_block)?;
-        unsound.map_or(Ok(listed), because)
-    }
+    let stored = match unsafe { find_index(api, conventions, dataset, storage, wanted)? } {
+        Found::Stored(stored) => stored,
+        Found::Listed(index) => return Ok(index),
+    };
+    stored.list().or_else(|reason| {
+        let Wanted { grid, max_shape, user_block, .. } = &asked;
+        // SAFETY: as above.  It may refuse it with a reason of its own.
+        unsafe { list_chunks(api, conventions, dataset, grid, max_shape, *user_block)? };
+        because(reason)
+    })
 }
 
 /// The chunk index as the file has it.
 ///
 /// # Safety
-/// A live chunked dataset of this library, in a file that nobody writes to; the lock must be held.
-unsafe fn read_stored(
+/// As [`find_index`].
+unsafe fn stored_index(
     api: &Api,
     dataset: hid_t,
-    storage: &dyn Storage,
-    wanted: Wanted<'_>,
+    storage: Arc<dyn Storage>,
+    wanted: Wanted,
 ) -> Result<Stored, Unsuited> {
     let mut info = ObjectInfo::default();
     let (mut address_len, mut size_len): (usize, usize) = (0, 0);
@@ -65,5 +100,5 @@ unsafe fn read_stored(
     if (address_len, size_len) != (8, 8) {
         return Ok(Stored::OtherKind);
     }
-    Ok(read_index(storage, &Wanted { header: info.address(), btree_k, ..wanted }))
+    Ok(StoredIndex::open(storage, Wanted { header: info.address(), btree_k, ..wanted }))
 }

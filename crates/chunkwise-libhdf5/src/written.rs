@@ -150,12 +150,12 @@ pub unsafe fn written_in(
             header: 0,
             user_block,
             btree_k: 0,
-            grid,
-            max_shape,
+            grid: grid.clone(),
+            max_shape: max_shape.into(),
             element_size: plain.then_some((api.H5Tget_size)(datatype.id) as u64),
             filtered,
         };
-        index_of(api, conventions, dataset, &*storage, wanted)
+        index_of(api, conventions, dataset, storage, wanted)
     }
 }
 

@@ -57,10 +57,19 @@ impl PyDataset {
         Ok(Self { engine, dtype: dtype.unbind(), label })
     }
 
-    /// Why libhdf5 has to read this dataset, or None.
+    /// Why libhdf5 has to read this dataset, or None; known at once, or when a read has found out.
     #[getter]
     fn reason(&self) -> Option<&str> {
-        self.engine.as_ref().err().map(String::as_str)
+        match &self.engine {
+            Ok(engine) => engine.unsound(),
+            Err(reason) => Some(reason),
+        }
+    }
+
+    /// Know where all chunks lie; the engine must be able to read them.
+    fn list_chunks(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.native()?;
+        py.detach(|| engine.list_chunks()).map_err(|error| read_error(py, &self.label, &error))
     }
 
     /// `d[index]`; NotImplemented where an entry has no meaning here, and of a mask alone, for which

@@ -34,6 +34,7 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         ReadError::Decode { source: DecodeError::Unsupported { .. }, .. } => {
             ("UndecodedChunkError", "read it through h5py")
         }
+        ReadError::Index(_) => ("UnsoundIndexError", "read it through h5py"),
         ReadError::Decode { .. } => (
             "CorruptDataError",
             "the file is damaged: fetch it again or restore it; other chunks can still be read",

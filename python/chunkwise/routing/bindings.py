@@ -74,6 +74,11 @@ class Binding:
     bound: Bound | None = None
     why: str = ""
 
+    def leave(self) -> None:
+        """Leave it to libhdf5 from now on: a read has found its chunk index to be unsound."""
+        if self.bound is not None:
+            self.why, self.bound = self.bound.native.reason or eligibility.CLOSED, None
+
 
 _CLOSED = Binding(why=eligibility.CLOSED)
 _UNPATCHED = Binding(why=eligibility.UNPATCHED)

@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 from chunkwise import _native
-from chunkwise.errors import SelectionError, UndecodedChunkError
+from chunkwise.errors import SelectionError, UndecodedChunkError, UnsoundIndexError
 from chunkwise.routing import transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
@@ -74,7 +74,7 @@ def getitem(
             raise
         result = NotImplemented
     except UndecodedChunkError as error:
-        why = warned(error)
+        why = _left(binding, error)
         result = NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
@@ -96,7 +96,7 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
         wanted = dataset.dtype if dtype is None else np.dtype(dtype)
         result = transfers.as_type(bound, ..., wanted)
     except UndecodedChunkError as error:
-        warned(error)
+        _left(binding, error)
         return NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
@@ -115,7 +115,7 @@ def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
                 counts.engine += 1
                 return True
         except UndecodedChunkError as error:
-            why = warned(error)
+            why = _left(binding, error)
         except SelectionError:
             pass
     counts.h5py[why] += 1
@@ -131,7 +131,7 @@ def selected(
         try:
             result = bound.native.read(selection, out)
         except UndecodedChunkError as error:
-            why = warned(error, stacklevel)
+            why = _left(binding, error, stacklevel)
         else:
             counts.engine += 1
             return result
@@ -139,8 +139,11 @@ def selected(
     return NotImplemented
 
 
-def warned(error: UndecodedChunkError, stacklevel: int = 4) -> str:
-    """Warn of a chunk that libhdf5 reads, and give the reason to be counted."""
+def _left(binding: Binding, error: UndecodedChunkError, stacklevel: int = 4) -> str:
+    """Leave a read to libhdf5, with a warning where a chunk is odd; give the reason to be counted."""
+    if isinstance(error, UnsoundIndexError):
+        binding.leave()
+        return binding.why
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
     return _UNDECODED
 

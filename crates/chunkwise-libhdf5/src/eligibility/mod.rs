@@ -9,14 +9,15 @@
 //! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
 //! | layout | reading: contiguous in this file, or chunked; writing: chunked | `reading`, `writing` |
 //! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
-//! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks` |
-//! | bytes | within the end of the file's data | `reading` |
+//! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks`; where chunks are looked up one by one, as they are read |
+//! | bytes | within the end of the file's data | `on_demand` |
 //! | fill value | defined, or something was written | `reading` |
 //!
 //! What is only known in Python, such as that a dataset is too small to be worth it, is in
 //! `routing/eligibility.py`.
 
 mod element_type;
+mod on_demand;
 mod reading;
 mod writing;
 

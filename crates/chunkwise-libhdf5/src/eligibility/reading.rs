@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{ChunkIndex, Dataset, DatasetInfo, Layout, Phase, Storage, timed};
+use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout, Phase, timed};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
@@ -13,8 +13,9 @@ use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
 use crate::file::open_storage;
 use crate::handle::Handle;
-use crate::index::index_of;
-use crate::stored::{Wanted, end_of_data};
+use crate::eligibility::on_demand::Checked;
+use crate::index::{Found, find_index};
+use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
@@ -51,63 +52,47 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         Ok(grid) => grid,
                         Err(error) => return because(error.to_string()),
                     };
+                    let wanted = Wanted {
+                        // Found out below.
+                        header: 0,
+                        user_block,
+                        btree_k: 0,
+                        max_shape: max_shape.as_slice().into(),
+                        element_size: Some(element_size as u64),
+                        filtered: !pipeline.filters().is_empty(),
+                        grid,
+                    };
+                    let checked = Checked::new(&storage, &wanted, &pipeline);
                     let index = timed(Phase::Index, || {
-                        let wanted = Wanted {
-                            // Found out below.
-                            header: 0,
-                            user_block,
-                            btree_k: 0,
-                            grid: &grid,
-                            max_shape: &max_shape,
-                            element_size: Some(element_size as u64),
-                            filtered: !pipeline.filters().is_empty(),
-                        };
-                        index_of(api, conventions, dataset, &*storage, wanted)
+                        let storage = Arc::clone(&storage);
+                        match find_index(api, conventions, dataset, storage, wanted)? {
+                            Found::Stored(stored) => Ok(checked.on_demand(stored)),
+                            Found::Listed(index) => match checked.check(&index) {
+                                Ok(()) => Ok(Chunks::from(index)),
+                                Err(reason) => because(reason),
+                            },
+                        }
                     })?;
-                    let chunk_nbytes = grid.chunk_len().saturating_mul(element_size as u64);
-                    check_ends(&*storage, user_block, &index, &pipeline, chunk_nbytes)?;
-                    let index = Arc::new(index);
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
                 0 => return because("its layout is compact: the data lies in the object header"),
                 3 => return because("its layout is virtual: the data lies in other datasets"),
                 other => return because(format!("its layout class {other} is not known")),
             };
-            let nothing_written = match &layout {
-                Layout::Contiguous { address } => address.is_none(),
-                Layout::Chunked { index, .. } => index.written() == 0,
+            let nothing_written = || match &layout {
+                Layout::Contiguous { address } => Ok(address.is_none()),
+                Layout::Chunked { index, .. } => match index.all() {
+                    Ok(index) => Ok(index.written() == 0),
+                    Err(error) => because(error.to_string()),
+                },
             };
-            if undefined && nothing_written {
+            if undefined && nothing_written()? {
                 return because("nothing was written and its fill value is undefined");
             }
             let info = DatasetInfo { shape, element_size, fill, layout };
             Dataset::new(info, storage).or_else(|error| because(error.to_string()))
         }
     })
-}
-
-/// libhdf5 reads nothing beyond the end of the file's data, even where the file goes on: chunks
-/// that lie there are left to it.  Those beyond the file itself, the engine finds.
-fn check_ends(
-    storage: &dyn Storage,
-    user_block: u64,
-    index: &ChunkIndex,
-    pipeline: &Pipeline,
-    chunk_nbytes: u64,
-) -> Result<(), Unsuited> {
-    let Some(end) = end_of_data(storage, user_block).filter(|&end| index.furthest() > end) else {
-        return Ok(());
-    };
-    let file_end = storage.end();
-    for record in index.positions().filter_map(|position| index.get(position)) {
-        let chunk_end = record.address.saturating_add(record.stored_nbytes);
-        // Of a chunk that is stored as it is, the engine reads what a chunk holds.
-        let cut = pipeline.is_identity(record.filter_mask) && record.stored_nbytes != chunk_nbytes;
-        if chunk_end > end && (chunk_end <= file_end || cut) {
-            return because("a chunk lies beyond the end of the file's data");
-        }
-    }
-    Ok(())
 }
 
 unsafe fn contiguous(
@@ -159,7 +144,8 @@ unsafe fn chunking(
     Ok((chunk, Pipeline::new(decoders), unfiltered_partial_chunks))
 }
 
-/// As [`describe`], with elements in memory as they are stored.
+/// As [`describe`], with elements in memory as they are stored, and all chunks listed: whoever
+/// asks for all of it has to know before whether libhdf5 must read.
 ///
 /// # Errors
 /// The reason why libhdf5 has to read this dataset.
@@ -172,7 +158,9 @@ pub unsafe fn describe_as_stored(library: &Library, dataset: hid_t) -> Described
         unsafe {
             let datatype =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
-            describe(library, dataset, datatype.id)
+            let dataset = describe(library, dataset, datatype.id)?;
+            dataset.list_chunks().or_else(|error| because(error.to_string()))?;
+            Ok(dataset)
         }
     })
 }

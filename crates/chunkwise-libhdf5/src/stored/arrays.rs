@@ -30,6 +30,8 @@ struct Array<'a> {
     /// Elements that it has: what lies behind them does not count.
     len: u64,
     numbering: Numbering,
+    /// Numbers of the chunks that are wanted, ascending; None for all.
+    only: Option<Vec<u64>>,
 }
 
 /// Read the fixed array whose header is at `header`.
@@ -44,9 +46,9 @@ pub(super) fn fixed(
     let filtered = filtered(&mut fields, chunks)?;
     let (entry_len, page_bits, len) = (fields.number(1)?, fields.u8()?, fields.u64()?);
     let block = fields.u64()?;
-    let numbering = Numbering::of(chunks);
     let page = power(page_bits)?;
-    let array = Array { source, header, filtered, entry_len, page, len, numbering };
+    let (numbering, only) = Numbering::of(chunks);
+    let array = Array { source, header, filtered, entry_len, page, len, numbering, only };
     array.check(chunks)?;
     if block == UNDEFINED {
         return Ok(());
@@ -80,9 +82,9 @@ pub(super) fn extensible(
     let len = fields.u64()?;
     fields.u64()?;
     let block = fields.u64()?;
-    let numbering = Numbering::of(chunks);
     let page = power(page_bits)?;
-    let array = Array { source, header, filtered, entry_len, page, len, numbering };
+    let (numbering, only) = Numbering::of(chunks);
+    let array = Array { source, header, filtered, entry_len, page, len, numbering, only };
     array.check(chunks)?;
     let sound =
         (1..=64).contains(&len_bits) && least.is_power_of_two() && least_pointers.is_power_of_two();
@@ -125,7 +127,8 @@ pub(super) fn extensible(
             }
         } else {
             let address = fields.u64()?;
-            if level.first < len && address != UNDEFINED {
+            let wanted = array.wants(level.first, first - level.first);
+            if wanted && level.first < len && address != UNDEFINED {
                 array.super_block(address, offset_len, level, chunks)?;
             }
         }
@@ -169,6 +172,13 @@ impl Written<'_> {
 }
 
 impl Array<'_> {
+    /// Whether a chunk is wanted that has one of `count` numbers from `first` on.
+    fn wants(&self, first: u64, count: u64) -> bool {
+        let Some(only) = &self.only else { return true };
+        let at = only.partition_point(|&number| number < first);
+        only.get(at).is_some_and(|&number| number - first < count)
+    }
+
     /// Whether elements are as libhdf5 makes them for these chunks.
     fn check(&self, chunks: &Chunks<'_>) -> Result<(), Damage> {
         let size_len = self.entry_len.wrapping_sub(ADDRESS_LEN + 4);
@@ -220,6 +230,9 @@ impl Array<'_> {
         for number in written.numbers() {
             let begin = number.saturating_mul(self.page);
             let elements = count.saturating_sub(begin).min(self.page);
+            if !self.wants(first.saturating_add(begin), elements) {
+                continue;
+            }
             let address = address.saturating_add(number.saturating_mul(page_len));
             let nbytes = elements * self.entry_len + CHECKSUM_LEN;
             let mut page = self.source.read(address, nbytes)?;
@@ -265,7 +278,7 @@ impl Array<'_> {
     ) -> Result<(), Damage> {
         let (first, count) = (level.first, level.elements);
         level.first += count;
-        if address == UNDEFINED || first >= self.len {
+        if address == UNDEFINED || first >= self.len || !self.wants(first, count) {
             return Ok(());
         }
         let Some(written) = written else {
@@ -279,10 +292,16 @@ impl Array<'_> {
     /// Elements one after the other, from number `first` on.
     fn elements(&self, bytes: &[u8], first: u64, chunks: &mut Chunks<'_>) -> Result<(), Damage> {
         let left = self.len.saturating_sub(first);
+        if !self.wants(first, left) {
+            return Ok(());
+        }
         for (number, entry) in bytes.chunks_exact(self.entry_len as usize).enumerate() {
             let mut fields = Fields(entry);
             let address = fields.u64()?;
             if address == UNDEFINED || number as u64 >= left {
+                continue;
+            }
+            if !self.wants(first + number as u64, 1) {
                 continue;
             }
             let (stored_nbytes, filter_mask) = if self.filtered {
@@ -324,11 +343,31 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn of(chunks: &Chunks<'_>) -> Self {
-        let (grid, most) = (chunks.wanted.grid, chunks.wanted.max_shape);
+    /// Also the numbers of the chunks that are wanted, ascending.
+    fn of(chunks: &Chunks<'_>) -> (Self, Option<Vec<u64>>) {
+        let (grid, most) = (&chunks.wanted.grid, &chunks.wanted.max_shape);
         let first = most.iter().position(|&most| most == u64::MAX).unwrap_or(0);
         let counts = most.iter().zip(grid.chunk()).map(|(most, chunk)| most.div_ceil(*chunk));
-        Self { first, counts: counts.collect() }
+        let numbering = Self { first, counts: counts.collect() };
+        let only = chunks.places().map(|places| {
+            let numbers = places.iter().filter_map(|place| numbering.number(place));
+            let mut numbers: Vec<u64> = numbers.collect();
+            numbers.sort_unstable();
+            numbers
+        });
+        (numbering, only)
+    }
+
+    /// The number of the chunk at a place in the grid; None beyond the largest extent.
+    fn number(&self, place: &[u64]) -> Option<u64> {
+        let mut number = *place.get(self.first)?;
+        for d in (0..self.counts.len()).filter(|&d| d != self.first) {
+            if place[d] >= self.counts[d] {
+                return None;
+            }
+            number = number.checked_mul(self.counts[d])?.checked_add(place[d])?;
+        }
+        Some(number)
     }
 
     /// The place in the grid of the chunk with this number.

@@ -63,11 +63,10 @@ pub(super) fn read(source: &Source<'_>, root: u64, chunks: &mut Chunks<'_>) -> R
                 // The keys at a node's ends may be older than those above.
                 let above = keys.end.as_ref().unwrap_or(&next.origin);
                 let end = Some(above.min(&next.origin).clone());
-                children.push(Pending {
-                    address: child,
-                    level: Some(its_level - 1),
-                    keys: begin..end,
-                });
+                let keys = begin..end;
+                if wants(chunks, &keys) {
+                    children.push(Pending { address: child, level: Some(its_level - 1), keys });
+                }
             } else if origin < keys.start.as_ref()
                 || keys.end.as_ref().is_some_and(|end| key.origin >= *end)
             {
@@ -85,6 +84,23 @@ pub(super) fn read(source: &Source<'_>, root: u64, chunks: &mut Chunks<'_>) -> R
         pending.extend(children.into_iter().rev());
     }
     Ok(())
+}
+
+/// Whether a chunk is wanted that may lie between these keys.
+fn wants(chunks: &Chunks<'_>, keys: &Range<Option<Origin>>) -> bool {
+    let chunk = chunks.wanted.grid.chunk();
+    // All chunks begin where chunks can, so that a key's place in the grid tells as much.
+    let place = |key: &Origin| -> Dims { key.iter().zip(chunk).map(|(o, c)| o / c).collect() };
+    let (begin, end) = (keys.start.as_ref().map(place), keys.end.as_ref());
+    // A key that goes on beyond its chunk's origin lies behind that chunk.
+    let end = end.map(|key| {
+        let mut end = place(key);
+        if let (Some(last), Some(1..)) = (end.last_mut(), key.last()) {
+            *last = last.saturating_add(1);
+        }
+        end
+    });
+    chunks.wants_between(begin.as_deref(), end.as_deref())
 }
 
 struct Key {
@@ -110,14 +126,13 @@ impl Key {
 
     /// Add the chunk at `address`, which has this key.
     fn add(&self, address: u64, chunks: &mut Chunks<'_>) -> Result<(), Damage> {
-        let grid = chunks.wanted.grid;
         if self.origin.last() != Some(&0) {
             return Err(Damage("a chunk of its B-tree begins within an element".into()));
         }
         if address == UNDEFINED {
             return Err(Damage("a chunk of its B-tree has no address".into()));
         }
-        let index: Dims = self.origin.iter().zip(grid.chunk()).map(|(o, c)| o / c).collect();
+        let index: Dims = self.origin.iter().zip(chunks.wanted.grid.chunk()).map(|(o, c)| o / c).collect();
         let (stored_nbytes, filter_mask) = (self.stored_nbytes, self.filter_mask);
         chunks.add(&index, ChunkRecord { address, stored_nbytes, filter_mask })
     }

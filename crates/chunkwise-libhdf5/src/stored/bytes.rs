@@ -109,40 +109,52 @@ impl<'a> Fields<'a> {
 pub fn checksum(bytes: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let [mut a, mut b, mut c] = [start; 3];
-    let word = |part: &[u8], at: usize| {
-        let mut wide = [0; 4];
-        for (to, from) in wide.iter_mut().zip(part.get(at..).unwrap_or_default()) {
-            *to = *from;
-        }
-        u32::from_le_bytes(wide)
-    };
-    let mut parts = bytes.chunks(12).peekable();
-    while let Some(part) = parts.next() {
-        a = a.wrapping_add(word(part, 0));
-        b = b.wrapping_add(word(part, 4));
-        c = c.wrapping_add(word(part, 8));
-        if parts.peek().is_some() {
-            for (turn, [x, y, z]) in [4, 6, 8, 16, 19, 4]
-                .into_iter()
-                .zip([[0, 2, 1], [1, 0, 2], [2, 1, 0]].into_iter().cycle())
-            {
-                let mut of = [a, b, c];
-                of[x] = of[x].wrapping_sub(of[y]) ^ of[y].rotate_left(turn);
-                of[y] = of[y].wrapping_add(of[z]);
-                [a, b, c] = of;
-            }
-        } else {
-            for (turn, [x, y]) in [14, 11, 25, 16, 4, 14, 24]
-                .into_iter()
-                .zip([[2, 1], [0, 2], [1, 0]].into_iter().cycle())
-            {
-                let mut of = [a, b, c];
-                of[x] = (of[x] ^ of[y]).wrapping_sub(of[y].rotate_left(turn));
-                [a, b, c] = of;
-            }
-        }
+    // The last part, whole or not, is mixed in another way.
+    let mut rest = bytes;
+    while rest.len() > PART_LEN
+        && let Some((part, behind)) = rest.split_first_chunk()
+    {
+        [a, b, c] = added([a, b, c], part);
+        rest = behind;
+        a = a.wrapping_sub(c) ^ c.rotate_left(4);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(6);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(8);
+        b = b.wrapping_add(a);
+        a = a.wrapping_sub(c) ^ c.rotate_left(16);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(19);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(4);
+        b = b.wrapping_add(a);
     }
-    c
+    if rest.is_empty() {
+        return c;
+    }
+    let mut part = [0; PART_LEN];
+    part[..rest.len()].copy_from_slice(rest);
+    [a, b, c] = added([a, b, c], &part);
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
+}
+
+/// Bytes that are mixed at once.
+const PART_LEN: usize = 12;
+
+/// Three numbers, with those of a part added.
+fn added([a, b, c]: [u32; 3], part: &[u8; PART_LEN]) -> [u32; 3] {
+    let [p, q, r, s, t, u, v, w, x, y, z, end] = *part;
+    [
+        a.wrapping_add(u32::from_le_bytes([p, q, r, s])),
+        b.wrapping_add(u32::from_le_bytes([t, u, v, w])),
+        c.wrapping_add(u32::from_le_bytes([x, y, z, end])),
+    ]
 }
 
 impl From<IndexError> for Damage {

@@ -20,6 +20,9 @@ pub(super) enum Index {
     BTree1 {
         root: u64,
     },
+    BTree2 {
+        header: u64,
+    },
     Fixed {
         header: u64,
     },
@@ -122,9 +125,10 @@ fn chunked(mut fields: Fields<'_>) -> Result<Option<Layout>, Damage> {
     })?;
     let header = fields.u64()?;
     let index = match kind {
-        3 | 4 if header == UNDEFINED => Index::None,
+        3..=5 if header == UNDEFINED => Index::None,
         3 => Index::Fixed { header },
         4 => Index::Extensible { header },
+        5 => Index::BTree2 { header },
         _ => Index::Other,
     };
     Ok(Some(Layout { dims, index }))

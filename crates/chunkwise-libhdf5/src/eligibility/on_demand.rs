@@ -1,0 +1,75 @@
+//! Which chunks that an index names does libhdf5 read, too?
+
+use std::sync::Arc;
+
+use chunkwise_codec::Pipeline;
+use chunkwise_engine::{ChunkIndex, Chunks, FindChunks, OnDemand, Storage};
+
+use crate::stored::{StoredIndex, Wanted, end_of_data};
+
+/// The chunks of a dataset, held against the end of its file's data.
+///
+/// libhdf5 reads nothing beyond it, even where the file goes on: chunks that lie there are left to
+/// it.  Those beyond the file itself, the engine finds.
+pub(super) struct Checked {
+    storage: Arc<dyn Storage>,
+    /// Where the file's data ends, user block included.
+    end: Option<u64>,
+    pipeline: Pipeline,
+    chunk_nbytes: u64,
+    grid_len: u64,
+}
+
+impl Checked {
+    pub(super) fn new(storage: &Arc<dyn Storage>, wanted: &Wanted, pipeline: &Pipeline) -> Self {
+        let element_size = wanted.element_size.unwrap_or(1);
+        Self {
+            storage: Arc::clone(storage),
+            end: end_of_data(&**storage, wanted.user_block),
+            pipeline: pipeline.clone(),
+            chunk_nbytes: wanted.grid.chunk_len().saturating_mul(element_size),
+            grid_len: wanted.grid.len(),
+        }
+    }
+
+    /// Chunks of this index, looked up as they are needed.
+    pub(super) fn on_demand(self, stored: StoredIndex) -> Chunks {
+        let grid_len = self.grid_len;
+        let finder = Finder { stored, checked: self };
+        Chunks::OnDemand(Arc::new(OnDemand::new(Box::new(finder), grid_len)))
+    }
+
+    /// Whether the engine reads these chunks as libhdf5 does; otherwise why not.
+    pub(super) fn check(&self, index: &ChunkIndex) -> Result<(), String> {
+        let Some(end) = self.end.filter(|&end| index.furthest() > end) else { return Ok(()) };
+        let file_end = self.storage.end();
+        for record in index.positions().filter_map(|position| index.get(position)) {
+            let chunk_end = record.address.saturating_add(record.stored_nbytes);
+            // Of a chunk that is stored as it is, the engine reads what a chunk holds.
+            let cut = self.pipeline.is_identity(record.filter_mask)
+                && record.stored_nbytes != self.chunk_nbytes;
+            if chunk_end > end && (chunk_end <= file_end || cut) {
+                return Err("a chunk lies beyond the end of the file's data".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks chunks up in a file.
+struct Finder {
+    stored: StoredIndex,
+    checked: Checked,
+}
+
+impl FindChunks for Finder {
+    fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
+        let index = self.stored.find(positions)?;
+        self.checked.check(&index).map(|()| index)
+    }
+
+    fn list(&self) -> Result<ChunkIndex, String> {
+        let index = self.stored.list()?;
+        self.checked.check(&index).map(|()| index)
+    }
+}
