@@ -443,7 +443,8 @@ class Writer:
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
 
-    The handles must be live handles of `library`; `label` begins every error message.
+    The handles must be live handles of `library`; `label` begins every error message.  Chunks are
+    looked up as reads need them, unless all of them are to be `listed` now.
     """
 
     def __new__(
@@ -453,6 +454,7 @@ class Dataset:
         memory_type_id: int,
         dtype: np.dtype[Any],
         label: str,
+        listed: bool = False,
     ) -> Dataset: ...
     @property
     def reason(self) -> str | None: ...

@@ -13,7 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import _native
-from chunkwise.errors import SelectionError, UndecodedChunkError, UnsoundIndexError, UsageError, like
+from chunkwise.errors import (
+    SelectionError,
+    UndecodedChunkError,
+    UnsoundIndexError,
+    UsageError,
+    like,
+)
 from chunkwise.files.handles import Kept
 from chunkwise.grammar import Pipeline
 from chunkwise.routing import bindings, reading, through_h5py
@@ -163,7 +169,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         chunkwise.errors.SelectionError
             When these do not fit.
         """
-        if not reading.into(self._reads(), dest, source_sel, dest_sel):
+        if not reading.into(self, self._reads(), dest, source_sel, dest_sel):
             through_h5py.told(
                 self, lambda: h5py.Dataset.read_direct(self, dest, source_sel, dest_sel)
             )
@@ -206,7 +212,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         assert resolved is not None, "all selections have a meaning"
         if out is not None:
             self._check_out(resolved, out)
-        result = reading.selected(binding, resolved, out, stacklevel=4)
+        result = reading.selected(self, binding, resolved, out, stacklevel=4)
         if result is NotImplemented:
             result = through_h5py.selected(self, resolved, out)
         return cast("Array", result)
@@ -259,7 +265,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             try:
                 plan.update(bound.native.explain(selection))
             except UnsoundIndexError:
-                binding.leave()
+                binding.look_again(self)
                 return self._explain(selection)
             plan["path"] = "contiguous" if bound.chunks is None else "chunked"
             plan["threads"] = _native.thread_count()
@@ -292,7 +298,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             try:
                 binding.bound.native.list_chunks()
             except UnsoundIndexError:
-                binding.leave()
+                binding.look_again(self)
 
     def refresh(self) -> None:
         """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR)."""
@@ -350,7 +356,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def _read_resolved(self, selection: _native.Selection) -> Any:
         """Read what an index has come to."""
-        result = reading.selected(self._reads(), selection)
+        result = reading.selected(self, self._reads(), selection)
         if result is NotImplemented:
             result = through_h5py.selected(self, selection)
         return reading.scalar_or_array(result)

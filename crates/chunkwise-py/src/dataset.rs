@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, ReadError};
-use chunkwise_libhdf5::Unsuited;
+use chunkwise_libhdf5::{Unsuited, describe, describe_listed};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -27,14 +27,16 @@ pub struct PyDataset {
 
 #[pymethods]
 impl PyDataset {
-    /// Describe an open dataset.  The handles must be of this library.
+    /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
     #[new]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
         memory_type_id: i64,
         dtype: Bound<'_, PyArrayDescr>,
         label: String,
+        listed: bool,
     ) -> PyResult<Self> {
         let py = dtype.py();
         // Pointers to Python objects must never be overwritten with file bytes.
@@ -43,7 +45,11 @@ impl PyDataset {
         } else {
             // SAFETY: live handles of this library, by the contract above.
             match unsafe {
-                chunkwise_libhdf5::describe(&library.library, dataset_id, memory_type_id)
+                if listed {
+                    describe_listed(&library.library, dataset_id, memory_type_id)
+                } else {
+                    describe(&library.library, dataset_id, memory_type_id)
+                }
             } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),

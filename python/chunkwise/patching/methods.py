@@ -69,7 +69,7 @@ def _read_direct(original: Method) -> Method:
         self: h5py.Dataset, dest: Any, source_sel: Any = None, dest_sel: Any = None
     ) -> None:
         if not isinstance(self, Dataset):
-            if reading.into(bindings.binding_of(self), dest, source_sel, dest_sel):
+            if reading.into(self, bindings.binding_of(self), dest, source_sel, dest_sel):
                 return
             pending.settle_for_h5py(self)
         original(self, dest, source_sel, dest_sel)

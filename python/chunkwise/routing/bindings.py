@@ -68,16 +68,26 @@ class Bound:
 class Binding:
     """A dataset that the engine reads (`bound`), or why h5py does (`why`).
 
-    With neither, its file was closed, and may be open again.
+    With neither, its file was closed, and may be open again.  Of chunkwise's `own` objects damage
+    is told; of h5py's, h5py says what it has always said.
     """
 
     bound: Bound | None = None
     why: str = ""
+    own: bool = False
 
-    def leave(self) -> None:
-        """Leave it to libhdf5 from now on: a read has found its chunk index to be unsound."""
-        if self.bound is not None:
-            self.why, self.bound = self.bound.native.reason or eligibility.CLOSED, None
+    def look_again(self, dataset: h5py.Dataset) -> None:
+        """Find out all of a chunk index of which a read has found that it is unsound.
+
+        Raises
+        ------
+        chunkwise.errors.CorruptDataError
+            Of an own dataset, where libhdf5 cannot make sense of it.
+        """
+        with phil:
+            if self.bound is not None and dataset:
+                found = (_describe if self.own else _described)(dataset, listed=True)
+                self.bound, self.why = found.bound, found.why
 
 
 _CLOSED = Binding(why=eligibility.CLOSED)
@@ -224,6 +234,7 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
     found = _ours.get(address)
     if found is None:
         found = _ours[address] = _describe(dataset)
+        found.own = True
     return found
 
 
@@ -232,16 +243,16 @@ def label_of(dataset: h5py.Dataset) -> str:
     return printable(f"{dataset.file.filename}: dataset {dataset.name}")
 
 
-def _described(dataset: h5py.Dataset) -> Binding:
+def _described(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
     try:
-        return _describe(dataset)
+        return _describe(dataset, listed=listed)
     except ChunkwiseError as error:
         # A damaged dataset, or an old libhdf5: h5py says what it has always said.
         return Binding(why=str(error))
 
 
-def _describe(dataset: h5py.Dataset) -> Binding:
-    """Ask libhdf5 for all that the engine needs, under h5py's lock."""
+def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
+    """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks."""
     dtype = dataset.dtype
     why = eligibility.why_not_of_type(dtype)
     if why:
@@ -255,7 +266,7 @@ def _describe(dataset: h5py.Dataset) -> Binding:
         gives_views = not dtype.isnative
     label = label_of(dataset)
     memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
-    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label)
+    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed)
     if native.reason is not None:
         return Binding(why=native.reason)
     dcpl = dataset.id.get_create_plist()

@@ -74,7 +74,7 @@ def getitem(
             raise
         result = NotImplemented
     except UndecodedChunkError as error:
-        why = _left(binding, error)
+        why = _left(dataset, binding, error)
         result = NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
@@ -96,14 +96,16 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
         wanted = dataset.dtype if dtype is None else np.dtype(dtype)
         result = transfers.as_type(bound, ..., wanted)
     except UndecodedChunkError as error:
-        _left(binding, error)
+        _left(dataset, binding, error)
         return NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
     return result
 
 
-def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
+def into(
+    dataset: h5py.Dataset, binding: Binding, dest: Any, source_sel: Any, dest_sel: Any
+) -> bool:
     """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False where libhdf5 has to."""
     bound, why = binding.bound, binding.why
     if bound is not None:
@@ -115,7 +117,7 @@ def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
                 counts.engine += 1
                 return True
         except UndecodedChunkError as error:
-            why = _left(binding, error)
+            why = _left(dataset, binding, error)
         except SelectionError:
             pass
     counts.h5py[why] += 1
@@ -123,7 +125,11 @@ def into(binding: Binding, dest: Any, source_sel: Any, dest_sel: Any) -> bool:
 
 
 def selected(
-    binding: Binding, selection: _native.Selection, out: Any = None, stacklevel: int = 5
+    dataset: h5py.Dataset,
+    binding: Binding,
+    selection: _native.Selection,
+    out: Any = None,
+    stacklevel: int = 5,
 ) -> Any:
     """Read a selection into `out`, or a new array; as `getitem`."""
     bound, why = binding.bound, binding.why
@@ -131,7 +137,7 @@ def selected(
         try:
             result = bound.native.read(selection, out)
         except UndecodedChunkError as error:
-            why = _left(binding, error, stacklevel)
+            why = _left(dataset, binding, error, stacklevel)
         else:
             counts.engine += 1
             return result
@@ -139,10 +145,12 @@ def selected(
     return NotImplemented
 
 
-def _left(binding: Binding, error: UndecodedChunkError, stacklevel: int = 4) -> str:
-    """Leave a read to libhdf5, with a warning where a chunk is odd; give the reason to be counted."""
+def _left(
+    dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError, stacklevel: int = 4
+) -> str:
+    """Leave a read to libhdf5, with a warning where a chunk is odd; give the reason."""
     if isinstance(error, UnsoundIndexError):
-        binding.leave()
+        binding.look_again(dataset)
         return binding.why
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
     return _UNDECODED

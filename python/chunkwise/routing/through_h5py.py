@@ -73,7 +73,7 @@ def array(dataset: Dataset, binding: Binding, dtype: Any) -> Any:
     def read() -> Any:
         with phil:
             result = np.zeros(dataset.shape, dataset.dtype if dtype is None else dtype)
-            if result.size and not into(binding, result, None, None):
+            if result.size and not into(dataset, binding, result, None, None):
                 h5py.Dataset.read_direct(dataset, result)
             return result
 

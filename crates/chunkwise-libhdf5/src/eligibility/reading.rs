@@ -14,7 +14,7 @@ use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
 use crate::file::open_storage;
 use crate::handle::Handle;
 use crate::eligibility::on_demand::Checked;
-use crate::index::{Found, find_index};
+use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 
@@ -31,6 +31,40 @@ pub type Described = Result<Arc<Dataset>, Unsuited>;
 /// # Safety
 /// `dataset` and `memory_type` must be live handles of this very library.
 pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
+    // SAFETY: the caller's contract.
+    unsafe { describe_by(library, dataset, memory_type, Indexing::OnDemand) }
+}
+
+/// As [`describe`], with all chunks listed: what is wrong with the index is found out now, and said
+/// as libhdf5 says it.
+///
+/// # Errors
+/// The reason why libhdf5 has to read this dataset.
+///
+/// # Safety
+/// As [`describe`].
+pub unsafe fn describe_listed(
+    library: &Library,
+    dataset: hid_t,
+    memory_type: hid_t,
+) -> Described {
+    // SAFETY: the caller's contract.
+    unsafe { describe_by(library, dataset, memory_type, Indexing::Listed) }
+}
+
+/// When chunks are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Indexing {
+    OnDemand,
+    Listed,
+}
+
+unsafe fn describe_by(
+    library: &Library,
+    dataset: hid_t,
+    memory_type: hid_t,
+    indexing: Indexing,
+) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
@@ -63,15 +97,18 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
                         grid,
                     };
                     let checked = Checked::new(&storage, &wanted, &pipeline);
-                    let index = timed(Phase::Index, || {
+                    let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
                         let storage = Arc::clone(&storage);
-                        match find_index(api, conventions, dataset, storage, wanted)? {
-                            Found::Stored(stored) => Ok(checked.on_demand(stored)),
-                            Found::Listed(index) => match checked.check(&index) {
-                                Ok(()) => Ok(Chunks::from(index)),
-                                Err(reason) => because(reason),
-                            },
-                        }
+                        let index = if indexing == Indexing::Listed {
+                            index_of(api, conventions, dataset, storage, wanted)?
+                        } else {
+                            match find_index(api, conventions, dataset, storage, wanted)? {
+                                Found::Stored(stored) => return Ok(checked.on_demand(stored)),
+                                Found::Listed(index) => index,
+                            }
+                        };
+                        checked.check(&index).or_else(because)?;
+                        Ok(Chunks::from(index))
                     })?;
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
@@ -144,8 +181,7 @@ unsafe fn chunking(
     Ok((chunk, Pipeline::new(decoders), unfiltered_partial_chunks))
 }
 
-/// As [`describe`], with elements in memory as they are stored, and all chunks listed: whoever
-/// asks for all of it has to know before whether libhdf5 must read.
+/// As [`describe_listed`], with elements in memory as they are stored.
 ///
 /// # Errors
 /// The reason why libhdf5 has to read this dataset.
@@ -158,9 +194,7 @@ pub unsafe fn describe_as_stored(library: &Library, dataset: hid_t) -> Described
         unsafe {
             let datatype =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
-            let dataset = describe(library, dataset, datatype.id)?;
-            dataset.list_chunks().or_else(|error| because(error.to_string()))?;
-            Ok(dataset)
+            describe_listed(library, dataset, datatype.id)
         }
     })
 }

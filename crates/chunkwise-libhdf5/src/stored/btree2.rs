@@ -25,6 +25,8 @@ const MOST_LEVELS: u64 = 64;
 /// What all nodes have in common.
 struct Tree {
     kind: u8,
+    /// Bytes of a node, however many of them it uses.
+    node_len: u64,
     record_len: u64,
     /// By level, from the leaves on: the most records of a node.
     most: Vec<u64>,
@@ -93,6 +95,7 @@ impl Tree {
         let leaf = room / record_len;
         let mut tree = Self {
             kind,
+            node_len,
             record_len,
             most: vec![leaf],
             total_len: vec![0],
@@ -129,6 +132,7 @@ impl Tree {
         if count == 0 || count > self.most[level] {
             return Err(Damage(format!("the B-tree's node at address {address} makes no sense")));
         }
+        source.require(address, self.node_len)?;
         let pointers_len = if level == 0 { 0 } else { (count + 1) * self.pointer_len(level) };
         let nbytes = HEAD_LEN + count * self.record_len + pointers_len + CHECKSUM_LEN;
         let bytes = source.sealed(address, nbytes, if level == 0 { b"BTLF" } else { b"BTIN" })?;

@@ -31,9 +31,17 @@ impl<'a> Source<'a> {
         Self { storage, base, end, left: Cell::new(end.saturating_mul(2)) }
     }
 
+    /// Fails unless there are `nbytes` bytes at an address.
+    pub(super) fn require(&self, address: u64, nbytes: u64) -> Result<(), Damage> {
+        if address.checked_add(nbytes).is_some_and(|end| end <= self.end) {
+            return Ok(());
+        }
+        Err(Damage(format!("{nbytes} bytes at address {address} are not in the file")))
+    }
+
     /// `nbytes` bytes at an address.
     pub(super) fn read(&self, address: u64, nbytes: u64) -> Result<Vec<u8>, Damage> {
-        let inside = address.checked_add(nbytes).is_some_and(|end| end <= self.end);
+        let inside = self.require(address, nbytes).is_ok();
         let at = self.base.checked_add(address).filter(|_| inside && nbytes <= MOST_NBYTES);
         let Some(at) = at else {
             return Err(Damage(format!("{nbytes} bytes at address {address} are not in the file")));
