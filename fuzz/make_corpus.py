@@ -93,6 +93,7 @@ FILES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str, bool]] = {
     "extensible-array": ((5, 7), (2, 3), (5, None), "latest", True),
     "extensible-array-long": ((9000,), (1,), (None,), "latest", False),
     "btree2": ((9, 7), (2, 3), (None, None), "latest", False),
+    "btree2-deep": ((20, 10), (1, 1), (None, None), "latest", True),
     "single-chunk": ((9, 7), (9, 7), None, "latest", True),
 }
 

@@ -184,3 +184,127 @@ impl From<ChunkIndex> for Chunks {
         Self::Listed(Arc::new(index))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use chunkwise_select::{ChunkGrid, Hyperslab};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ChunkIndexBuilder;
+
+    const GRID: u64 = 10_000;
+
+    /// Every third chunk is written; asks are written down.
+    struct Thirds {
+        asked: Arc<Mutex<Vec<Vec<u64>>>>,
+        damaged: bool,
+    }
+
+    fn record(position: u64) -> Option<ChunkRecord> {
+        let (address, stored_nbytes) = (position * 10, 1 + position % 7);
+        position
+            .is_multiple_of(3)
+            .then_some(ChunkRecord { address, stored_nbytes, filter_mask: 0 })
+    }
+
+    fn index(positions: impl Iterator<Item = u64>) -> Result<ChunkIndex, String> {
+        let mut builder = ChunkIndexBuilder::default();
+        for position in positions {
+            if let Some(record) = record(position) {
+                builder.push(position, record).map_err(|error| error.to_string())?;
+            }
+        }
+        builder.finish(GRID).map_err(|error| error.to_string())
+    }
+
+    impl FindChunks for Thirds {
+        fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
+            self.asked.lock().unwrap().push(positions.to_vec());
+            if self.damaged { Err("it is damaged".into()) } else { index(positions.iter().copied()) }
+        }
+
+        fn list(&self) -> Result<ChunkIndex, String> {
+            self.asked.lock().unwrap().push(Vec::new());
+            if self.damaged { Err("all is damaged".into()) } else { index(0..GRID) }
+        }
+    }
+
+    type Asked = Arc<Mutex<Vec<Vec<u64>>>>;
+
+    fn thirds(damaged: bool) -> (OnDemand, Asked) {
+        let asked = Asked::default();
+        let finder = Thirds { asked: Arc::clone(&asked), damaged };
+        (OnDemand::new(Box::new(finder), GRID), asked)
+    }
+
+    fn prepare(some: &OnDemand, start: u64, count: u64) -> Result<(), ReadError> {
+        let grid = ChunkGrid::new(&[GRID], &[1]).unwrap();
+        let slab = Hyperslab::new(&[GRID], &[start], &[1], &[count], &[1]).unwrap();
+        some.prepare(&Plan::new(&grid, &slab).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_those_of_the_list(
+            reads in prop::collection::vec((0..GRID, 1u64..40), 1..30),
+        ) {
+            let (some, asked) = thirds(false);
+            for (start, count) in reads {
+                let count = count.min(GRID - start);
+                prepare(&some, start, count).unwrap();
+                let before = asked.lock().unwrap().len();
+                for position in start..start + count {
+                    prop_assert_eq!(some.get(position), Ok(record(position)));
+                }
+                // Nothing had to be looked up any more.
+                prop_assert_eq!(asked.lock().unwrap().len(), before);
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_asked_for_once_and_listed_when_that_is_cheaper() {
+        let (some, asked) = thirds(false);
+        prepare(&some, 5, 2).unwrap();
+        prepare(&some, 4, 3).unwrap();
+        assert_eq!(*asked.lock().unwrap(), [vec![5, 6], vec![4]]);
+        assert!(some.listed().is_none());
+        prepare(&some, 0, GRID / LISTED_MEANWHILE).unwrap();
+        assert_eq!(asked.lock().unwrap().last(), Some(&Vec::new()));
+        assert!(some.listed().is_some());
+        prepare(&some, 0, GRID).unwrap();
+        assert_eq!(some.get(9), Ok(record(9)));
+        assert_eq!(asked.lock().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_chunk_that_nobody_prepared_is_looked_up() {
+        let (some, asked) = thirds(false);
+        assert_eq!(some.get(12), Ok(record(12)));
+        assert_eq!(some.get(13), Ok(None));
+        assert_eq!(asked.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn small_reads_do_not_look_chunks_up_for_ever() {
+        let (some, _) = thirds(false);
+        for _ in 0..=GRID / LISTED_MEANWHILE {
+            prepare(&some, 7, 1).unwrap();
+        }
+        assert!(some.listed().is_some());
+    }
+
+    #[test]
+    fn what_is_damaged_is_never_asked_again() {
+        let (some, asked) = thirds(true);
+        let damaged = Err(ReadError::Index("it is damaged".into()));
+        assert_eq!(prepare(&some, 5, 2), damaged);
+        assert_eq!(prepare(&some, 0, GRID), damaged);
+        assert_eq!(some.all().map(drop), damaged);
+        assert_eq!(some.unsound(), Some("it is damaged"));
+        assert_eq!(asked.lock().unwrap().len(), 1);
+    }
+}

@@ -59,6 +59,8 @@ impl StoredIndex {
 
     fn found(storage: Arc<dyn Storage>, wanted: Wanted) -> Result<Option<Self>, Damage> {
         let end = end_of_data(&*storage, wanted.user_block);
+        // A file may be shorter than it says.
+        let end = end.map(|end| end.min(storage.end()));
         let Some(end) = end.and_then(|end| end.checked_sub(wanted.user_block)) else {
             return Ok(None);
         };
