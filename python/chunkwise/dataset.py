@@ -321,7 +321,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         if self._binding is not None and self._is_there():
             return self._binding
         # Under h5py's lock no other thread can close the file meanwhile, and the first of
-        # several threads lists the chunks for all.
+        # several threads describes it for all.
         with phil:
             if not self:
                 self._release()
