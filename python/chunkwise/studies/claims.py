@@ -34,14 +34,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what became of it.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    claim : Claim
-    verdict : Verdict
-    """
+    """A claim and what became of it."""
 
     experiment: Experiment
     claim: Claim

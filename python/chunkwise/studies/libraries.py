@@ -40,17 +40,10 @@ _ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 @dataclass(frozen=True)
 class Found:
-    """A libhdf5.
+    """A libhdf5."""
 
-    Attributes
-    ----------
-    value : str
-        On the axis ``libhdf5``: ``default`` or a path.
-    version, build : str
-        Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
-    """
-
-    value: str
+    value: str  # On the axis ``libhdf5``: ``default`` or a path
+    # Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
     version: str
     build: str
 

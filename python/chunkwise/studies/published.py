@@ -32,16 +32,10 @@ _SUMMED: Final[dict[Statistic, str]] = {
 
 @dataclass(frozen=True)
 class Beside:
-    """A published value, and today's.
-
-    Attributes
-    ----------
-    published : Published
-    measured : mapping of str to Sample
-        By reader; without those that did not measure the same, or have no figure.
-    """
+    """A published value, and today's."""
 
     published: Published
+    # By reader; without those that did not measure the same, or have no figure.
     measured: Mapping[str, Sample]
 
 
