@@ -26,25 +26,14 @@ _A_CHARACTER: Final = 0.0125
 
 @dataclass(frozen=True)
 class Scale:
-    """Places for texts.
-
-    Attributes
-    ----------
-    places : dict of str to float
-    ticks : tuple of Tick
-        In the order of their places; of texts that would touch, the first.
-    breaks : tuple of float
-    of_words : bool
-        Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
-    log : bool
-        Whether places of numbers are their logarithms to base 10.
-    """
+    """Places for texts."""
 
     places: dict[str, float]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[Tick, ...]  # In the order of their places; of texts that would touch, the first
     breaks: tuple[float, ...]
+    # Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
     of_words: bool
-    log: bool
+    log: bool  # Whether places of numbers are their logarithms to base 10
 
 
 def number(text: str) -> float | None:
