@@ -27,39 +27,17 @@ BOUNDS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that is varied.
+    """One thing that is varied."""
 
-    Attributes
-    ----------
-    name : str
-        In TOML files, in ``--set``, and in messages.
-    field : str or None
-        The field of `Trial`; None where the value decides several of them.
-    default : str
-        The value where nothing is asked for.
-    parse : callable
-        Reads a value other than the default; raises UsageError.
-    show : callable
-        Writes a parsed value as short as a table needs it.
-    readers : frozenset of str
-        The readers that it concerns.
-    operations : tuple of str
-        The operations that it concerns.
-    about : str
-        What it is, with the function of the library.
-    hdf5 : bool
-        Whether it concerns HDF5 files alone, and no files of netCDF-3.
-    """
-
-    name: str
-    field: str | None
-    default: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-    readers: frozenset[str]
-    operations: tuple[str, ...]
-    about: str
-    hdf5: bool = False
+    name: str  # In TOML files, in ``--set``, and in messages
+    field: str | None  # The field of `Trial`; None where the value decides several of them
+    default: str  # The value where nothing is asked for
+    parse: Callable[[str], Any]  # Reads a value other than the default; raises UsageError
+    show: Callable[[Any], str]  # Writes a parsed value as short as a table needs it
+    readers: frozenset[str]  # The readers that it concerns
+    operations: tuple[str, ...]  # The operations that it concerns
+    about: str  # What it is, with the function of the library
+    hdf5: bool = False  # Whether it concerns HDF5 files alone, and no files of netCDF-3
 
     def value(self, text: str) -> Any:
         """Read a value; None is the default's."""

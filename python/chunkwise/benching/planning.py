@@ -31,24 +31,12 @@ SLOT_NBYTES: Final = 8
 
 @dataclass(frozen=True)
 class Planned:
-    """One combination, before it is known where its files lie.
+    """One combination, before it is known where its files lie."""
 
-    Attributes
-    ----------
-    point : Point
-        Its value on each axis, as text.
-    access : Access
-        Its pattern.
-    variant : Variant
-        How the data is stored.
-    parameters : dict
-        The fields of `Trial` that are not as by default.
-    """
-
-    point: Point
-    access: Access
-    variant: Variant
-    parameters: dict[str, Any]
+    point: Point  # Its value on each axis, as text
+    access: Access  # Its pattern
+    variant: Variant  # How the data is stored
+    parameters: dict[str, Any]  # The fields of `Trial` that are not as by default
 
     @property
     def operation(self) -> Operation:
@@ -58,15 +46,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """All combinations of a run, in order.
+    """All combinations of a run, in order."""
 
-    Attributes
-    ----------
-    planned : tuple of Planned
-        Each once.
-    """
-
-    planned: tuple[Planned, ...]
+    planned: tuple[Planned, ...]  # Each once
 
     def variants(self, operation: Operation) -> list[Variant]:
         """Return the ways of storing the data that an operation needs, each once."""
