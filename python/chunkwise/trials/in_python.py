@@ -165,18 +165,12 @@ def write_chunkwise_py(
 
 @dataclass
 class _Made:
-    """A dataset like a trial's in a new file, and what its phases took.
+    """A dataset like a trial's in a new file, and what its phases took."""
 
-    Attributes
-    ----------
-    file, dataset
-        Open until the block of `_made` ends.
-    create_s, flush_s, close_s, sync_s : float
-        Seconds, of what has been done so far.
-    """
-
+    # Open until the block of `_made` ends.
     file: h5py.File
     dataset: h5py.Dataset
+    # Seconds, of what has been done so far.
     create_s: float
     flush_s: float = 0.0
     close_s: float = 0.0

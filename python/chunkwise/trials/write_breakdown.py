@@ -43,26 +43,13 @@ _MOST_PIECE_NBYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, when it is in the file.
+    """What was written, when it is in the file."""
 
-    Attributes
-    ----------
-    result : WriteResult
-        What the reader measured.
-    walk : chunkwise._native.Walk
-        What was written.
-    path : str
-        The file that was made.
-    stored_nbytes : int
-        Bytes that the dataset's elements take in it.
-    table : chunkwise._native.ChunkTable or None
-        Its chunks; None where there are none, or they cannot be listed.
-    """
-
-    result: WriteResult
-    walk: _native.Walk
-    path: str
-    stored_nbytes: int
+    result: WriteResult  # What the reader measured
+    walk: _native.Walk  # What was written
+    path: str  # The file that was made
+    stored_nbytes: int  # Bytes that the dataset's elements take in it
+    # Its chunks; None where there are none, or they cannot be listed.
     table: _native.ChunkTable | None
 
     @property
