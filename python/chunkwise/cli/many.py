@@ -31,34 +31,18 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is printed of files.
+    """What is printed of files."""
 
-    Attributes
-    ----------
-    counted
-        Which findings are.
-    level
-        Of what severity at least; None for all, and then none of them is a failure.
-    as_json, quiet
-        Facts as JSON; only the names of files with such findings.
-    order
-        Of the files in a table.
-    sampled
-        Whether data was sampled.
-    sarif
-        Where a SARIF log goes; None for none.
-    log
-        What goes into it.
-    """
-
-    counted: Counted
+    counted: Counted  # Which findings are
+    # Of what severity at least; None for all, and then none of them is a failure.
     level: Severity | None
+    # Facts as JSON; only the names of files with such findings.
     as_json: bool
     quiet: bool
-    order: Order | None
-    sampled: bool
-    sarif: str | None
-    log: list[tuple[str, Finding]] = field(default_factory=list)
+    order: Order | None  # Of the files in a table
+    sampled: bool  # Whether data was sampled
+    sarif: str | None  # Where a SARIF log goes; None for none
+    log: list[tuple[str, Finding]] = field(default_factory=list)  # What goes into it
 
     @property
     def alone(self) -> bool:

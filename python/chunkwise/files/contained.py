@@ -34,17 +34,10 @@ _AHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
-    """What became of some work: a result, or the exception that it raised.
+    """What became of some work: a result, or the exception that it raised."""
 
-    Attributes
-    ----------
-    result
-        What it returned; None where it did not.
-    error
-        What it raised, or `CorruptDataError` where its process was ended; None otherwise.
-    """
-
-    result: Result | None
+    result: Result | None  # What it returned; None where it did not
+    # What it raised, or `CorruptDataError` where its process was ended; None otherwise.
     error: BaseException | None = None
 
     def get(self) -> Result:

@@ -20,24 +20,13 @@ BLOCK_NBYTES = 4 << 10
 
 @dataclass(frozen=True)
 class Identity:
-    """What the system says of a file.
+    """What the system says of a file."""
 
-    Attributes
-    ----------
-    file
-        Device and inode.
-    content
-        Bytes, and when they were last written, as programs may set it (ns since 1970).
-    changed_ns : int
-        When anything of the file was last changed (ns since 1970).
-    manner
-        Permissions, owner, group and number of links.
-    """
-
-    file: tuple[int, int]
+    file: tuple[int, int]  # Device and inode
+    # Bytes, and when they were last written, as programs may set it (ns since 1970).
     content: tuple[int, int]
-    changed_ns: int
-    manner: tuple[int, ...]
+    changed_ns: int  # When anything of the file was last changed (ns since 1970)
+    manner: tuple[int, ...]  # Permissions, owner, group and number of links
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:

@@ -58,21 +58,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Created:
-    """A new dataset.
+    """A new dataset."""
 
-    Attributes
-    ----------
-    dataset
-        As h5py has it.
-    effort
-        With which its chunks are to be encoded.
-    data
-        Still to be written, of the dataset's shape; None where there is none, or h5py has
-        written it, as it does what is not plain bytes.
-    """
-
-    dataset: h5py.Dataset
-    effort: Effort
+    dataset: h5py.Dataset  # As h5py has it
+    effort: Effort  # With which its chunks are to be encoded
+    # Still to be written, of the dataset's shape; None where there is none, or h5py has written
+    # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None
 
 
