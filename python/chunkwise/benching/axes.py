@@ -19,6 +19,7 @@ from chunkwise.grammar import format_size, parse_size
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.trials.pagecache import PAGE_CACHES
 from chunkwise.trials.readers import NATIVE, READERS, is_shared_library
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE as _CACHED
 
 DEFAULT: Final = "default"
 # As H5Pset_libver_bounds has them.
@@ -154,7 +155,6 @@ def _show_bounds(pair: tuple[str, str]) -> str:
 
 
 _ALL = frozenset(READERS)
-_CACHED = frozenset(d.name for d in READERS.values() if d.has_library_cache)
 _HDF5 = frozenset({"libhdf5", "h5py"})
 # Those that make files and datasets through libhdf5, with properties of ours.
 _MAKING = _HDF5 | NATIVE

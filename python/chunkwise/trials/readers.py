@@ -62,8 +62,6 @@ class Reader:
 
     name: str  # As in ``--reader``
     module: str  # The module of `chunkwise.trials` with its ``open_NAME`` and ``write_NAME``
-    compiled: bool  # Whether its loop is compiled, with no Python inside the timed region
-    has_library_cache: bool  # Whether libhdf5's chunk cache concerns it
     any_libhdf5: bool  # Whether it can be told which libhdf5 to load by the library's path
 
     def opener(self) -> Opener:
@@ -77,6 +75,11 @@ class Reader:
         return found
 
     @property
+    def compiled(self) -> bool:
+        """Whether its loop is compiled, with no Python inside the timed region."""
+        return self.module == "in_rust"
+
+    @property
     def _stem(self) -> str:
         return self.name.replace("-", "_")
 
@@ -87,17 +90,17 @@ class Reader:
 READERS: dict[str, Reader] = {
     reader.name: reader
     for reader in (
-        Reader("libhdf5", "in_rust", True, True, True),
-        Reader("netcdf4", "in_rust", True, True, False),
-        Reader("chunkwise", "in_rust", True, False, True),
-        Reader("h5py", "in_python", False, True, False),
-        Reader("chunkwise-py", "in_python", False, False, False),
+        Reader("libhdf5", "in_rust", True),
+        Reader("netcdf4", "in_rust", False),
+        Reader("chunkwise", "in_rust", True),
+        Reader("h5py", "in_python", False),
+        Reader("chunkwise-py", "in_python", False),
     )
 }
-# The readers that libhdf5's chunk cache concerns.
-WITH_LIBRARY_CACHE = frozenset(d.name for d in READERS.values() if d.has_library_cache)
 # The readers that read and write by the engine.
 NATIVE = frozenset({"chunkwise", "chunkwise-py"})
+# The readers that libhdf5's chunk cache concerns.
+WITH_LIBRARY_CACHE = frozenset(READERS) - NATIVE
 # The readers whose loop is compiled.
 COMPILED = frozenset(d.name for d in READERS.values() if d.compiled)
 
