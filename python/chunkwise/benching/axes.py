@@ -277,21 +277,8 @@ AXES: Final[dict[str, Axis]] = {
     )
 }  # fmt: skip
 
-# What `--set NAME=VALUE,...` takes: axes without an option of their own.
-PROPERTY_AXES: Final = (
-    "sieve",
-    "conversion",
-    "memory-type",
-    "metadata-block",
-    "small-data",
-    "alignment",
-    "bounds",
-    "alloc-time",
-    "fill-time",
-    "page-buffer",
-    "zlib",
-    "reopen",
-)
+# What `--set NAME=VALUE,...` takes: axes without an option of their own, which come last.
+PROPERTY_AXES: Final = tuple(AXES)[tuple(AXES).index("sieve") :]
 
 
 def check_axis(name: str) -> Axis:

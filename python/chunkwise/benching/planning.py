@@ -16,7 +16,7 @@ from chunkwise.benching.variants import Prepared, Variant, stored, variant_of
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_size
 from chunkwise.trials.environment import available_memory_nbytes
-from chunkwise.trials.trial import Operation, Trial
+from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # What a worker takes besides its timed reads: the interpreter, imports, the file.
 OVERHEAD_S: Final = 0.6
@@ -132,22 +132,9 @@ def share_s(seconds: float, trials: int, checked: bool = False) -> float:
 
 def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) -> Trial:
     """Make a trial of a pattern on a target; `parameters` are further fields of it."""
-    facts = {
-        name: getattr(target, name)
-        for name in (
-            "file",
-            "dataset",
-            "comparable",
-            "chunks",
-            "filters",
-            "shape",
-            "itemsize",
-            "storage",
-            "stored_nbytes",
-            "dtype",
-            "native_order",
-        )
-    }
+    wanted = {"file", "dataset", "storage", "chunks", "filters", *FACTS}
+    known = {field.name for field in fields(target)}
+    facts = {name: getattr(target, name) for name in wanted & known}
     facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
     facts["swmr"] = target.unclosed == "swmr"
     blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}

@@ -51,30 +51,23 @@ class Step:
     warning: bool = False
 
 
+@dataclass
 class Schedule:
     """The rounds of one run, within its deadline."""
 
-    def __init__(
-        self,
-        plan: Sequence[tuple[Planned, Trial]],
-        repeat: int,
-        deadline: float,
-        libraries: Mapping[str | None, LibHDF5],
-        pages: Mapping[str, str],
-        progress: Callable[[Step], None] | None = None,
-        store: Store | None = None,
-        shares: bool = True,
-    ) -> None:
-        self.plan = plan
-        self.repeat = repeat
-        self.deadline = deadline
-        self.libraries = libraries
-        self.pages = pages
-        self.progress = progress
-        self.store = store
-        self.shares = shares
+    plan: Sequence[tuple[Planned, Trial]]
+    repeat: int
+    deadline: float
+    libraries: Mapping[str | None, LibHDF5]
+    pages: Mapping[str, str]
+    progress: Callable[[Step], None] | None = None
+    store: Store | None = None
+    shares: bool = True
+
+    def __post_init__(self) -> None:
+        store = self.store
         self.done: list[list[Measurement]] = [
-            store.done(trial)[:repeat] if store else [] for _, trial in plan
+            store.done(trial)[: self.repeat] if store else [] for _, trial in self.plan
         ]
         # Of what was measured before a stop, what is known of it.
         self.took_s = [_took_s(done) for done in self.done]

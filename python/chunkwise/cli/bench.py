@@ -41,21 +41,6 @@ Examples:
   chunkwise bench --plan study.toml
 """
 
-# The options that are axes, by the name of their parameter.
-_AXIS_OPTIONS = (
-    "operation",
-    "format",
-    "chunk",
-    "filter",
-    "page_cache",
-    "reader",
-    "libhdf5",
-    "threads",
-    "cache",
-    "nslots",
-    "w0",
-)
-
 
 def _properties() -> str:
     return "; ".join(f"{name}: {AXES[name].about}" for name in PROPERTY_AXES)
@@ -193,9 +178,7 @@ def command(
     asked = spec.read(plan) if plan else spec.Spec(Space())
     given = {"access": access} if access else {}
     given |= {
-        name.replace("_", "-"): listed(text)
-        for name in _AXIS_OPTIONS
-        if (text := axes[name]) is not None
+        name.replace("_", "-"): listed(text) for name, text in axes.items() if text is not None
     }
     given |= dict(_property(text) for text in properties)
     space = replace(
