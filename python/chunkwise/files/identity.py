@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 # A file of so many bytes is compared whole; of a larger one, blocks that take as many.
 WHOLE_NBYTES = 256 << 10
@@ -84,8 +85,5 @@ def sample_of(path: str | os.PathLike[str]) -> str:
     OSError
         When it cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return sample(descriptor)
-    finally:
-        os.close(descriptor)
+    with Path(path).open("rb", buffering=0) as stream:
+        return sample(stream.fileno())
