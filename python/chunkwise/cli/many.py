@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.progress import bar
+from chunkwise.cli.terminal import for_results
 from chunkwise.names import printable
 from chunkwise.words import counted
 
@@ -114,10 +114,9 @@ def show_many(
     interrupted = False
     # Lines of results on the same terminal would tear the bar apart.
     streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
-    progress = _progress(hidden=streams and sys.stdout.isatty())
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     try:
-        # Some versions of rich end a disabled bar with an empty line.
-        with nullcontext() if progress.disable else progress:
+        with bar(*columns, hidden=streams and sys.stdout.isatty()) as progress:
             task = progress.add_task("inspecting", total=total)
             for summary, facts in survey(found, collect, shown.counted):
                 summaries.append(summary)
@@ -145,16 +144,3 @@ def show_many(
         )
         return INTERRUPTED
     return shown.code([summary.severity for summary in summaries])
-
-
-def _progress(*, hidden: bool) -> Progress:
-    console = for_messages()
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=hidden or not console.is_terminal,
-    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from chunkwise.names import printable, printable_lines
-from chunkwise.studies.claims import Word
+from chunkwise.studies.rules import Word
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,3 @@ def _check_words(what: str, settings: Mapping[str, Any]) -> None:
     words = settings.get("words", ("", ""))
     if not isinstance(words, tuple) or len(words) != 2:
         raise UsageError(f"{what}: words are two, what each side is called")
-
-
-__all__ = ["Points", "check_experiment", "check_study", "points_of"]

@@ -201,6 +201,3 @@ def _mean(ratios: Sequence[float]) -> float:
     if 0 in ratios:
         return 0.0
     return statistics.geometric_mean(ratios)
-
-
-__all__ = ["Pair", "Ratio", "Sample", "pairs", "ratio", "samples", "series"]

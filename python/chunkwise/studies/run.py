@@ -31,7 +31,7 @@ from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own_data as own
-from chunkwise.studies.folder import RESULTS, Folder
+from chunkwise.studies.folder import Folder
 from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
@@ -335,6 +335,3 @@ def _full(folder: Folder, error: OSError) -> CannotWriteError:
         f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
         "measured is kept: make room, and go on with --resume"
     )
-
-
-__all__ = ["RESULTS", "Options", "run"]
