@@ -33,7 +33,6 @@ class Scale:
     breaks: tuple[float, ...]
     # Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
     of_words: bool
-    log: bool  # Whether places of numbers are their logarithms to base 10
 
 
 def number(text: str) -> float | None:
@@ -59,7 +58,7 @@ def words(texts: Sequence[str], label: Callable[[str], str] = str) -> Scale:
         order.sort(key=lambda text: number(text) or 0.0)
     places = {text: float(n) for n, text in enumerate(order)}
     ticks = tuple(Tick(at, label(text)) for text, at in places.items())
-    return Scale(places, ticks, (), True, False)
+    return Scale(places, ticks, (), True)
 
 
 def numbers(texts: Sequence[str], log: bool, label: Callable[[str], str] = str) -> Scale:
@@ -81,7 +80,7 @@ def numbers(texts: Sequence[str], log: bool, label: Callable[[str], str] = str) 
         for text in reversed(group):
             at -= step
             places[text] = at
-    return Scale(places, _ticks(places, label), tuple(breaks), False, log)
+    return Scale(places, _ticks(places, label), tuple(breaks), False)
 
 
 def _ticks(places: dict[str, float], label: Callable[[str], str]) -> tuple[Tick, ...]:

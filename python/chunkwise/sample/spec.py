@@ -57,8 +57,6 @@ class Sample:
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
     filters: str  # Default pipeline, in chunkwise's grammar
-    # Lowest and highest ratio of raw to stored bytes with all defaults.
-    expected_ratio: tuple[float, float]
     # The generator: fills a box, broadcastable to its shape, in any type that converts to `dtype`.
     # See `Region` for what it may depend on.
     values: Callable[[Region], Values]
