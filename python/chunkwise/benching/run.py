@@ -83,9 +83,10 @@ def run(
     space = _with_readers(space or Space())
     original = look(file, dataset)
 
-    def say(text: str) -> None:
-        if progress:
-            progress(Step(text))
+    step = progress or (lambda _: None)
+
+    def say(text: str, *, warning: bool = False) -> None:
+        step(Step(text, warning=warning))
 
     with contextlib.ExitStack() as stack:
         # Whatever is refused is refused before anything is written.
@@ -94,21 +95,19 @@ def run(
         opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
         source = stack.enter_context(opening)
         plan = source.plan
-        if progress:
-            for text in source.left_out:
-                progress(Step(text, warning=True))
-        if progress and plan.least_s > seconds:
-            text = (
+        for text in source.left_out:
+            say(text, warning=True)
+        if plan.least_s > seconds:
+            say(
                 f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
                 f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
-                f"{seconds:g} s"
+                f"{seconds:g} s",
+                warning=True,
             )
-            progress(Step(text, warning=True))
-        reading, writing = plan.variants("read"), plan.variants("write")
         making = prepared(
             source.target,
-            reading,
-            writing,
+            plan.variants("read"),
+            plan.variants("write"),
             sample_nbytes,
             scratch,
             say,
@@ -128,7 +127,7 @@ def run(
             deadline,
             libraries,
             _warmed(made, say),
-            progress,
+            step,
             store,
             shares=trial_seconds is None,
         ).execute()

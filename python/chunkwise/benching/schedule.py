@@ -60,7 +60,7 @@ class Schedule:
     deadline: float
     libraries: Mapping[str | None, LibHDF5]
     pages: Mapping[str, str]
-    progress: Callable[[Step], None] | None = None
+    progress: Callable[[Step], None]
     store: Store | None = None
     shares: bool = True
 
@@ -133,8 +133,6 @@ class Schedule:
 
     def _say(self, one: Planned, repeat: int) -> None:
         """Report what comes next, and how long all of it may take."""
-        if self.progress is None:
-            return
         done = sum(map(len, self.done))
         known = [took for took in self.took_s if took]
         total = self.repeat * len(self.plan)

@@ -139,7 +139,7 @@ def prepared(
     writing: Sequence[Variant] = (),
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
     paged: bool = False,
     elements: bool = False,
 ) -> Iterator[Prepared]:
@@ -192,13 +192,11 @@ def prepared(
             )
         targets, likes, data = {v: target for v in reading if v not in missing}, {}, None
         if elements:
-            if progress:
-                progress("reading every element")
+            progress("reading every element")
             data = str(Path(folder) / "elements")
             _write_elements(target, rows, data)
         for number, variant in enumerate(missing):
-            if progress:
-                progress(f"writing {variant}")
+            progress(f"writing {variant}")
             path = Path(folder) / f"{number}.h5"
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
