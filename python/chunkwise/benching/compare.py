@@ -63,7 +63,6 @@ class Match:
 class Against:
     """The baseline against one other file."""
 
-    # The files.
     base: Saved
     other: Saved
     matches: dict[str, Match]  # The trials that both have, by what was measured

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,6 +15,7 @@ from chunkwise.benching.axes import AXES
 from chunkwise.benching.space import Point
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant
+from chunkwise.names import printable
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
@@ -375,3 +379,27 @@ def _label(measurement: Measurement) -> str:
     trial = measurement.trial
     cache = "" if trial.cache_nbytes is None else f" (cache {counted(trial.cache_nbytes, 'byte')})"
     return trial.reader + cache
+
+
+def as_csv(results: Results) -> str:
+    """Return a row for each trial, with a line of names above.
+
+    What is no single value (shapes, checksums) is written as JSON; what is not known is
+    empty.  A row is one line: what does not print is escaped.
+    """
+    records = results.records
+    names = list(dict.fromkeys(name for record in records for name in record))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    for record in records:
+        writer.writerow([_in_csv(record.get(name)) for name in names])
+    return stream.getvalue()
+
+
+def _in_csv(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value)
+    return "" if value is None else value

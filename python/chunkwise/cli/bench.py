@@ -10,7 +10,7 @@ from chunkwise import benching
 from chunkwise.benching import render, spec
 from chunkwise.benching.axes import AXES, PROPERTY_AXES
 from chunkwise.benching.older import new_word
-from chunkwise.benching.records import as_csv
+from chunkwise.benching.results import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.benching.space import DESIGNS, Space
 from chunkwise.benching.variants import SAMPLE_NBYTES

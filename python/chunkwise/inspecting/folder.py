@@ -43,7 +43,6 @@ class Found:
 class Tally:
     """Findings of one code and severity, of one file or of several."""
 
-    # Which.
     severity: Severity
     code: str
     # How many, and in how many files.
