@@ -52,7 +52,6 @@ Examples:
 )
 @click.option(
     "--reader",
-    "readers",
     metavar="NAME,...",
     default=",".join(hstest.READERS),
     show_default=True,
@@ -74,13 +73,15 @@ Examples:
 )
 @click.option("--scratch", metavar="FOLDER", help="Where the known elements are kept meanwhile.")
 @click.option("--json", "as_object", is_flag=True, help="Print every measurement as JSON.")
-def command(file: str, dataset: str | None, as_object: bool, **options: Any) -> int:
+def command(
+    file: str, dataset: str | None, reader: str, libhdf5: str, as_object: bool, **options: Any
+) -> int:
     """Read complex selections of FILE, check every element, and say how long it took.
 
     DATASET is by default the largest chunked one. Exit code 1 means that an element was read
     as another value than it has, or could not be read.
     """
-    options |= {name: listed(options[name]) for name in ("readers", "libhdf5")}
+    options |= {"readers": listed(reader), "libhdf5": listed(libhdf5)}
     with following() as progress:
         try:
             results = hstest.run(file, dataset, progress=progress, **options)
