@@ -301,17 +301,14 @@ class Results:
 
         By total time, median against median; None where either has no figure.
         """
-        base = self._base(cell)
+        base = standard_of(self, cell)
         if base.total_s is None or not cell.total_s:
             return None
         return base.total_s / cell.total_s
 
     def speed_is_estimated(self, cell: Cell) -> bool:
         """Tell whether one of the two times behind `speed` is extrapolated."""
-        return cell.extrapolated or self._base(cell).extrapolated
-
-    def _base(self, cell: Cell) -> Cell:
-        return next(other for other in self.cells if other.pattern == cell.pattern)
+        return cell.extrapolated or standard_of(self, cell).extrapolated
 
     def summary(self) -> list[dict[str, Any]]:
         """Return one row for each pattern, reader and cache: medians, spread, speed."""
@@ -357,6 +354,11 @@ class Results:
             "status": problem.status if problem else "ok",
             "error": problem.error if problem else None,
         }
+
+
+def standard_of(results: Results, cell: Cell) -> Cell:
+    """Return the trial that others of its pattern are compared with."""
+    return next(other for other in results.cells if other.pattern == cell.pattern)
 
 
 def compare(cells: Sequence[Cell]) -> list[Mismatch]:

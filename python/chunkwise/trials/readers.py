@@ -155,13 +155,18 @@ def netcdf_library() -> str:
     UsageError
         There is none.
     """
-    package = importlib.util.find_spec("netCDF4")
-    if package is not None and package.origin is not None:
-        beside = Path(package.origin).parents[1] / "netcdf4.libs"
-        found = sorted(beside.glob("libnetcdf-*.so*"))
-        if found:
-            return str(found[0])
+    found = in_netcdf4_wheel("libnetcdf-*.so*")
+    if found:
+        return str(found[0])
     name = ctypes.util.find_library("netcdf")
     if name is None:
         raise UsageError("the netcdf4 reader needs netCDF-C: pip install netCDF4")
     return name
+
+
+def in_netcdf4_wheel(pattern: str) -> list[Path]:
+    """Find libraries that netCDF4-python's wheel has beside the package."""
+    package = importlib.util.find_spec("netCDF4")
+    if package is None or package.origin is None:
+        return []
+    return sorted((Path(package.origin).parents[1] / "netcdf4.libs").glob(pattern))
