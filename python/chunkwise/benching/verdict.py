@@ -46,19 +46,30 @@ _Z: Final = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What two samples of times say about each other."""
+    """What two samples of times say about each other.
 
-    # ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they differ by
-    # less than it; ``cannot tell``: the spread allows either.
+    Attributes
+    ----------
+    word : str
+        ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they
+        differ by less than it; ``cannot tell``: the spread allows either.
+    ratio : float
+        Median of the other to median of the base; above 1 the other takes longer.
+    low, high : float or None
+        The interval for the ratio; None where there are too few repeats for one.
+    repeats : int or None
+        Where it cannot tell: so many repeats a side would likely decide.  None if more
+        than a hundred would be needed: the ratio is about the threshold.
+    fastest : float or None
+        The fastest repeat of the other to the fastest of the base.
+    """
+
     word: Word
-    ratio: float  # Median of the other to median of the base; above 1 the other takes longer
-    # The interval for the ratio; None where there are too few repeats for one.
+    ratio: float
     low: float | None = None
     high: float | None = None
-    # Where it cannot tell: so many repeats a side would likely decide.  None if more than a
-    # hundred would be needed: the ratio is about the threshold.
     repeats: int | None = None
-    fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
+    fastest: float | None = None
 
     def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
         """Say what keeps a verdict from being certain although its interval is.

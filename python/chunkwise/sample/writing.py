@@ -36,12 +36,18 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Written:
-    """What a call of `write` made."""
+    """What a call of `write` made.
 
-    # What was written, and how.
+    Attributes
+    ----------
+    sample, layout
+        What was written, and how.
+    nbytes, stored_nbytes
+        All datasets' bytes as arrays, and as stored.
+    """
+
     sample: Sample
     layout: Layout
-    # All datasets' bytes as arrays, and as stored.
     nbytes: int
     stored_nbytes: int
 
