@@ -65,25 +65,18 @@ __all__ = [
 # Where a name comes from that needs h5py: imported when it is first asked for, so that a
 # worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
 _LATER = {
-    "Dataset": "chunkwise.dataset",
-    "File": "chunkwise.file",
-    "Group": "chunkwise.group",
-    "Hyperslab": "chunkwise.selection",
-    "Points": "chunkwise.selection",
-    "Selection": "chunkwise.selection",
-    "Union": "chunkwise.selection",
-    "bench": "chunkwise.benching.api",
-    "hyperslab": "chunkwise.selection",
-    "inspect": "chunkwise.inspecting.inspection",
-    "open": "chunkwise.file",
-    "points": "chunkwise.selection",
-    "patch_h5py": "chunkwise.patching",
-    "patch_stats": "chunkwise.patching",
-    "plan_repack": "chunkwise.repacking",
-    "repack": "chunkwise.repacking",
-    "union": "chunkwise.selection",
-    "unpatch_h5py": "chunkwise.patching",
-    "wrap": "chunkwise.dataset",
+    name: f"chunkwise.{module}"
+    for module, names in {
+        "benching.api": ("bench",),
+        "dataset": ("Dataset", "wrap"),
+        "file": ("File", "open"),
+        "group": ("Group",),
+        "inspecting.inspection": ("inspect",),
+        "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),
+        "repacking": ("plan_repack", "repack"),
+        "selection": ("Hyperslab", "Points", "Selection", "Union", "hyperslab", "points", "union"),
+    }.items()
+    for name in names
 }
 
 

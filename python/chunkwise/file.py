@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from types import TracebackType
 from typing import Any
 
 import h5py
@@ -121,12 +120,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
     def __enter__(self) -> File:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
         except ChunkwiseError as second:

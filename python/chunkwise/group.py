@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
@@ -174,12 +175,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             When the name is taken, or the file is open for reading only (a ValueError).
         """
         where, path = self._place(name, "group")
-        try:
+        with _told(where, "made"):
             made = super().create_group(name, track_order=track_order, **options)
-        except HDF5_ERRORS as error:
-            raise like(UsageError, error)(
-                f"{where}: cannot be made: {hdf5_reason(error)}"
-            ) from error
         return cast("Group", self._adopted(made.id, path))
 
     def require_group(self, name: str | bytes) -> Group:
@@ -331,12 +328,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             self.create_dataset(name, data=value)
             return
         self._place(name, "link")
-        try:
+        with _told(where, "made"):
             super().__setitem__(name, value)
-        except HDF5_ERRORS as error:
-            raise like(UsageError, error)(
-                f"{where}: cannot be made: {hdf5_reason(error)}"
-            ) from error
 
     def __delitem__(self, name: str | bytes) -> None:
         """Remove a link; what has no other name goes with it.
@@ -349,12 +342,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         where = self._writable(name, "link")
         if not self._has_link(name):
             raise DatasetNotFoundError(f"{where}: there is none of that name")
-        try:
+        with _told(where, "removed"):
             super().__delitem__(name)
-        except HDF5_ERRORS as error:
-            raise like(UsageError, error)(
-                f"{where}: cannot be removed: {hdf5_reason(error)}"
-            ) from error
         for key, dataset in list(self._met.items()):
             if not dataset or names_of(dataset.id) == 0:
                 self._met.pop(key, None)
@@ -397,3 +386,14 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _check_open(self) -> None:
         if not self:
             raise like(UsageError, KeyError())("the file is closed")
+
+
+@contextlib.contextmanager
+def _told(where: str, doing: str) -> Iterator[None]:
+    """Say by name what cannot be done."""
+    try:
+        yield
+    except HDF5_ERRORS as error:
+        raise like(UsageError, error)(
+            f"{where}: cannot be {doing}: {hdf5_reason(error)}"
+        ) from error

@@ -24,8 +24,7 @@ from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import best, effects, single_changes, worst
 from chunkwise.benching.planning import spell_out, trial_of
 from chunkwise.benching.plot import effects_plot
-from chunkwise.benching.records import as_csv
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.results import Cell, Results, as_csv
 from chunkwise.benching.space import Point, Space
 from chunkwise.benching.target import Target, look
 from chunkwise.trials.trial import Measurement

@@ -412,7 +412,7 @@ def test_real_folder(path: Path) -> None:
 
 
 def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
+    def fake(path: str, _name: str | None = None, **_: Any) -> FileFacts:
         if "clean" in path:
             raise KeyboardInterrupt
         return file_facts(path=path)
@@ -428,7 +428,7 @@ def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_crash_in_libhdf5_does_not_stop_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fake(path: str, _name: str | None, **_: Any) -> FileFacts:
+    def fake(path: str, _name: str | None = None, **_: Any) -> FileFacts:
         if "bad" in path:
             ctypes.string_at(0)
         return file_facts(path=path)

@@ -6,8 +6,24 @@ import math
 
 import pytest
 
-from chunkwise.report.palette import DARK, WHITE, contrast, style
+from chunkwise.report.palette import style
 from chunkwise.report.scales import number, numbers, words
+
+# The grounds of the page.
+WHITE, DARK = "#ffffff", "#16191d"
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of ``#rrggbb``, as WCAG defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, 1 to 21, as WCAG defines it."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,17 @@ SMALL = {
     "counting": (120, 130),
     "counts": (60, 80),
 }
+# The lowest and the highest ratio of raw to stored bytes with all defaults: of the papers, and
+# of the project's own baselines.
+RATIOS = {
+    "cris": (1.05, 1.11),
+    "occam": (1.8, 2.2),
+    "occam-smooth": (50.0, 200.0),
+    "radar": (14.0, 23.0),
+    "cube": (2.1, 2.3),
+    "counting": (2.5, 3.2),
+    "counts": (15.0, 35.0),
+}
 
 
 def read(path: Path, dataset: str) -> npt.NDArray[Any]:
@@ -51,19 +62,11 @@ def whole(name: str, seed: int = 0, variable: int = 0) -> npt.NDArray[Any]:
 @pytest.mark.slow
 def test_the_default_has_the_ratio_it_promises(tmp_path: Path, name: str) -> None:
     written = write(name, tmp_path / "x.h5")
-    low, high = SAMPLES[name].expected_ratio
+    low, high = RATIOS[name]
     assert low <= written.ratio <= high
     with h5py.File(tmp_path / "x.h5") as file:
         stored = sum(file[d].id.get_storage_size() for d in SAMPLES[name].datasets)
     assert stored == written.stored_nbytes
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high"),
-    [("cris", 1.05, 1.11), ("occam", 1.8, 2.2), ("radar", 14, 23), ("cube", 2.1, 2.3)],
-)
-def test_the_promised_ratios_are_those_of_the_papers(name: str, low: float, high: float) -> None:
-    assert low <= SAMPLES[name].expected_ratio[0] < SAMPLES[name].expected_ratio[1] <= high
 
 
 @pytest.mark.parametrize("shape", [(20, 600, 600), (60, 200, 200)])
@@ -77,7 +80,7 @@ def test_a_part_of_the_cube_compresses_like_the_cube(
 @pytest.mark.parametrize("name", ["cris", "occam", "radar"])
 @pytest.mark.slow
 def test_another_seed_compresses_alike(tmp_path: Path, name: str) -> None:
-    low, high = SAMPLES[name].expected_ratio
+    low, high = RATIOS[name]
     assert low <= write(name, tmp_path / "x.h5", seed=2**64 - 1).ratio <= high
 
 

@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from chunkwise.cli.study import command
 from chunkwise.errors import UsageError
+from chunkwise.studies.folder import RESULTS
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import RESULTS
 from tests.support.studies import write_study
 
 

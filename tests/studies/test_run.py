@@ -18,9 +18,10 @@ from chunkwise.benching.libraries import find as find_library
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.studies.folder import RESULTS
 from chunkwise.studies.load import load
 from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import RESULTS, Options, run
+from chunkwise.studies.run import Options, run
 from chunkwise.studies.study import Study
 from chunkwise.trials.trial import Measurement, Trial
 from tests.support.studies import write_study

@@ -85,9 +85,11 @@ def bench(
     repeat : int
         How often each combination is measured at most, as far as `seconds` lasts.
     seconds : float
-        The budget for the run as a whole; what would take longer is estimated.
+        The budget for the run as a whole; what would take longer is estimated.  Every
+        combination is measured at least once, so that very many of them may take longer.
     save : str or path, optional
-        A file to which each trial is appended; trials that are in it are not made again.
+        A file to which each trial is appended as it is done; trials that are in it already
+        are not made again (`chunkwise.benching.store`).
     sample_nbytes : int
         Of a larger dataset, scratch files hold a sample of at most so many bytes.
     scratch : str, optional

@@ -19,6 +19,7 @@ from chunkwise.grammar import format_size, parse_size
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.trials.pagecache import PAGE_CACHES
 from chunkwise.trials.readers import NATIVE, READERS, is_shared_library
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE as _CACHED
 
 DEFAULT: Final = "default"
 # As H5Pset_libver_bounds has them.
@@ -27,39 +28,17 @@ BOUNDS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that is varied.
+    """One thing that is varied."""
 
-    Attributes
-    ----------
-    name : str
-        In TOML files, in ``--set``, and in messages.
-    field : str or None
-        The field of `Trial`; None where the value decides several of them.
-    default : str
-        The value where nothing is asked for.
-    parse : callable
-        Reads a value other than the default; raises UsageError.
-    show : callable
-        Writes a parsed value as short as a table needs it.
-    readers : frozenset of str
-        The readers that it concerns.
-    operations : tuple of str
-        The operations that it concerns.
-    about : str
-        What it is, with the function of the library.
-    hdf5 : bool
-        Whether it concerns HDF5 files alone, and no files of netCDF-3.
-    """
-
-    name: str
-    field: str | None
-    default: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-    readers: frozenset[str]
-    operations: tuple[str, ...]
-    about: str
-    hdf5: bool = False
+    name: str  # In TOML files, in ``--set``, and in messages
+    field: str | None  # The field of `Trial`; None where the value decides several of them
+    default: str  # The value where nothing is asked for
+    parse: Callable[[str], Any]  # Reads a value other than the default; raises UsageError
+    show: Callable[[Any], str]  # Writes a parsed value as short as a table needs it
+    readers: frozenset[str]  # The readers that it concerns
+    operations: tuple[str, ...]  # The operations that it concerns
+    about: str  # What it is, with the function of the library
+    hdf5: bool = False  # Whether it concerns HDF5 files alone, and no files of netCDF-3
 
     def value(self, text: str) -> Any:
         """Read a value; None is the default's."""
@@ -176,7 +155,6 @@ def _show_bounds(pair: tuple[str, str]) -> str:
 
 
 _ALL = frozenset(READERS)
-_CACHED = frozenset(d.name for d in READERS.values() if d.has_library_cache)
 _HDF5 = frozenset({"libhdf5", "h5py"})
 # Those that make files and datasets through libhdf5, with properties of ours.
 _MAKING = _HDF5 | NATIVE
@@ -299,21 +277,8 @@ AXES: Final[dict[str, Axis]] = {
     )
 }  # fmt: skip
 
-# What `--set NAME=VALUE,...` takes: axes without an option of their own.
-PROPERTY_AXES: Final = (
-    "sieve",
-    "conversion",
-    "memory-type",
-    "metadata-block",
-    "small-data",
-    "alignment",
-    "bounds",
-    "alloc-time",
-    "fill-time",
-    "page-buffer",
-    "zlib",
-    "reopen",
-)
+# What `--set NAME=VALUE,...` takes: axes without an option of their own, which come last.
+PROPERTY_AXES: Final = tuple(AXES)[tuple(AXES).index("sieve") :]
 
 
 def check_axis(name: str) -> Axis:

@@ -53,25 +53,23 @@ def _paragraph(results: Results, cells: Sequence[Cell]) -> str:
     unsure = [c for c in changes if c not in helps and _is_too_rare(slowest, c)]
     idle = [change.axis for change in changes if change not in helps and change not in unsure]
     if helps:
-        said = "; ".join(
-            f"{change_label(results, change.cell, change.axis)} "
-            f"{format_ratio(change.speed)} as fast"
-            for change in helps
-        )
-        text += f" One change to the slowest alone makes it: {said}."
+        text += f" One change to the slowest alone makes it: {_said(results, helps)}."
     if unsure:
-        said = "; ".join(
-            f"{change_label(results, change.cell, change.axis)} seems "
-            f"{format_ratio(change.speed)} as fast"
-            for change in unsure
-        )
-        text += f" Measured too rarely to be certain: {said}."
+        text += f" Measured too rarely to be certain: {_said(results, unsure, 'seems ')}."
     if idle:
         said = joined(idle)
         text += (
             f" {said[0].upper()}{said[1:]} alone: no difference that the spread allows to tell."
         )
     return text
+
+
+def _said(results: Results, changes: Sequence[Change], how: str = "") -> str:
+    return "; ".join(
+        f"{change_label(results, change.cell, change.axis)} {how}"
+        f"{format_ratio(change.speed)} as fast"
+        for change in changes
+    )
 
 
 def _time(cell: Cell) -> str:

@@ -323,25 +323,21 @@ def _answer(against: Against, total: int) -> str:
     if against.word in ("same", "cannot tell") and not against.count("faster"):
         known = against.count("same")
         if known == total:
-            return f"no difference in {_trials(total)}."
-        same = f"; {known} of {_trials(total)} are the same" if known else ""
+            return f"no difference in {counted(total, 'trial')}."
+        same = f"; {known} of {counted(total, 'trial')} are the same" if known else ""
         return f"no difference is certain{same}."
     parts = [
         f"{against.count(word)} {word}"
         for word in ("failed", "slower", "faster", "same")
         if against.count(word)
     ]
-    answer = f"of {_trials(total)}, {', '.join(parts)}"
+    answer = f"of {counted(total, 'trial')}, {', '.join(parts)}"
     slower = [m for m in against.matches.values() if m.word == "slower" and m.verdict is not None]
     if slower:
         worst = max(slower, key=lambda m: m.verdict.ratio if m.verdict else 0.0)
         assert worst.verdict is not None
         answer += f"; the worst: {_label(worst.other)}, {format_speed(worst.verdict.ratio)}"
     return answer + "."
-
-
-def _trials(number: int) -> str:
-    return counted(number, "trial")
 
 
 def _undecided(undecided: list[Match], threshold: float) -> str:

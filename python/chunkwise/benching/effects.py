@@ -22,48 +22,26 @@ _WHAT = ("operation", "access")
 
 @dataclass(frozen=True)
 class Effect:
-    """What one value of an axis was worth against the axis' first value.
+    """What one value of an axis was worth against the axis' first value."""
 
-    Attributes
-    ----------
-    axis, value : str
-        As in `Cell.point`.
-    pairs : int
-        Pairs of trials that differ in nothing else.
-    speed : float
-        How many times as fast as the first value: the geometric mean over the pairs.
-    lowest, highest : float
-        The ends of these ratios.
-    estimated : bool
-        Whether a trial of these pairs is extrapolated.
-    """
-
+    # As in `Cell.point`.
     axis: str
     value: str
-    pairs: int
-    speed: float
+    pairs: int  # Pairs of trials that differ in nothing else
+    speed: float  # How many times as fast as the first value: the geometric mean over the pairs
+    # The ends of these ratios.
     lowest: float
     highest: float
-    estimated: bool = False
+    estimated: bool = False  # Whether a trial of these pairs is extrapolated
 
 
 @dataclass(frozen=True)
 class Change:
-    """A single change to one trial, as measured.
+    """A single change to one trial, as measured."""
 
-    Attributes
-    ----------
-    axis : str
-        What was changed.
-    cell : Cell
-        The trial with the change.
-    speed : float
-        How many times as fast it was.
-    """
-
-    axis: str
-    cell: Cell
-    speed: float
+    axis: str  # What was changed
+    cell: Cell  # The trial with the change
+    speed: float  # How many times as fast it was
 
 
 def how(results: Results) -> list[str]:

@@ -21,7 +21,7 @@ from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, lar
 from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import stored
-from chunkwise.benching.verified import pipelines, verified
+from chunkwise.benching.verified import pipelines, total, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import python_text
 from chunkwise.trials.environment import available_memory_nbytes
@@ -89,12 +89,12 @@ def _explain(results: Results) -> Advice | None:
     cells = [c for c in results.cells if c.reader in WITH_LIBRARY_CACHE and c.total_s]
     if not cells:
         return _unfinished(results)
-    worst = max(cells, key=_total)
+    worst = max(cells, key=total)
     alike = [c for c in cells if _reader(c) == _reader(worst)]
-    best = min(alike, key=_total)
+    best = min(alike, key=total)
     # Where all patterns decode chunks again and again, the best one is no measure.
     alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
-    if alone or _total(worst) >= SLOW * _total(best):
+    if alone or total(worst) >= SLOW * total(best):
         reason = _slow_pattern(results, worst, best, alike)
         if reason is not None:
             return reason
@@ -108,10 +108,6 @@ def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
     """Return who reads, and with which cache."""
     trial = cell.trial
     return cell.reader, trial.cache_nbytes, trial.cache_nslots, trial.cache_w0
-
-
-def _total(cell: Cell) -> float:
-    return cell.total_s or 0.0
 
 
 def _unfinished(results: Results) -> Advice | None:
@@ -298,7 +294,7 @@ def _cured(results: Results, worst: Cell) -> Cell | None:
         for cell in results.cells
         if (cell.reader, cell.access) == (worst.reader, worst.access)
         and cell.total_s
-        and _total(worst) >= MUCH_FASTER * cell.total_s
+        and total(worst) >= MUCH_FASTER * cell.total_s
     ]
     return min(cells, key=_cache_nbytes, default=None)
 
@@ -322,12 +318,18 @@ def _netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
     return next(fix.text for fix in fixes if fix.tool in ("netCDF4", "C"))
 
 
-def _cured_with(target: Target, worst: Cell, cured: Cell) -> str:
-    """Return the line that gives the cache that was measured to help."""
+def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Advice:
+    """Advise the cache that was measured to help."""
     if worst.reader == "netcdf4":
         nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-        return _netcdf_with(target, _cache_nbytes(cured), nslots)
-    return _open_with(target.file, _cache_nbytes(cured))
+        fix = _netcdf_with(target, _cache_nbytes(cured), nslots)
+    else:
+        fix = _open_with(target.file, _cache_nbytes(cured))
+    effect = (
+        f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
+        f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
+    )
+    return Advice(why, fix, effect)
 
 
 def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
@@ -338,20 +340,12 @@ def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
 
 def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
     """Another cache was measured to help, though shapes alone do not tell why."""
-    return Advice(
+    why = (
         f"The chunk cache decides: '{worst.access.name}' takes "
-        f"{format_seconds(_total(worst))} with {_named_cache(target, worst)}, and "
-        f"{format_seconds(_total(cured))} with {_named_cache(target, cured)}.",
-        _cured_with(target, worst, cured),
-        _measured_cache(target, worst, cured),
+        f"{format_seconds(total(worst))} with {_named_cache(target, worst)}, and "
+        f"{format_seconds(total(cured))} with {_named_cache(target, cured)}."
     )
-
-
-def _measured_cache(target: Target, worst: Cell, cured: Cell) -> str:
-    return (
-        f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
-        f"'{worst.access.name}' {format_ratio(_total(worst) / _total(cured))} as fast"
-    )
+    return _with_measured_cache(why, target, worst, cured)
 
 
 def _cache(
@@ -376,8 +370,7 @@ def _cache(
     why = f"{held}, so that reading '{worst.access.name}' {verb} each chunk about {times}."
     cured = _cured(results, worst)
     if cured is not None:
-        fix = _cured_with(target, worst, cured)
-        return Advice(why, fix, _measured_cache(target, worst, cured))
+        return _with_measured_cache(why, target, worst, cured)
     assert needed is not None
     after = walk.decodes_per_chunk(needed)
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
@@ -507,12 +500,11 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
     why = (
         f"The dataset is {stored}, and one read of '{worst.access.name}' "
         f"({format_shape(worst.access.block)}) gathers pieces from all over it: the same data "
-        f"takes {format_ratio(_total(worst) / _total(best))} as long as by '{best.access.name}'."
+        f"takes {format_ratio(total(worst) / total(best))} as long as by '{best.access.name}'."
     )
     cured = _cured(results, worst)
     if cured is not None:
-        fix = _cured_with(target, worst, cured)
-        return Advice(why, fix, _measured_cache(target, worst, cured))
+        return _with_measured_cache(why, target, worst, cured)
     if target.chunks is not None:
         walk = _walk(target, worst)
         held = walk.chunks_to_cache()
@@ -539,11 +531,11 @@ def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advic
         f"{format_size(asked)} only, and each of the {worst.total_operations or 0:,} calls "
         f"costs {format_seconds(each_s)} by itself."
     )
-    if _total(worst) < NOTICED_S:
+    if total(worst) < NOTICED_S:
         return _with_gain(Advice(why), results, worst)
     effect = (
-        f"measured: all of the data in {format_seconds(_total(largest))} by "
-        f"'{largest.access.name}', instead of {format_seconds(_total(worst))}"
+        f"measured: all of the data in {format_seconds(total(largest))} by "
+        f"'{largest.access.name}', instead of {format_seconds(total(worst))}"
     )
     if target.nbytes > available_memory_nbytes() // 4:
         return Advice(why, effect=f"read larger blocks; {effect}")
@@ -611,7 +603,7 @@ def _gain(cell: Cell, cells: Sequence[Cell]) -> float | None:
     compiled = cell.reader in COMPILED
     alike = (c for c in cells if c.access == cell.access and (c.reader in COMPILED) == compiled)
     base = next(alike, None)
-    return None if base is None else _total(base) / cell.total_s
+    return None if base is None else total(base) / cell.total_s
 
 
 def _round_up(nbytes: int, unit: int) -> int:

@@ -51,8 +51,8 @@ def run(
 
     Parameters
     ----------
-    file, dataset
-        As for `chunkwise.benching.run`.
+    file, dataset, progress
+        As for `chunkwise.bench`; likewise what is raised.
     planes : int
         Random planes that cut each dimension; 2 make boxes, 20 complex shapes.
     count : int
@@ -69,18 +69,11 @@ def run(
         A budget, within which not all unions may be read; None for all of them.
     scratch : str, optional
         A folder for a file that holds every element; None for the system's.
-    progress : callable, optional
-        As for `chunkwise.benching.run`.
 
     Returns
     -------
     Results
         `Results.wrong` has the first wrong element of each trial that read one.
-
-    Raises
-    ------
-    ChunkwiseError
-        As from `chunkwise.benching.run`.
     """
     if "netcdf4" in readers:
         raise UsageError("netCDF-C has no unions of hyperslabs: leave the reader netcdf4 out")

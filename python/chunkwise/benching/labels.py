@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chunkwise.benching.axes import AXES
-from chunkwise.benching.results import Cell, Results
+from chunkwise.benching.results import Cell, Results, standard_of
 from chunkwise.benching.variants import Variant
 from chunkwise.names import printable
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
@@ -74,11 +74,6 @@ def version(cell: Cell) -> str | None:
     """Return the version of the libhdf5 that a trial used."""
     found = (m.environment.get("hdf5") for m in cell.succeeded)
     return next((str(text) for text in found if text), None)
-
-
-def standard_of(results: Results, cell: Cell) -> Cell:
-    """Return the trial that others of its pattern are compared with."""
-    return next(other for other in results.cells if other.pattern == cell.pattern)
 
 
 def full_label(results: Results, cell: Cell) -> str:

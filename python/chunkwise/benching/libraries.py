@@ -54,27 +54,13 @@ _PATIENCE_S: Final = 60.0
 
 @dataclass(frozen=True)
 class LibHDF5:
-    """A libhdf5 that workers can load.
+    """A libhdf5 that workers can load."""
 
-    Attributes
-    ----------
-    asked : str or None
-        As it was asked for; None for the one of the h5py installed here.
-    version : str
-        Its version, such as ``1.10.8``.
-    command : tuple of str
-        Starts a worker.
-    environment : mapping of str to str
-        What the worker's environment has besides this process's.
-    zlib : str
-        The version of the zlib that it has loaded, or ``unknown``.
-    """
-
-    asked: str | None
-    version: str
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    zlib: str = "unknown"
+    asked: str | None  # As it was asked for; None for the one of the h5py installed here
+    version: str  # Its version, such as ``1.10.8``
+    command: tuple[str, ...]  # Starts a worker
+    environment: Mapping[str, str]  # What the worker's environment has besides this process's
+    zlib: str = "unknown"  # The version of the zlib that it has loaded, or ``unknown``
 
 
 def find(asked: str | None, folder: str) -> LibHDF5:

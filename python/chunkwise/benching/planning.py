@@ -16,7 +16,7 @@ from chunkwise.benching.variants import Prepared, Variant, stored, variant_of
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_size
 from chunkwise.trials.environment import available_memory_nbytes
-from chunkwise.trials.trial import Operation, Trial
+from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # What a worker takes besides its timed reads: the interpreter, imports, the file.
 OVERHEAD_S: Final = 0.6
@@ -31,24 +31,12 @@ SLOT_NBYTES: Final = 8
 
 @dataclass(frozen=True)
 class Planned:
-    """One combination, before it is known where its files lie.
+    """One combination, before it is known where its files lie."""
 
-    Attributes
-    ----------
-    point : Point
-        Its value on each axis, as text.
-    access : Access
-        Its pattern.
-    variant : Variant
-        How the data is stored.
-    parameters : dict
-        The fields of `Trial` that are not as by default.
-    """
-
-    point: Point
-    access: Access
-    variant: Variant
-    parameters: dict[str, Any]
+    point: Point  # Its value on each axis, as text
+    access: Access  # Its pattern
+    variant: Variant  # How the data is stored
+    parameters: dict[str, Any]  # The fields of `Trial` that are not as by default
 
     @property
     def operation(self) -> Operation:
@@ -58,15 +46,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """All combinations of a run, in order.
+    """All combinations of a run, in order."""
 
-    Attributes
-    ----------
-    planned : tuple of Planned
-        Each once.
-    """
-
-    planned: tuple[Planned, ...]
+    planned: tuple[Planned, ...]  # Each once
 
     def variants(self, operation: Operation) -> list[Variant]:
         """Return the ways of storing the data that an operation needs, each once."""
@@ -150,22 +132,9 @@ def share_s(seconds: float, trials: int, checked: bool = False) -> float:
 
 def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) -> Trial:
     """Make a trial of a pattern on a target; `parameters` are further fields of it."""
-    facts = {
-        name: getattr(target, name)
-        for name in (
-            "file",
-            "dataset",
-            "comparable",
-            "chunks",
-            "filters",
-            "shape",
-            "itemsize",
-            "storage",
-            "stored_nbytes",
-            "dtype",
-            "native_order",
-        )
-    }
+    wanted = {"file", "dataset", "storage", "chunks", "filters", *FACTS}
+    known = {field.name for field in fields(target)}
+    facts = {name: getattr(target, name) for name in wanted & known}
     facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
     facts["swmr"] = target.unclosed == "swmr"
     blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,6 +15,7 @@ from chunkwise.benching.axes import AXES
 from chunkwise.benching.space import Point
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant
+from chunkwise.names import printable
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
@@ -297,17 +301,14 @@ class Results:
 
         By total time, median against median; None where either has no figure.
         """
-        base = self._base(cell)
+        base = standard_of(self, cell)
         if base.total_s is None or not cell.total_s:
             return None
         return base.total_s / cell.total_s
 
     def speed_is_estimated(self, cell: Cell) -> bool:
         """Tell whether one of the two times behind `speed` is extrapolated."""
-        return cell.extrapolated or self._base(cell).extrapolated
-
-    def _base(self, cell: Cell) -> Cell:
-        return next(other for other in self.cells if other.pattern == cell.pattern)
+        return cell.extrapolated or standard_of(self, cell).extrapolated
 
     def summary(self) -> list[dict[str, Any]]:
         """Return one row for each pattern, reader and cache: medians, spread, speed."""
@@ -355,6 +356,11 @@ class Results:
         }
 
 
+def standard_of(results: Results, cell: Cell) -> Cell:
+    """Return the trial that others of its pattern are compared with."""
+    return next(other for other in results.cells if other.pattern == cell.pattern)
+
+
 def compare(cells: Sequence[Cell]) -> list[Mismatch]:
     """Compare the bytes of all trials of one pattern with those of the first.
 
@@ -375,3 +381,27 @@ def _label(measurement: Measurement) -> str:
     trial = measurement.trial
     cache = "" if trial.cache_nbytes is None else f" (cache {counted(trial.cache_nbytes, 'byte')})"
     return trial.reader + cache
+
+
+def as_csv(results: Results) -> str:
+    """Return a row for each trial, with a line of names above.
+
+    What is no single value (shapes, checksums) is written as JSON; what is not known is
+    empty.  A row is one line: what does not print is escaped.
+    """
+    records = results.records
+    names = list(dict.fromkeys(name for record in records for name in record))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    for record in records:
+        writer.writerow([_in_csv(record.get(name)) for name in names])
+    return stream.getvalue()
+
+
+def _in_csv(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value)
+    return "" if value is None else value

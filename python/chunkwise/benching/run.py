@@ -57,31 +57,14 @@ def run(
 
     Parameters
     ----------
-    file : str or path
-        An HDF5 or netCDF-4 file.
-    dataset : str, optional
-        The dataset's path; None takes the largest chunked dataset.
+    file, dataset, repeat, seconds, progress, save, sample_nbytes, scratch
+        As for `chunkwise.bench`, which also says what comes of it, and what is raised.
     space : Space, optional
         What is varied, and how it is combined.  Without patterns: one step, one line, and
         everything; without readers: h5py and chunkwise.  The first trial of a pattern is
         the one that the others are compared with.
-    repeat : int
-        How often each combination is measured at most, as far as `seconds` lasts.
-    seconds : float
-        The budget for the run as a whole.  Every combination is measured at least
-        once, so that very many of them may take longer.
-    progress : callable, optional
-        Called before each trial, and before each file that is written.
     worker : sequence of str, optional
         The command that measures one trial, whatever the library; None for the usual.
-    save : str or path, optional
-        A file to which each trial is appended as it is done; trials that are in it already
-        are not made again (`chunkwise.benching.store`).
-    sample_nbytes : int
-        Other chunk shapes and filters are written to scratch files from the dataset's own
-        data; of a larger dataset such files hold a sample of at most so many bytes.
-    scratch : str, optional
-        The folder for them; None for the system's.
     check : bool or str or path
         Whether each element that is read is compared, outside the timed region, with what a
         plain read of everything through libhdf5 gives; or a file that holds all elements in
@@ -90,17 +73,6 @@ def run(
     trial_seconds : float, optional
         What the reads or writes of each trial may take, about; what would take longer is
         estimated.  None for its share of `seconds`.
-
-    Returns
-    -------
-    Results
-        All measurements.  A trial that failed is one of them, never an exception.
-
-    Raises
-    ------
-    ChunkwiseError
-        If the file, dataset, patterns, readers or other values make no sense; nothing
-        has been measured then.
     """
     begun = time.monotonic()
     if repeat < 1:
@@ -111,9 +83,10 @@ def run(
     space = _with_readers(space or Space())
     original = look(file, dataset)
 
-    def say(text: str) -> None:
-        if progress:
-            progress(Step(text))
+    step = progress or (lambda _: None)
+
+    def say(text: str, *, warning: bool = False) -> None:
+        step(Step(text, warning=warning))
 
     with contextlib.ExitStack() as stack:
         # Whatever is refused is refused before anything is written.
@@ -122,21 +95,19 @@ def run(
         opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
         source = stack.enter_context(opening)
         plan = source.plan
-        if progress:
-            for text in source.left_out:
-                progress(Step(text, warning=True))
-        if progress and plan.least_s > seconds:
-            text = (
+        for text in source.left_out:
+            say(text, warning=True)
+        if plan.least_s > seconds:
+            say(
                 f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
                 f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
-                f"{seconds:g} s"
+                f"{seconds:g} s",
+                warning=True,
             )
-            progress(Step(text, warning=True))
-        reading, writing = plan.variants("read"), plan.variants("write")
         making = prepared(
             source.target,
-            reading,
-            writing,
+            plan.variants("read"),
+            plan.variants("write"),
             sample_nbytes,
             scratch,
             say,
@@ -156,7 +127,7 @@ def run(
             deadline,
             libraries,
             _warmed(made, say),
-            progress,
+            step,
             store,
             shares=trial_seconds is None,
         ).execute()

@@ -51,30 +51,23 @@ class Step:
     warning: bool = False
 
 
+@dataclass
 class Schedule:
     """The rounds of one run, within its deadline."""
 
-    def __init__(
-        self,
-        plan: Sequence[tuple[Planned, Trial]],
-        repeat: int,
-        deadline: float,
-        libraries: Mapping[str | None, LibHDF5],
-        pages: Mapping[str, str],
-        progress: Callable[[Step], None] | None = None,
-        store: Store | None = None,
-        shares: bool = True,
-    ) -> None:
-        self.plan = plan
-        self.repeat = repeat
-        self.deadline = deadline
-        self.libraries = libraries
-        self.pages = pages
-        self.progress = progress
-        self.store = store
-        self.shares = shares
+    plan: Sequence[tuple[Planned, Trial]]
+    repeat: int
+    deadline: float
+    libraries: Mapping[str | None, LibHDF5]
+    pages: Mapping[str, str]
+    progress: Callable[[Step], None]
+    store: Store | None = None
+    shares: bool = True
+
+    def __post_init__(self) -> None:
+        store = self.store
         self.done: list[list[Measurement]] = [
-            store.done(trial)[:repeat] if store else [] for _, trial in plan
+            store.done(trial)[: self.repeat] if store else [] for _, trial in self.plan
         ]
         # Of what was measured before a stop, what is known of it.
         self.took_s = [_took_s(done) for done in self.done]
@@ -140,8 +133,6 @@ class Schedule:
 
     def _say(self, one: Planned, repeat: int) -> None:
         """Report what comes next, and how long all of it may take."""
-        if self.progress is None:
-            return
         done = sum(map(len, self.done))
         known = [took for took in self.took_s if took]
         total = self.repeat * len(self.plan)

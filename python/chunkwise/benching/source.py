@@ -27,21 +27,11 @@ _WITHOUT_SWMR = frozenset({"netcdf4"})
 
 @dataclass(frozen=True)
 class Source:
-    """What a run reads in the place of a file.
+    """What a run reads in the place of a file."""
 
-    Attributes
-    ----------
-    target : Target
-        The dataset, in the file or in its copy.
-    plan : Plan
-        What of the run's plan can be measured so.
-    left_out : tuple of str
-        What cannot, and why: a line for each reader.
-    """
-
-    target: Target
-    plan: Plan
-    left_out: tuple[str, ...] = ()
+    target: Target  # The dataset, in the file or in its copy
+    plan: Plan  # What of the run's plan can be measured so
+    left_out: tuple[str, ...] = ()  # What cannot, and why: a line for each reader
 
 
 @contextlib.contextmanager

@@ -45,28 +45,15 @@ _KEYS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Spec:
-    """What a run is asked to do; None where the file does not say.
+    """What a run is asked to do; None where the file does not say."""
 
-    Attributes
-    ----------
-    space : Space
-        What is varied.
-    file, dataset : str or None
-        What is measured.
-    repeat : int or None
-        How often.
-    seconds : float or None
-        The budget.
-    sample_nbytes : int or None
-        Of a larger dataset, at most so many bytes in scratch files.
-    """
-
-    space: Space
+    space: Space  # What is varied
+    # What is measured.
     file: str | None = None
     dataset: str | None = None
-    repeat: int | None = None
-    seconds: float | None = None
-    sample_nbytes: int | None = None
+    repeat: int | None = None  # How often
+    seconds: float | None = None  # The budget
+    sample_nbytes: int | None = None  # Of a larger dataset, at most so many bytes in scratch files
 
 
 def read(path: str) -> Spec:

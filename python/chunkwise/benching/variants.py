@@ -41,21 +41,11 @@ SPARE_NBYTES: Final = 64 << 20
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to store the data.
+    """One way to store the data."""
 
-    Attributes
-    ----------
-    chunks : tuple of int or None
-        Chunk shape; None for contiguous.
-    filters : str
-        The pipeline, ``none`` if there is none.
-    format : str
-        The file format: a name of `chunkwise.trials.formats.FORMATS`.
-    """
-
-    chunks: tuple[int, ...] | None
-    filters: str
-    format: str = NETCDF4
+    chunks: tuple[int, ...] | None  # Chunk shape; None for contiguous
+    filters: str  # The pipeline, ``none`` if there is none
+    format: str = NETCDF4  # The file format: a name of `chunkwise.trials.formats.FORMATS`
 
     def __str__(self) -> str:
         if is_netcdf3(self.format):
@@ -66,26 +56,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The variants of a dataset, ready to be read and to be written.
+    """The variants of a dataset, ready to be read and to be written."""
 
-    Attributes
-    ----------
-    reading : dict of Variant to Target
-        Where each is read; the stored one is the file itself, unless a sample was taken.
-    writing : dict of Variant to Target
-        A dataset without data, like the one to be written.
-    data : str or None
-        A file with all elements in C order, as they are stored, for those who write them.
-    folder : str
-        For files of a moment.
-    sampled : int or None
-        Indexes of the slowest dimension that the sample has; None where all is there.
-    """
-
+    # Where each is read; the stored one is the file itself, unless a sample was taken.
     reading: dict[Variant, Target]
-    writing: dict[Variant, Target]
+    writing: dict[Variant, Target]  # A dataset without data, like the one to be written
+    # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
-    folder: str
+    folder: str  # For files of a moment
+    # Indexes of the slowest dimension that the sample has; None where all is there.
     sampled: int | None
 
 
@@ -160,7 +139,7 @@ def prepared(
     writing: Sequence[Variant] = (),
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
     paged: bool = False,
     elements: bool = False,
 ) -> Iterator[Prepared]:
@@ -213,13 +192,11 @@ def prepared(
             )
         targets, likes, data = {v: target for v in reading if v not in missing}, {}, None
         if elements:
-            if progress:
-                progress("reading every element")
+            progress("reading every element")
             data = str(Path(folder) / "elements")
             _write_elements(target, rows, data)
         for number, variant in enumerate(missing):
-            if progress:
-                progress(f"writing {variant}")
+            progress(f"writing {variant}")
             path = Path(folder) / f"{number}.h5"
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)

@@ -24,7 +24,7 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
     others = [variant for variant in results.variants if variant != main]
     worst = max(
         (c for c in results.cells if c.variant == main and c.reader in WITH_LIBRARY_CACHE),
-        key=_total,
+        key=total,
         default=None,
     )
     if worst is None or not others:
@@ -37,11 +37,11 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
         == (worst.access, worst.reader, worst.cache_nbytes)
         and cell.total_s
     ]
-    best = min(rivals, key=_total, default=None)
-    if best is None or best.variant is None or _total(worst) < MUCH * _total(best):
+    best = min(rivals, key=total, default=None)
+    if best is None or best.variant is None or total(worst) < MUCH * total(best):
         return advice
     target, variant = results.file, best.variant
-    gained = f"all reads of '{worst.access.name}' {format_ratio(_total(worst) / _total(best))}"
+    gained = f"all reads of '{worst.access.name}' {format_ratio(total(worst) / total(best))}"
     effect = f"measured: {gained} as fast, stored as {variant}"
     fixes: tuple[Fix, ...] = ()
     if variant.chunks is not None and variant.filters == target.filters:
@@ -64,7 +64,8 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
     return replace(advice, fix=texts[0], effect=effect)
 
 
-def _total(cell: Cell) -> float:
+def total(cell: Cell) -> float:
+    """Return the seconds of a cell; 0 without any."""
     return cell.total_s or 0.0
 
 

@@ -10,7 +10,7 @@ from chunkwise import benching
 from chunkwise.benching import render, spec
 from chunkwise.benching.axes import AXES, PROPERTY_AXES
 from chunkwise.benching.older import new_word
-from chunkwise.benching.records import as_csv
+from chunkwise.benching.results import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.benching.space import DESIGNS, Space
 from chunkwise.benching.variants import SAMPLE_NBYTES
@@ -40,21 +40,6 @@ Examples:
   chunkwise bench data.h5 name --reader libhdf5,chunkwise --json > run.json
   chunkwise bench --plan study.toml
 """
-
-# The options that are axes, by the name of their parameter.
-_AXIS_OPTIONS = (
-    "operation",
-    "format",
-    "chunk",
-    "filter",
-    "page_cache",
-    "reader",
-    "libhdf5",
-    "threads",
-    "cache",
-    "nslots",
-    "w0",
-)
 
 
 def _properties() -> str:
@@ -193,9 +178,7 @@ def command(
     asked = spec.read(plan) if plan else spec.Spec(Space())
     given = {"access": access} if access else {}
     given |= {
-        name.replace("_", "-"): listed(text)
-        for name in _AXIS_OPTIONS
-        if (text := axes[name]) is not None
+        name.replace("_", "-"): listed(text) for name, text in axes.items() if text is not None
     }
     given |= dict(_property(text) for text in properties)
     space = replace(

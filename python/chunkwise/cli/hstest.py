@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from chunkwise.benching import hstest
@@ -72,40 +74,17 @@ Examples:
 @click.option("--scratch", metavar="FOLDER", help="Where the known elements are kept meanwhile.")
 @click.option("--json", "as_object", is_flag=True, help="Print every measurement as JSON.")
 def command(
-    file: str,
-    dataset: str | None,
-    planes: int,
-    count: int,
-    seed: int,
-    reader: str,
-    libhdf5: str,
-    reopen: bool,
-    repeat: int,
-    seconds: float | None,
-    scratch: str | None,
-    as_object: bool,
+    file: str, dataset: str | None, reader: str, libhdf5: str, as_object: bool, **options: Any
 ) -> int:
     """Read complex selections of FILE, check every element, and say how long it took.
 
     DATASET is by default the largest chunked one. Exit code 1 means that an element was read
     as another value than it has, or could not be read.
     """
+    options |= {"readers": listed(reader), "libhdf5": listed(libhdf5)}
     with following() as progress:
         try:
-            results = hstest.run(
-                file,
-                dataset,
-                planes=planes,
-                count=count,
-                seed=seed,
-                readers=listed(reader),
-                libhdf5=listed(libhdf5),
-                reopen=reopen,
-                repeat=repeat,
-                seconds=seconds,
-                scratch=scratch,
-                progress=progress,
-            )
+            results = hstest.run(file, dataset, progress=progress, **options)
         except CorruptDataError as wrong:
             # What cannot be read is what this command is there to find.
             echo(f"chunkwise: {wrong}", err=True)

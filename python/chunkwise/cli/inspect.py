@@ -11,10 +11,9 @@ from chunkwise.advise.readers import NAMES, reader
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.errors import UsageError
+from chunkwise.names import printable
 
 if TYPE_CHECKING:
-    from chunkwise.advise.readers import Reader
-    from chunkwise.inspecting.facts import FileFacts
     from chunkwise.inspecting.finding import Severity
     from chunkwise.inspecting.render import Order
 
@@ -139,9 +138,13 @@ def command(
     """
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.cli.many import Shown, each_contained, show_many
+    from chunkwise.files.contained import contained
+    from chunkwise.inspecting import inspect
     from chunkwise.inspecting.baseline import Counted, read_baseline
     from chunkwise.inspecting.finding import check_codes
     from chunkwise.inspecting.folder import find_files, one_file
+    from chunkwise.inspecting.records import json_lines
+    from chunkwise.inspecting.render import print_file, print_one_dataset
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
     if as_json and (quiet or sarif == "-"):
@@ -160,56 +163,27 @@ def command(
     if one is None:
         if tool is not None or everything:
             raise UsageError("--fixes and --all are for one file; name it alone")
-        inspect_one = partial(_inspect, readers=known, sample=bool(sample))
+        inspect_one = partial(inspect, readers=known, sample=bool(sample))
         return show_many(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
         )
-    if one[1] is not None and order is not None:
+    file, dataset = one
+    if dataset is not None and order is not None:
         raise UsageError("--sort orders datasets; leave it out where one is named")
-    facts = counted.in_facts(_one(one, known, sample is not False))
+    sampled = sample is not False
+    # It may take a while.
+    with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
+        # In a process of its own: libhdf5 crashes on some damaged files.
+        work = partial(inspect, file, dataset, readers=known, sample=sampled)
+        facts = counted.in_facts(contained(work, printable(file)))
     if as_json:
-        _print_json(facts)
+        for line in json_lines(facts.as_dict()):
+            echo(line)
     elif level is None and not quiet and not shown.alone:
-        _print_file(facts, one[1] is not None, shown.order, tool, everything)
+        if dataset is not None:
+            print_one_dataset(facts, for_results(), tool=tool)
+        else:
+            print_file(facts, for_results(), order=shown.order, tool=tool, everything=everything)
     shown.note(facts.path, facts.findings)
     shown.save()
     return shown.code([finding.severity for finding in facts.findings])
-
-
-def _one(
-    one: tuple[str, str | None], readers: tuple[Reader, ...] | None, sample: bool
-) -> FileFacts:
-    """Collect the facts about one file, saying so on a terminal: it may take a while."""
-    from chunkwise.files.contained import contained
-    from chunkwise.names import printable
-
-    with for_messages().status(f"reading {'and sampling ' if sample else ''}the file"):
-        # In a process of its own: libhdf5 crashes on some damaged files.
-        work = partial(_inspect, *one, readers=readers, sample=sample)
-        return contained(work, printable(one[0]))
-
-
-def _inspect(
-    file: str, dataset: str | None = None, *, readers: tuple[Reader, ...] | None, sample: bool
-) -> FileFacts:
-    from chunkwise.inspecting import inspect
-
-    return inspect(file, dataset, readers=readers, sample=sample)
-
-
-def _print_json(facts: FileFacts) -> None:
-    from chunkwise.inspecting.records import json_lines
-
-    for line in json_lines(facts.as_dict()):
-        echo(line)
-
-
-def _print_file(
-    facts: FileFacts, single: bool, order: Order | None, tool: str | None, everything: bool
-) -> None:
-    from chunkwise.inspecting.render import print_file, print_one_dataset
-
-    if single:
-        print_one_dataset(facts, for_results(), tool=tool)
-    else:
-        print_file(facts, for_results(), order=order, tool=tool, everything=everything)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.progress import bar
+from chunkwise.cli.terminal import for_results
 from chunkwise.names import printable
 from chunkwise.words import counted
 
@@ -31,34 +31,18 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is printed of files.
+    """What is printed of files."""
 
-    Attributes
-    ----------
-    counted
-        Which findings are.
-    level
-        Of what severity at least; None for all, and then none of them is a failure.
-    as_json, quiet
-        Facts as JSON; only the names of files with such findings.
-    order
-        Of the files in a table.
-    sampled
-        Whether data was sampled.
-    sarif
-        Where a SARIF log goes; None for none.
-    log
-        What goes into it.
-    """
-
-    counted: Counted
+    counted: Counted  # Which findings are
+    # Of what severity at least; None for all, and then none of them is a failure.
     level: Severity | None
+    # Facts as JSON; only the names of files with such findings.
     as_json: bool
     quiet: bool
-    order: Order | None
-    sampled: bool
-    sarif: str | None
-    log: list[tuple[str, Finding]] = field(default_factory=list)
+    order: Order | None  # Of the files in a table
+    sampled: bool  # Whether data was sampled
+    sarif: str | None  # Where a SARIF log goes; None for none
+    log: list[tuple[str, Finding]] = field(default_factory=list)  # What goes into it
 
     @property
     def alone(self) -> bool:
@@ -130,10 +114,9 @@ def show_many(
     interrupted = False
     # Lines of results on the same terminal would tear the bar apart.
     streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
-    progress = _progress(hidden=streams and sys.stdout.isatty())
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     try:
-        # Some versions of rich end a disabled bar with an empty line.
-        with nullcontext() if progress.disable else progress:
+        with bar(*columns, hidden=streams and sys.stdout.isatty()) as progress:
             task = progress.add_task("inspecting", total=total)
             for summary, facts in survey(found, collect, shown.counted):
                 summaries.append(summary)
@@ -161,16 +144,3 @@ def show_many(
         )
         return INTERRUPTED
     return shown.code([summary.severity for summary in summaries])
-
-
-def _progress(*, hidden: bool) -> Progress:
-    console = for_messages()
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=hidden or not console.is_terminal,
-    )

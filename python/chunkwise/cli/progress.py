@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+)
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.signals import ending
@@ -20,25 +27,6 @@ if TYPE_CHECKING:
 @contextmanager
 def following() -> Iterator[Callable[[Step], None]]:
     """Give what follows a run: it shows each step, prints warnings, and ends it on a signal."""
-    with ending() as end, _showing() as show:
-
-        def follow(step: Step) -> None:
-            end.check()
-            if step.warning:
-                echo(f"chunkwise: {step.text}", err=True)
-            elif show is not None:
-                show(step)
-
-        yield follow
-
-
-@contextmanager
-def _showing() -> Iterator[Callable[[Step], None] | None]:
-    """Show a bar with what is being done and the time left, on a terminal only."""
-    console = for_messages()
-    if not console.is_terminal:
-        yield None
-        return
     columns = (
         SpinnerColumn(),
         BarColumn(bar_width=20),
@@ -46,12 +34,31 @@ def _showing() -> Iterator[Callable[[Step], None] | None]:
         TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("looking at the file", total=None, left="")
+    with ending() as end, bar(*columns) as shown:
+        task = shown.add_task("looking at the file", total=None, left="")
 
-        def show(step: Step) -> None:
+        def follow(step: Step) -> None:
+            end.check()
+            if step.warning:
+                echo(f"chunkwise: {step.text}", err=True)
+                return
             left = "" if step.left_s is None else f"{format_seconds(step.left_s)} left"
             total = step.total or None
-            bar.update(task, description=step.text, completed=step.done, total=total, left=left)
+            shown.update(task, description=step.text, completed=step.done, total=total, left=left)
 
-        yield show
+        yield follow
+
+
+@contextmanager
+def bar(*columns: str | ProgressColumn, hidden: bool = False) -> Iterator[Progress]:
+    """Show a bar on a terminal, for as long as the block lasts; elsewhere it stays unseen."""
+    console = for_messages()
+    shown = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=hidden or not console.is_terminal,
+    )
+    # Some versions of rich end a disabled bar with an empty line.
+    with nullcontext() if shown.disable else shown:
+        yield shown

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
+from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import leaving
-from chunkwise.cli.terminal import for_messages
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.names import printable
@@ -94,18 +93,14 @@ def command(
         raise UsageError(
             f"--shape {lengths}: give lengths, as in {format_shape(find(name).shape)}"
         )
-    bar = Progress(
+    columns = (
         "{task.description}",
         BarColumn(),
         DownloadColumn(binary_units=True),
         TimeRemainingColumn(),
-        console=for_messages(),
-        transient=True,
-        disable=not sys.stderr.isatty(),
     )
-    # Some versions of rich end a disabled bar with an empty line.
-    with leaving(), nullcontext() if bar.disable else bar:
-        task = bar.add_task(f"writing {out.name}", total=None)
+    with leaving(), bar(*columns, hidden=not sys.stderr.isatty()) as shown:
+        task = shown.add_task(f"writing {out.name}", total=None)
         written = write(
             name,
             out,
@@ -115,7 +110,7 @@ def command(
             seed=seed,
             resolution=resolution,
             force=force,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=lambda done, total: shown.update(task, completed=done, total=total),
         )
     _print_written(out, written)
 

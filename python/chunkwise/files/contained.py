@@ -34,17 +34,10 @@ _AHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
-    """What became of some work: a result, or the exception that it raised.
+    """What became of some work: a result, or the exception that it raised."""
 
-    Attributes
-    ----------
-    result
-        What it returned; None where it did not.
-    error
-        What it raised, or `CorruptDataError` where its process was ended; None otherwise.
-    """
-
-    result: Result | None
+    result: Result | None  # What it returned; None where it did not
+    # What it raised, or `CorruptDataError` where its process was ended; None otherwise.
     error: BaseException | None = None
 
     def get(self) -> Result:
@@ -54,7 +47,7 @@ class Outcome(Generic[Result]):
         return cast("Result", self.result)
 
 
-def contained(work: Callable[[], Result], what: str, limit_s: float | None = None) -> Result:
+def contained(work: Callable[[], Result], what: str) -> Result:
     """Do some work in a child process, and return what it returns.
 
     Parameters
@@ -63,20 +56,17 @@ def contained(work: Callable[[], Result], what: str, limit_s: float | None = Non
         What to do; its result, or the exception that it raises, must be picklable.
     what
         What is worked on, to begin the message with.
-    limit_s
-        Seconds after which the child is ended: libhdf5 searches some damaged files for
-        ever.  None waits.
 
     Raises
     ------
     CorruptDataError
-        The child was ended by a signal, as by a fault in libhdf5, or by the limit.
+        The child was ended by a signal, as by a fault in libhdf5.
     Exception
         What `work` raises.
     KeyboardInterrupt
         Ctrl-C; the child is ended.
     """
-    (outcome,) = contained_each([(work, what)], 1, limit_s)
+    (outcome,) = contained_each([(work, what)], 1)
     return outcome.get()
 
 
@@ -94,7 +84,8 @@ def contained_each(
     at_once
         How many children there are at most.
     limit_s
-        Seconds for each.
+        Seconds after which a child is ended: libhdf5 searches some damaged files for
+        ever.  None waits.
 
     Yields
     ------

@@ -453,10 +453,7 @@ class Kept:
     def _is_there(self) -> bool:
         """Whether its file is open; asks for no lock, and does not open a parked one.
 
-        Raises
-        ------
-        chunkwise.errors.FileChangedError
-            When it is parked, and is not the file any more that it was.
+        FileChangedError says that a parked one is not the file any more that it was.
         """
         # h5py sets the identifier to 0 when it closes a file.
         found = self._oid

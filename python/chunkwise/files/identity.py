@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 # A file of so many bytes is compared whole; of a larger one, blocks that take as many.
 WHOLE_NBYTES = 256 << 10
@@ -20,24 +21,13 @@ BLOCK_NBYTES = 4 << 10
 
 @dataclass(frozen=True)
 class Identity:
-    """What the system says of a file.
+    """What the system says of a file."""
 
-    Attributes
-    ----------
-    file
-        Device and inode.
-    content
-        Bytes, and when they were last written, as programs may set it (ns since 1970).
-    changed_ns : int
-        When anything of the file was last changed (ns since 1970).
-    manner
-        Permissions, owner, group and number of links.
-    """
-
-    file: tuple[int, int]
+    file: tuple[int, int]  # Device and inode
+    # Bytes, and when they were last written, as programs may set it (ns since 1970).
     content: tuple[int, int]
-    changed_ns: int
-    manner: tuple[int, ...]
+    changed_ns: int  # When anything of the file was last changed (ns since 1970)
+    manner: tuple[int, ...]  # Permissions, owner, group and number of links
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
@@ -95,8 +85,5 @@ def sample_of(path: str | os.PathLike[str]) -> str:
     OSError
         When it cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return sample(descriptor)
-    finally:
-        os.close(descriptor)
+    with Path(path).open("rb", buffering=0) as stream:
+        return sample(stream.fileno())

@@ -16,7 +16,9 @@ from chunkwise.names import shell_word
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 _CONVERT_NETCDF3 = "convert it: nccopy -k nc4 {file} {netcdf4}"
+_CONVERT_TIFF = "convert it: gdal_translate -of netCDF -co FORMAT=NC4 {file} {netcdf4}"
 _GET_AGAIN = "download the data file itself again"
+_LOGIN_PAGE = f"{_GET_AGAIN} (a login page is often saved in its place)"
 
 # First bytes, what they mean, what to do.  {file} and {netcdf4} are filled in.
 _FORMATS: tuple[tuple[bytes, str, str], ...] = (
@@ -31,16 +33,8 @@ _FORMATS: tuple[tuple[bytes, str, str], ...] = (
     (b"\xfd7zXZ\x00", "xz-compressed", "decompress it: unxz -k {file}"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it: unzstd {file}"),
     (b"PK\x03\x04", "a zip archive", "unpack it: unzip {file}"),
-    (
-        b"II*\x00",
-        "a TIFF image",
-        "convert it: gdal_translate -of netCDF -co FORMAT=NC4 {file} {netcdf4}",
-    ),
-    (
-        b"MM\x00*",
-        "a TIFF image",
-        "convert it: gdal_translate -of netCDF -co FORMAT=NC4 {file} {netcdf4}",
-    ),
+    (b"II*\x00", "a TIFF image", _CONVERT_TIFF),
+    (b"MM\x00*", "a TIFF image", _CONVERT_TIFF),
     (b"SIMPLE  =", "a FITS file", "convert it with astropy and h5py"),
     (b"\x93NUMPY", "a NumPy array file", "convert it with numpy.load and h5py"),
     (b"PAR1", "a Parquet file", "convert it with pandas.read_parquet and h5py"),
@@ -49,8 +43,8 @@ _FORMATS: tuple[tuple[bytes, str, str], ...] = (
         "a Git LFS pointer",
         "fetch the data it stands for: git lfs pull",
     ),
-    (b"<!DOCTYPE", "a web page", f"{_GET_AGAIN} (a login page is often saved in its place)"),
-    (b"<html", "a web page", f"{_GET_AGAIN} (a login page is often saved in its place)"),
+    (b"<!DOCTYPE", "a web page", _LOGIN_PAGE),
+    (b"<html", "a web page", _LOGIN_PAGE),
     (b"<?xml", "an XML document", f"{_GET_AGAIN} (an error report is often saved in its place)"),
 )
 

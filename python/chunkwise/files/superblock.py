@@ -31,21 +31,11 @@ _WORD: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """The first bytes of HDF5 in a file.
+    """The first bytes of HDF5 in a file."""
 
-    Attributes
-    ----------
-    offset
-        Where it begins: the size of the user block.
-    version
-        0 to 3.
-    content
-        All its bytes; its extension, an object header elsewhere, is not part of it.
-    """
-
-    offset: int
-    version: int
-    content: bytes
+    offset: int  # Where it begins: the size of the user block
+    version: int  # 0 to 3
+    content: bytes  # All its bytes; its extension, an object header elsewhere, is not part of it
 
     @property
     def flags(self) -> tuple[str, ...]:

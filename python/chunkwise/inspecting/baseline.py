@@ -23,17 +23,10 @@ _Key = tuple[str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which findings count.
+    """Which findings count."""
 
-    Attributes
-    ----------
-    ignored
-        Codes that do not.
-    known
-        How severe each known finding was, by file, object and code.
-    """
-
-    ignored: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()  # Codes that do not
+    # How severe each known finding was, by file, object and code.
     known: dict[_Key, int] = field(default_factory=dict)
 
     def of(self, path: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ Only metadata is read here: object headers, links and chunk indexes, never data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import h5py
@@ -52,6 +52,7 @@ def dataset_facts(
     itemsize = datatype.get_size()
     variable_length = has_variable_length(datatype)
     layout, mappings = layout_of(dcpl)
+    codes = [dcpl.get_filter(i)[0] for i in range(dcpl.get_nfilters())]
     elements = 0 if shape is None else math.prod(shape)
     logical_nbytes = None if variable_length else elements * itemsize
     chunks, stored_nbytes, unlisted = None, None, None
@@ -76,7 +77,7 @@ def dataset_facts(
         mappings=mappings,
         chunks=chunks,
         filters=str(Pipeline.from_dcpl(dcpl)),
-        unavailable_filters=tuple(_unavailable_filters(dcpl)),
+        unavailable_filters=tuple(code for code in codes if not _is_available(code)),
         fill_value=fill_value(dcpl, datatype),
         fill_time=fill_time(dcpl),
         allocation_time=allocation_time(dcpl),
@@ -143,13 +144,6 @@ def layout_of(dcpl: h5py.h5p.PropDCID) -> tuple[Layout, int | None]:
     if layout == "contiguous" and dcpl.get_external_count():
         return "external", dcpl.get_external_count()
     return layout, None
-
-
-def _unavailable_filters(dcpl: h5py.h5p.PropDCID) -> Iterator[int]:
-    for i in range(dcpl.get_nfilters()):
-        code = dcpl.get_filter(i)[0]
-        if not _is_available(code):
-            yield code
 
 
 @cache

@@ -102,24 +102,12 @@ Hdf5plugin = Literal["absent", "without it", "not imported", "imported"]
 
 @dataclass(frozen=True, slots=True)
 class PluginFolder:
-    """One folder in which libhdf5 looks for plugins.
+    """One folder in which libhdf5 looks for plugins."""
 
-    Attributes
-    ----------
-    path
-        As libhdf5 has it (H5PLget), safe to print.
-    exists
-        Whether there is such a folder that can be listed.
-    count
-        How many files are in it.
-    files
-        The names of at most 20 of them, sorted, safe to print.
-    """
-
-    path: str
-    exists: bool
-    count: int
-    files: tuple[str, ...]
+    path: str  # As libhdf5 has it (H5PLget), safe to print
+    exists: bool  # Whether there is such a folder that can be listed
+    count: int  # How many files are in it
+    files: tuple[str, ...]  # The names of at most 20 of them, sorted, safe to print
 
     def __str__(self) -> str:
         if not self.exists:
@@ -129,33 +117,17 @@ class PluginFolder:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why libhdf5 cannot decode a filter, and what helps.
+    """Why libhdf5 cannot decode a filter, and what helps."""
 
-    Attributes
-    ----------
-    filter_id
-        HDF5's number of the filter.
-    name
-        Its registered name; None for a number that nobody registered.
-    folders
-        Where libhdf5 looks for plugins.
-    loading
-        False where ``HDF5_PLUGIN_PRELOAD=::`` forbids plugins.
-    hdf5plugin
-        Whether the Python package hdf5plugin of this environment brings it:
-        ``absent`` (not installed), ``without it``, ``not imported``, ``imported``.
-    reason
-        Why it is lacking, as a part of a sentence.
-    fixes
-        Lines to paste, the likeliest first; empty where nobody is known to bring it.
-    """
-
-    filter_id: int
-    name: str | None
-    folders: tuple[PluginFolder, ...]
-    loading: bool
+    filter_id: int  # HDF5's number of the filter
+    name: str | None  # Its registered name; None for a number that nobody registered
+    folders: tuple[PluginFolder, ...]  # Where libhdf5 looks for plugins
+    loading: bool  # False where ``HDF5_PLUGIN_PRELOAD=::`` forbids plugins
+    # Whether the Python package hdf5plugin of this environment brings it: ``absent`` (not
+    # installed), ``without it``, ``not imported``, ``imported``.
     hdf5plugin: Hdf5plugin
-    reason: str
+    reason: str  # Why it is lacking, as a part of a sentence
+    # Lines to paste, the likeliest first; empty where nobody is known to bring it.
     fixes: tuple[Fix, ...]
 
     @property

@@ -31,74 +31,39 @@ _SUFFIXES = frozenset({".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Files to be inspected.
+    """Files to be inspected."""
 
-    Attributes
-    ----------
-    files
-        Their paths, each once: as given, or below the folder as given.
-    passed_over
-        Files met in folders that are not HDF5.
-    unreadable
-        Files and folders that could not be looked into, with the reason.
-    """
-
-    files: tuple[str, ...]
-    passed_over: int
+    files: tuple[str, ...]  # Their paths, each once: as given, or below the folder as given
+    passed_over: int  # Files met in folders that are not HDF5
+    # Files and folders that could not be looked into, with the reason.
     unreadable: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Findings of one code and severity, of one file or of several.
-
-    Attributes
-    ----------
-    severity, code
-        Which.
-    findings, files
-        How many, and in how many files.
-    waste_nbytes, largest
-        What the most wasteful of them wastes, and the path of its file.
-    """
+    """Findings of one code and severity, of one file or of several."""
 
     severity: Severity
     code: str
+    # How many, and in how many files.
     findings: int
     files: int
+    # What the most wasteful of them wastes, and the path of its file.
     waste_nbytes: int
     largest: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """One file among many.
+    """One file among many."""
 
-    Attributes
-    ----------
-    path
-        As given, or below the folder as given.
-    nbytes
-        Its size; None if even that is not known.
-    findings
-        How many it has.
-    worst
-        The first of them; None without any.
-    waste_nbytes
-        The largest waste of a finding.
-    reason
-        Why it could not be opened; None if it could.
-    tallies
-        What it has of each code and severity.
-    """
-
-    path: str
-    nbytes: int | None
-    findings: int = 0
-    worst: Finding | None = None
-    waste_nbytes: int = 0
-    reason: str | None = None
-    tallies: tuple[Tally, ...] = ()
+    path: str  # As given, or below the folder as given
+    nbytes: int | None  # Its size; None if even that is not known
+    findings: int = 0  # How many it has
+    worst: Finding | None = None  # The first of them; None without any
+    waste_nbytes: int = 0  # The largest waste of a finding
+    reason: str | None = None  # Why it could not be opened; None if it could
+    tallies: tuple[Tally, ...] = ()  # What it has of each code and severity
 
     @property
     def severity(self) -> Severity | None:

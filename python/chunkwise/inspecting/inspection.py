@@ -27,7 +27,7 @@ from chunkwise.inspecting.format import format_facts
 from chunkwise.inspecting.metadata import metadata_facts
 from chunkwise.inspecting.patterns import pattern_facts
 from chunkwise.inspecting.sampling import choose, take_sample
-from chunkwise.writing.beside import flush_beside
+from chunkwise.writing.pending import flush_beside
 
 # What sampling may take altogether: a person waits for it.
 SAMPLING_S: Final = 1.5

@@ -93,11 +93,8 @@ class _Recorder(ReadOnlyFile):
         self._path = path
         self._unrecorded: h5py.File | None = None
         self.phase: _Phase | None = "open"
-        self.reads: dict[_Phase, tuple[array[int], array[int]]] = {
-            "open": (array("q"), array("q")),
-            "list": (array("q"), array("q")),
-            "index": (array("q"), array("q")),
-        }
+        phases: tuple[_Phase, ...] = ("open", "list", "index")
+        self.reads = {phase: (array("q"), array("q")) for phase in phases}
 
     def readinto(self, buffer: Any) -> int:
         begin = self.tell()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from chunkwise.errors import CannotWriteError
+from chunkwise.files.durable import write_whole
 from chunkwise.inspecting.finding import CODES, Finding, Severity
 from chunkwise.inspecting.records import plain
 from chunkwise.names import json_text, printable, printable_lines
@@ -78,13 +77,9 @@ def save(log: dict[str, Any], path: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    partial = Path(f"{path}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, text.encode())
     except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError, ValueError):
-            partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error
         raise CannotWriteError(
             f"--sarif {printable(path)}: cannot be written: {reason}; name another place"

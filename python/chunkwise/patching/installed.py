@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from types import TracebackType
 from typing import Any
 
 from h5py._objects import phil
@@ -28,12 +27,7 @@ class Patch:
             _install()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with phil:
             _blocks.discard(self)
             _remove_unless_wanted()

@@ -161,8 +161,7 @@ def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:
     verb = "Reading" if operation == "read" else "Writing"
     title = f"{verb} '{printable(access)}'"
     by = tuple(name for name in names if name != x)
-    kind = "line" if along_numbers else "bar"
-    return Plot(title, x, "total_s", by, log=log, kind="line" if kind == "line" else "bar")
+    return Plot(title, x, "total_s", by, log=log, kind="line" if along_numbers else "bar")
 
 
 def _numbers(name: str, rows: Sequence[Row]) -> set[float]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from chunkwise.report.model import Block, Finding, Report, Section, Table
 from chunkwise.report.parts import WORDS
 from chunkwise.report.story import lead, setting, troubles
-from chunkwise.studies.claims import Word
+from chunkwise.studies.rules import Word
 
 _MARKS: Final[dict[Word, str]] = {
     "holds": "✓",

@@ -12,55 +12,32 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from chunkwise.names import printable, printable_lines
-from chunkwise.studies.claims import Word
+from chunkwise.studies.rules import Word
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value, at its place.
+    """One value, at its place."""
 
-    Attributes
-    ----------
-    at : float
-        Its place along the chart's `along`.
-    value : float
-        In the unit of the chart's `figure`.
-    low, high : float
-        The ends of its error bar; both equal to `value` where there is none.
-    details : tuple of str
-        All that is known of it, a line each.
-    estimated : bool
-        Whether it was extrapolated.
-    """
-
-    at: float
-    value: float
+    at: float  # Its place along the chart's `along`
+    value: float  # In the unit of the chart's `figure`
+    # The ends of its error bar; both equal to `value` where there is none.
     low: float
     high: float
-    details: tuple[str, ...]
-    estimated: bool = False
+    details: tuple[str, ...]  # All that is known of it, a line each
+    estimated: bool = False  # Whether it was extrapolated
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values that belong together.
-
-    Attributes
-    ----------
-    name : str
-    style : int or None
-        Which colour, mark and dash; a published series has the colour of the measured one that
-        it stands beside; None for the only one that stands beside none.
-    published : bool
-        Whether a paper's, not measured here.
-    runs : tuple of tuple of Point
-        Points of one run are joined by a line.
-    """
+    """Values that belong together."""
 
     name: str
+    # Which colour, mark and dash; a published series has the colour of the measured one that it
+    # stands beside; None for the only one that stands beside none.
     style: int | None
-    published: bool
-    runs: tuple[tuple[Point, ...], ...]
+    published: bool  # Whether a paper's, not measured here
+    runs: tuple[tuple[Point, ...], ...]  # Points of one run are joined by a line
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -78,101 +55,54 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis.
-
-    Attributes
-    ----------
-    title : str
-    log : bool
-        Whether the writer draws it logarithmically.  Where there are ticks it does not:
-        their places are logarithms already.
-    ticks : tuple of Tick
-        Empty where the writer chooses.
-    breaks : tuple of float
-        Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand
-        apart from numbers.
-    """
+    """One axis."""
 
     title: str
+    # Whether the writer draws it logarithmically.  Where there are ticks it does not: their places
+    # are logarithms already.
     log: bool = False
-    ticks: tuple[Tick, ...] = ()
+    ticks: tuple[Tick, ...] = ()  # Empty where the writer chooses
+    # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart
+    # from numbers.
     breaks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows.
-
-    Attributes
-    ----------
-    caption : str
-    columns : tuple of str
-    numbers : tuple of bool
-        Which columns hold figures.
-    rows : tuple of tuple of str
-    """
+    """Texts in rows."""
 
     caption: str
     columns: tuple[str, ...]
-    numbers: tuple[bool, ...]
+    numbers: tuple[bool, ...]  # Which columns hold figures
     rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One plot.
+    """One plot."""
 
-    Attributes
-    ----------
-    id : str
-        Unique in the report; letters, digits and hyphens.
-    title : str
-    kind : str
-        ``lines`` along an axis of numbers; ``dots``, a row for each word, values to the right.
-    along, figure : Axis
-        What is varied, and what was measured.
-    series : tuple of Series
-    alt : str
-        For who cannot see it.
-    notes : tuple of str
-        What must be known to read it.
-    """
-
-    id: str
+    id: str  # Unique in the report; letters, digits and hyphens
     title: str
+    # ``lines`` along an axis of numbers; ``dots``, a row for each word, values to the right.
     kind: Literal["lines", "dots"]
+    # What is varied, and what was measured.
     along: Axis
     figure: Axis
     series: tuple[Series, ...]
-    alt: str
-    notes: tuple[str, ...] = ()
+    alt: str  # For who cannot see it
+    notes: tuple[str, ...] = ()  # What must be known to read it
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a claim.
-
-    Attributes
-    ----------
-    word : Word
-    says : str
-        The claim.
-    sentence : str
-        The verdict, with today's numbers.
-    published : str
-        The paper's figures; may be empty.
-    advice : str
-        What follows for a user; may be empty.
-    where : str
-        The id of the experiment.
-    """
+    """What became of a claim."""
 
     word: Word
-    says: str
-    sentence: str
-    published: str
-    advice: str
-    where: str
+    says: str  # The claim
+    sentence: str  # The verdict, with today's numbers
+    published: str  # The paper's figures; may be empty
+    advice: str  # What follows for a user; may be empty
+    where: str  # The id of the experiment
 
     @property
     def paper(self) -> str:
@@ -184,62 +114,32 @@ class Finding:
 
 @dataclass(frozen=True)
 class Block:
-    """One experiment, or one pattern of a benchmark.
-
-    Attributes
-    ----------
-    id, title : str
-    source : str
-        Where a paper has it; may be empty.
-    texts : tuple of (str, str)
-        Heading and text: the question, what was found, what is only drawn.
-    findings : tuple of Finding
-    alerts : tuple of str
-        What is wrong or missing.
-    pictures : tuple of (Chart or None, Table)
-        Each chart with its table; a table may stand alone.
-    """
+    """One experiment, or one pattern of a benchmark."""
 
     id: str
     title: str
-    source: str = ""
+    source: str = ""  # Where a paper has it; may be empty
+    # Heading and text: the question, what was found, what is only drawn.
     texts: tuple[tuple[str, str], ...] = ()
     findings: tuple[Finding, ...] = ()
-    alerts: tuple[str, ...] = ()
+    alerts: tuple[str, ...] = ()  # What is wrong or missing
+    # Each chart with its table; a table may stand alone.
     pictures: tuple[tuple[Chart | None, Table], ...] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """One file of results.
-
-    Attributes
-    ----------
-    id, title : str
-    of_study : bool
-        Whether a paper's study, not a benchmark.
-    source : str
-        The paper, or the file.
-    about : str
-        For a reader who knows nothing of it.
-    facts : tuple of (str, str)
-        Machine, versions, date, scale, repeats.
-    alerts : tuple of str
-        What is wrong or missing as a whole.
-    blocks : tuple of Block
-    remedy : str
-        Lines of code or of a shell that follow from it; may be empty.
-    """
+    """One file of results."""
 
     id: str
     title: str
-    of_study: bool
-    source: str
-    about: str
-    facts: tuple[tuple[str, str], ...]
-    alerts: tuple[str, ...]
+    of_study: bool  # Whether a paper's study, not a benchmark
+    source: str  # The paper, or the file
+    about: str  # For a reader who knows nothing of it
+    facts: tuple[tuple[str, str], ...]  # Machine, versions, date, scale, repeats
+    alerts: tuple[str, ...]  # What is wrong or missing as a whole
     blocks: tuple[Block, ...]
-    remedy: str = ""
+    remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
 
     @property
     def advice(self) -> list[Finding]:

@@ -10,9 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-WHITE: Final = "#ffffff"
-DARK: Final = "#16191d"
-
 
 @dataclass(frozen=True)
 class Style:
@@ -55,16 +52,3 @@ def style(index: int | None, *, published: bool = False) -> Style:
         return Style(colour, *_PUBLISHED_MARKS[(index or 0) % 3], *PUBLISHED_DASH)
     turn = index // 6
     return Style(colour, *_MARKS[(index + turn) % 6], *_DASHES[(index + turn) % 6])
-
-
-def luminance(colour: str) -> float:
-    """Return the relative luminance of ``#rrggbb``, as WCAG defines it."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours, 1 to 21, as WCAG defines it."""
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from chunkwise.report.model import Block, Chart, Finding, Series, Table
 from chunkwise.report.palette import Style, style
 from chunkwise.report.plots import figure
-from chunkwise.studies.claims import Word
+from chunkwise.studies.rules import Word
 
 # The order in which verdicts are counted, and how each is called where it is one on advice.
 WORDS: Final[dict[Word, str]] = {

@@ -26,25 +26,13 @@ _A_CHARACTER: Final = 0.0125
 
 @dataclass(frozen=True)
 class Scale:
-    """Places for texts.
-
-    Attributes
-    ----------
-    places : dict of str to float
-    ticks : tuple of Tick
-        In the order of their places; of texts that would touch, the first.
-    breaks : tuple of float
-    of_words : bool
-        Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
-    log : bool
-        Whether places of numbers are their logarithms to base 10.
-    """
+    """Places for texts."""
 
     places: dict[str, float]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[Tick, ...]  # In the order of their places; of texts that would touch, the first
     breaks: tuple[float, ...]
+    # Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
     of_words: bool
-    log: bool
 
 
 def number(text: str) -> float | None:
@@ -70,7 +58,7 @@ def words(texts: Sequence[str], label: Callable[[str], str] = str) -> Scale:
         order.sort(key=lambda text: number(text) or 0.0)
     places = {text: float(n) for n, text in enumerate(order)}
     ticks = tuple(Tick(at, label(text)) for text, at in places.items())
-    return Scale(places, ticks, (), True, False)
+    return Scale(places, ticks, (), True)
 
 
 def numbers(texts: Sequence[str], log: bool, label: Callable[[str], str] = str) -> Scale:
@@ -92,7 +80,7 @@ def numbers(texts: Sequence[str], log: bool, label: Callable[[str], str] = str) 
         for text in reversed(group):
             at -= step
             places[text] = at
-    return Scale(places, _ticks(places, label), tuple(breaks), False, log)
+    return Scale(places, _ticks(places, label), tuple(breaks), False)
 
 
 def _ticks(places: dict[str, float], label: Callable[[str], str]) -> tuple[Tick, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from chunkwise.report.model import Report
-from chunkwise.studies.claims import Word
+from chunkwise.studies.rules import Word
 from chunkwise.words import counted, joined
 
 # Facts that are told once where all sections agree.

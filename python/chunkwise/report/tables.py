@@ -33,17 +33,10 @@ _LONG: Final = 30
 
 @dataclass(frozen=True)
 class Line:
-    """One thing, as it was measured and as it was published.
+    """One thing, as it was measured and as it was published."""
 
-    Attributes
-    ----------
-    of : Value
-        What tells where it stands: today's, else the paper's.
-    today, error, paper, ratio, source : str
-        As the table has them; empty for nothing.
-    """
-
-    of: Value
+    of: Value  # What tells where it stands: today's, else the paper's
+    # As the table has them; empty for nothing.
     today: str
     error: str
     paper: str

@@ -14,38 +14,21 @@ from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
 
 @dataclass(frozen=True)
 class Value:
-    """One value, before it has a place.
+    """One value, before it has a place."""
 
-    Attributes
-    ----------
-    point : dict of str to str
-        Its value on each axis, and its labels.
-    middle, low, high : float
-        The ends are those of its error bar.
-    repeats : int
-        0 for a published one.
-    estimated : bool
-    versions : tuple of str
-        Of the libraries that took part.
-    label, note : str
-        Of a published one.
-    sources : tuple of str
-        Where it is printed.
-    elsewhere : bool
-        Whether nothing that is measured today is of the same.
-    """
-
-    point: dict[str, str]
+    point: dict[str, str]  # Its value on each axis, and its labels
+    # The ends are those of its error bar.
     middle: float
     low: float
     high: float
-    repeats: int = 0
+    repeats: int = 0  # 0 for a published one
     estimated: bool = False
-    versions: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()  # Of the libraries that took part
+    # Of a published one.
     label: str = ""
     note: str = ""
-    sources: tuple[str, ...] = ()
-    elsewhere: bool = False
+    sources: tuple[str, ...] = ()  # Where it is printed
+    elsewhere: bool = False  # Whether nothing that is measured today is of the same
 
     @property
     def published(self) -> bool:
@@ -61,28 +44,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is the same for all plots of an experiment.
-
-    Attributes
-    ----------
-    rows : sequence of Row
-    published : sequence of Published
-    statistic : Statistic
-    libraries : mapping of str to str
-        What values of the axis ``libhdf5`` stand for.
-    ends : bool
-        Whether error bars reach from the lowest to the highest repeat; else they are
-        standard errors of the mean.
-    reduced : bool
-        Whether less data was measured than the paper did.
-    """
+    """What is the same for all plots of an experiment."""
 
     rows: Sequence[Row]
     published: Sequence[Published]
     statistic: Statistic
-    libraries: Libraries
+    libraries: Libraries  # What values of the axis ``libhdf5`` stand for
+    # Whether error bars reach from the lowest to the highest repeat; else they are standard errors
+    # of the mean.
     ends: bool = False
-    reduced: bool = False
+    reduced: bool = False  # Whether less data was measured than the paper did
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:

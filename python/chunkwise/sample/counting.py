@@ -28,7 +28,6 @@ COUNTING = Sample(
     shape=(10000, 3000),
     chunk=(50, 50),
     filters="deflate:5",
-    expected_ratio=(2.5, 3.2),
     values=_values,
     any_rank=True,
 )

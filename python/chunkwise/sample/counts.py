@@ -70,7 +70,6 @@ COUNTS = Sample(
     shape=(10000, 2000),
     chunk=(250, 1000),
     filters="shuffle+deflate:4",
-    expected_ratio=(15.0, 35.0),
     values=_values,
     attributes={"units": "1"},
 )

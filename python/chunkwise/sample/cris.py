@@ -31,7 +31,6 @@ CRIS = Sample(
     shape=(60, 30, 9, 717),
     chunk=(4, 30, 9, 717),
     filters="deflate:6",
-    expected_ratio=(1.05, 1.11),
     values=_values,
     fill=-999.3,
     unlimited=True,

@@ -34,7 +34,6 @@ CUBE = Sample(
     shape=(365, 600, 600),
     chunk=(1, 600, 600),
     filters="shuffle+deflate:4",
-    expected_ratio=(2.1, 2.3),
     values=_values,
     attributes={"units": "K", "long_name": "2 metre temperature"},
 )

@@ -21,21 +21,11 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the user asked for, made definite.
+    """What the user asked for, made definite."""
 
-    Attributes
-    ----------
-    shape
-        In elements.
-    chunk
-        In elements; None for contiguous storage.
-    pipeline
-        The filters.
-    """
-
-    shape: tuple[int, ...]
-    chunk: tuple[int, ...] | None
-    pipeline: Pipeline
+    shape: tuple[int, ...]  # In elements
+    chunk: tuple[int, ...] | None  # In elements; None for contiguous storage
+    pipeline: Pipeline  # The filters
 
     def slabs(self) -> Iterator[Box]:
         """Give the boxes, (start, count), in which the array is written, in C order.

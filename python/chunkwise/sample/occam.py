@@ -61,7 +61,6 @@ OCCAM = Sample(
     shape=_RESOLUTIONS["1"],
     chunk=(11, 8, 360),
     filters="deflate:1",
-    expected_ratio=(1.8, 2.2),
     values=_values,
     attributes=_ATTRIBUTES,
     resolutions=_RESOLUTIONS,
@@ -71,6 +70,5 @@ OCCAM_SMOOTH = replace(
     OCCAM,
     name="occam-smooth",
     summary="ocean temperature without noise, highly compressible",
-    expected_ratio=(50.0, 200.0),
     values=_zonal_mean,
 )

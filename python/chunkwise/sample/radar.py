@@ -34,7 +34,6 @@ RADAR = Sample(
     shape=(1501, 2001),
     chunk=(1501, 2001),
     filters="deflate:1",
-    expected_ratio=(14.0, 23.0),
     values=_values,
     fill=_NOTHING_SEEN,
 )

@@ -19,24 +19,14 @@ class Region:
     A generator's values depend on an element's index, on `shape`, `variable`
     and `seed`, never on `start` and `count`: that is what makes a sample the
     same whichever slabs it is written in.
-
-    Attributes
-    ----------
-    start, count
-        First element and number of elements per dimension.
-    shape
-        Shape of the whole array, in elements.
-    seed
-        What the user chose.
-    variable
-        Position of the dataset among the sample's datasets.
     """
 
+    # First element and number of elements per dimension.
     start: tuple[int, ...]
     count: tuple[int, ...]
-    shape: tuple[int, ...]
-    seed: int
-    variable: int = 0
+    shape: tuple[int, ...]  # Shape of the whole array, in elements
+    seed: int  # What the user chose
+    variable: int = 0  # Position of the dataset among the sample's datasets
 
     def axis(self, number: int) -> npt.NDArray[np.uint64]:
         """Return the box's indexes along one axis, shaped to broadcast over the box."""
@@ -56,53 +46,24 @@ class Region:
 
 @dataclass(frozen=True)
 class Sample:
-    """A dataset of one of the papers, as it can be made again.
+    """A dataset of one of the papers, as it can be made again."""
 
-    Attributes
-    ----------
-    name
-        What the user types.
-    summary
-        What it is, in a few words.
-    stands_for
-        The paper, with its table or figure, or the kind of file.
-    datasets
-        Paths of the datasets; all have the same type, shape and storage.
-    dtype
-        NumPy's code of the type in the file, with its byte order: ``>f4``.
-    shape, chunk
-        Defaults, in elements.
-    filters
-        Default pipeline, in chunkwise's grammar.
-    expected_ratio
-        Lowest and highest ratio of raw to stored bytes with all defaults.
-    values
-        The generator: fills a box, broadcastable to its shape, in any type
-        that converts to `dtype`.  See `Region` for what it may depend on.
-    fill
-        Fill value of the datasets; None leaves HDF5's own, 0.
-    unlimited
-        Whether all dimensions are unlimited.
-    attributes
-        Attributes of every dataset.
-    resolutions
-        Shapes that have a name of their own.
-    any_rank
-        Whether a shape may have another number of dimensions than `shape` has.
-    """
-
-    name: str
-    summary: str
-    stands_for: str
-    datasets: tuple[str, ...]
-    dtype: str
+    name: str  # What the user types
+    summary: str  # What it is, in a few words
+    stands_for: str  # The paper, with its table or figure, or the kind of file
+    datasets: tuple[str, ...]  # Paths of the datasets; all have the same type, shape and storage
+    dtype: str  # NumPy's code of the type in the file, with its byte order: ``>f4``
+    # Defaults, in elements.
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
-    filters: str
-    expected_ratio: tuple[float, float]
+    filters: str  # Default pipeline, in chunkwise's grammar
+    # The generator: fills a box, broadcastable to its shape, in any type that converts to `dtype`.
+    # See `Region` for what it may depend on.
     values: Callable[[Region], Values]
-    fill: float | None = None
-    unlimited: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    fill: float | None = None  # Fill value of the datasets; None leaves HDF5's own, 0
+    unlimited: bool = False  # Whether all dimensions are unlimited
+    attributes: Mapping[str, str] = field(default_factory=dict)  # Attributes of every dataset
+    # Shapes that have a name of their own.
     resolutions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # Whether a shape may have another number of dimensions than `shape` has.
     any_rank: bool = False

@@ -49,21 +49,12 @@ _LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OT
 
 @dataclass(frozen=True)
 class Points:
-    """What the rows of an experiment can be told by.
+    """What the rows of an experiment can be told by."""
 
-    Attributes
-    ----------
-    all : tuple of mapping
-        Labels and values of every row, at either scale.
-    names : tuple of str
-        Axes and labels that some have.
-    open : bool
-        Whether there are rows of which nothing is known before they are measured: of
-        probes, or of a dataset's own access patterns.
-    """
-
-    all: tuple[Mapping[str, str], ...]
-    names: tuple[str, ...]
+    all: tuple[Mapping[str, str], ...]  # Labels and values of every row, at either scale
+    names: tuple[str, ...]  # Axes and labels that some have
+    # Whether there are rows of which nothing is known before they are measured: of probes, or of a
+    # dataset's own access patterns.
     open: bool
 
     def check(self, what: str, where: Where) -> None:
@@ -297,6 +288,3 @@ def _check_words(what: str, settings: Mapping[str, Any]) -> None:
     words = settings.get("words", ("", ""))
     if not isinstance(words, tuple) or len(words) != 2:
         raise UsageError(f"{what}: words are two, what each side is called")
-
-
-__all__ = ["Points", "check_experiment", "check_study", "points_of"]

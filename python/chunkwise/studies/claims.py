@@ -17,7 +17,7 @@ from typing import Any
 
 from chunkwise.studies.comparing import samples
 from chunkwise.studies.results import Row, StudyResults
-from chunkwise.studies.rules import RULES, Evidence, Verdict, Word
+from chunkwise.studies.rules import RULES, Evidence, Verdict
 from chunkwise.studies.study import Claim, Experiment, Statistic, Study, matches
 
 
@@ -34,14 +34,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what became of it.
-
-    Attributes
-    ----------
-    experiment : Experiment
-    claim : Claim
-    verdict : Verdict
-    """
+    """A claim and what became of it."""
 
     experiment: Experiment
     claim: Claim
@@ -72,6 +65,3 @@ def judge_all(study: Study, results: StudyResults) -> list[Judged]:
                 for claim in experiment.claims
             ]
     return found
-
-
-__all__ = ["RULES", "Judged", "Verdict", "Word", "judge", "judge_all"]

@@ -26,31 +26,16 @@ _TIMED: Final = ("s", "MB/s")
 
 @dataclass(frozen=True)
 class Sample:
-    """The figure of one row, or of several that are summed up.
+    """The figure of one row, or of several that are summed up."""
 
-    Attributes
-    ----------
-    point : mapping of str to str
-        Labels and values on axes; without the one that is summed over.
-    values : tuple of float
-        One a repeat.
-    middle, error : float
-        As the study sums up repeats; the standard error of their mean.
-    estimated : bool
-        Whether some of it is extrapolated.
-    noisy : bool
-        Whether another run would give other values.
-    versions : tuple of str
-        The libraries that were measured, such as ``HDF5 2.0.0``.
-    """
-
-    point: Mapping[str, str]
-    values: tuple[float, ...]
+    point: Mapping[str, str]  # Labels and values on axes; without the one that is summed over
+    values: tuple[float, ...]  # One a repeat
+    # As the study sums up repeats; the standard error of their mean.
     middle: float
     error: float = 0.0
-    estimated: bool = False
-    noisy: bool = True
-    versions: tuple[str, ...] = ()
+    estimated: bool = False  # Whether some of it is extrapolated
+    noisy: bool = True  # Whether another run would give other values
+    versions: tuple[str, ...] = ()  # The libraries that were measured, such as ``HDF5 2.0.0``
 
 
 def samples(
@@ -140,25 +125,14 @@ def series(found: Sequence[Sample], axis: str) -> list[dict[str, Sample]]:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times one side is the other.
+    """How many times one side is the other."""
 
-    Attributes
-    ----------
-    pairs : tuple of Pair
-        Of which it is the geometric mean.
-    value : float
-        By the middles; infinite where the second is 0 and the first is not.
-    low, high : float
-        Where the noise may put it.
-    repeats : int
-        The fewest that a sample has.
-    """
-
-    pairs: tuple[Pair, ...]
-    value: float
+    pairs: tuple[Pair, ...]  # Of which it is the geometric mean
+    value: float  # By the middles; infinite where the second is 0 and the first is not
+    # Where the noise may put it.
     low: float
     high: float
-    repeats: int
+    repeats: int  # The fewest that a sample has
 
     @property
     def estimated(self) -> bool:
@@ -227,6 +201,3 @@ def _mean(ratios: Sequence[float]) -> float:
     if 0 in ratios:
         return 0.0
     return statistics.geometric_mean(ratios)
-
-
-__all__ = ["Pair", "Ratio", "Sample", "pairs", "ratio", "samples", "series"]

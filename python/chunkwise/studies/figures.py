@@ -16,26 +16,13 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """One quantity.
-
-    Attributes
-    ----------
-    name : str
-    title : str
-        For an axis of a plot or the head of a table.
-    unit : str
-        ``s``, ``MB/s``, ``MB``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes.
-    better : str
-        ``lower``, ``higher``, or ``neither``.
-    of : callable
-        Takes a record, returns the value or None.
-    """
+    """One quantity."""
 
     name: str
-    title: str
-    unit: str
-    better: Literal["lower", "higher", "neither"]
-    of: Callable[[Record], float | None]
+    title: str  # For an axis of a plot or the head of a table
+    unit: str  # ``s``, ``MB/s``, ``MB``, ``bytes``, ``times``, ``%`` or empty; MB are 10^6 bytes
+    better: Literal["lower", "higher", "neither"]  # ``lower``, ``higher``, or ``neither``
+    of: Callable[[Record], float | None]  # Takes a record, returns the value or None
 
 
 def _total(record: Record, *names: str) -> float | None:

@@ -22,12 +22,7 @@ RESULTS: Final = "results.json.gz"
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of one study at one scale.
-
-    Attributes
-    ----------
-    path : Path
-    """
+    """The folder of one study at one scale."""
 
     path: Path
 

@@ -6,12 +6,11 @@ user names; of zlib what can take the place of the one that libhdf5 calls.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,7 @@ from chunkwise.benching.libraries import find as find_one
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.studies.study import LIBRARIES
+from chunkwise.trials.readers import in_netcdf4_wheel
 
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"
@@ -40,17 +40,10 @@ _ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 @dataclass(frozen=True)
 class Found:
-    """A libhdf5.
+    """A libhdf5."""
 
-    Attributes
-    ----------
-    value : str
-        On the axis ``libhdf5``: ``default`` or a path.
-    version, build : str
-        Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
-    """
-
-    value: str
+    value: str  # On the axis ``libhdf5``: ``default`` or a path
+    # Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
     version: str
     build: str
 
@@ -68,20 +61,15 @@ def find(named: Sequence[str] = ()) -> dict[str, Found]:
     """
     places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
     found: dict[str, Found] = {}
-    seen: set[Path] = set()
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
-        for value, build in places.items():
-            real = Path(value).resolve()
-            if real in seen:
-                continue
-            seen.add(real)
+        for value in _each_once(places):
             try:
                 library = find_one(None if value == DEFAULT else value, folder)
             except UsageError:
                 if value in named:
                     raise
                 continue
-            found[value] = Found(value, library.version, build)
+            found[value] = Found(value, library.version, places[value])
     return found
 
 
@@ -94,12 +82,16 @@ def _installed() -> dict[str, str]:
                 # The shortest name of a version: libhdf5_serial.so.103, not .so.103.3.0.
                 for path in sorted(root.glob(pattern), key=lambda path: len(path.name))[:1]:
                     places.setdefault(str(path), build)
-    wheel = importlib.util.find_spec("netCDF4")
-    if wheel is not None and wheel.origin is not None:
-        beside = Path(wheel.origin).parent.parent / "netcdf4.libs"
-        for path in beside.glob("libhdf5-*.so*"):
-            places[str(path)] = "netCDF4's wheel"
+    places |= dict.fromkeys(map(str, in_netcdf4_wheel("libhdf5-*.so*")), "netCDF4's wheel")
     return places
+
+
+def _each_once(paths: Iterable[str]) -> list[str]:
+    """Leave out what leads to the same file as one before it."""
+    found: dict[Path, str] = {}
+    for path in paths:
+        found.setdefault(Path(path).resolve(), path)
+    return list(found.values())
 
 
 def build_of(value: str) -> str:
@@ -134,12 +126,7 @@ def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         library = find_one(None, folder)
         found = {DEFAULT: library.zlib}
-        seen: set[Path] = set()
-        for path in (*named, *_candidates()):
-            real = Path(path).resolve()
-            if real in seen:
-                continue
-            seen.add(real)
+        for path in _each_once((*named, *_candidates())):
             try:
                 version = check_zlib(path, "libhdf5", library)
             except UsageError:

@@ -83,9 +83,7 @@ from chunkwise.studies.study import (
     Plot,
     Published,
     Run,
-    Scale,
     Study,
-    matches,
 )
 from chunkwise.words import nearest, offered
 
@@ -269,6 +267,3 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return _tuples(value) if isinstance(value, dict) else value
-
-
-__all__ = ["NAMES", "Scale", "load", "matches"]

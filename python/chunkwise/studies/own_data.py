@@ -181,14 +181,6 @@ def _value(text: str, target: Target) -> str:
     return PLACEHOLDERS[text](target)
 
 
-def _row(target: Target) -> str:
-    return f"row={format_shape(_rows(target).block)}"
-
-
-def _whole_chunk(target: Target) -> str:
-    return f"chunk={format_shape(_chunk(target))}"
-
-
 def _row_chunks_nbytes(target: Target) -> int:
     return _rows(target).chunks_per_operation * target.chunk_nbytes
 
@@ -217,18 +209,14 @@ def _small_chunk(target: Target) -> str:
     return format_shape((*side, last))
 
 
-def _filters(target: Target) -> str:
-    return "deflate:6" if target.filters == "none" else "stored"
-
-
 # What a study's files may say in the place of a value; see `load`.
 PLACEHOLDERS: Final[Mapping[str, Callable[[Target], str]]] = {
-    "@row": _row,
-    "@whole-chunk": _whole_chunk,
+    "@row": lambda target: f"row={format_shape(_rows(target).block)}",
+    "@whole-chunk": lambda target: f"chunk={format_shape(_chunk(target))}",
     "@small-chunk": _small_chunk,
     "@small-cache": lambda target: str(_small_nbytes(target)),
     "@row-chunks-1": lambda target: str(_row_chunks_nbytes(target) - 1),
     "@row-chunks": lambda target: str(_row_chunks_nbytes(target)),
     "@large-cache": lambda target: str(_large_nbytes(target)),
-    "@filters": _filters,
+    "@filters": lambda target: "deflate:6" if target.filters == "none" else "stored",
 }

@@ -20,36 +20,18 @@ from chunkwise.studies.libraries import Found
 
 @dataclass(frozen=True)
 class Context:
-    """What a probe may use.
+    """What a probe may use."""
 
-    Attributes
-    ----------
-    data : mapping of str to tuple
-        Of each dataset: file, path, labels.
-    settings : mapping
-        What the study's file says at this scale.
-    repeat : int
-    libraries : mapping of str to Found
-    folder : Path
-        For files that are removed at the end.
-    readers : tuple of str
-        Readers that are wanted; empty for all.
-    say : callable
-        Reports progress; may raise to end the run.
-    space : Space or None
-        What the run's axes say at this scale; None where nothing of it can be measured.
-    ranks : tuple of int
-        How many processes of MPI the user wants; empty for what the study says.
-    """
-
-    data: Mapping[str, tuple[str, str, dict[str, str]]]
-    settings: Mapping[str, Any]
+    data: Mapping[str, tuple[str, str, dict[str, str]]]  # Of each dataset: file, path, labels
+    settings: Mapping[str, Any]  # What the study's file says at this scale
     repeat: int
     libraries: Mapping[str, Found]
-    folder: Path
-    readers: tuple[str, ...]
-    say: Callable[[Step], None]
+    folder: Path  # For files that are removed at the end
+    readers: tuple[str, ...]  # Readers that are wanted; empty for all
+    say: Callable[[Step], None]  # Reports progress; may raise to end the run
+    # What the run's axes say at this scale; None where nothing of it can be measured.
     space: Space | None = None
+    # How many processes of MPI the user wants; empty for what the study says.
     ranks: tuple[int, ...] = ()
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from chunkwise.benching.axes import AXES
@@ -28,26 +28,6 @@ _SUMMED: Final[dict[Statistic, str]] = {
     "median": "median",
     "trimmed-mean": "mean, without best and worst,",
 }
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A published value, and today's.
-
-    Attributes
-    ----------
-    published : Published
-    measured : mapping of str to Sample
-        By reader; without those that did not measure the same, or have no figure.
-    """
-
-    published: Published
-    measured: Mapping[str, Sample]
-
-
-def beside(experiment: Experiment, rows: Sequence[Row], statistic: Statistic) -> list[Beside]:
-    """Put today's values beside an experiment's published ones, in the file's order."""
-    return [Beside(one, measured(rows, one, statistic)) for one in experiment.published]
 
 
 def measured(rows: Sequence[Row], published: Published, statistic: Statistic) -> dict[str, Sample]:
@@ -129,12 +109,14 @@ def machine(outcome: Outcome) -> str:
 
 def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
     """Write an experiment's tables, one a source, in lines of up to 80 characters."""
-    found = beside(experiment, outcome.rows(), statistic)
-    readers = list(dict.fromkeys(reader for one in found for reader in one.measured))
+    rows = outcome.rows()
+    # Beside each published value today's, by reader.
+    found = [(one, measured(rows, one, statistic)) for one in experiment.published]
+    readers = list(dict.fromkeys(reader for _, today in found for reader in today))
     head = None
-    for source in dict.fromkeys(one.published.source for one in found):
-        group = [one for one in found if one.published.source == source]
-        figure = FIGURES[group[0].published.figure]
+    for source in dict.fromkeys(one.source for one, _ in found):
+        group = [pair for pair in found if pair[0].source == source]
+        figure = FIGURES[group[0][0].figure]
         if head is None or figure.name != head:
             head = figure.name
             kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
@@ -144,26 +126,25 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
         else:
             yield ""
         yield source
-        for one in group:
-            yield from _row(one, readers)
-        for note in dict.fromkeys(one.published.note for one in group if one.published.note):
+        for one, today in group:
+            yield from _row(one, [today.get(reader) for reader in readers])
+        for note in dict.fromkeys(one.note for one, _ in group if one.note):
             yield from _wrapped(f"* {note}")
     yield ""
-    estimated = any(value.estimated for one in found for value in one.measured.values())
+    estimated = any(value.estimated for _, today in found for value in today.values())
     yield from _wrapped(
         f"Today's values are the {_SUMMED[statistic]} of all repeats"
         + ("; ~ estimated: not every operation was done." if estimated else ".")
     )
 
 
-def _row(one: Beside, readers: Sequence[str]) -> Iterator[str]:
-    values = [one.measured.get(reader) for reader in readers]
+def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
     cells = ["-" if value is None else _mark(value) + number(value.middle) for value in values]
     if len(values) == 2:
-        cells.append("-" if None in values else _often(one.published.figure, *values))  # type: ignore[arg-type]
-    mark = "*" if one.published.note else " "
-    label = one.published.label or ", ".join(map(_text, one.published.where.values()))
-    yield from _lines(f"  {label}", f"{one.published.value:,g}{mark}", cells)
+        cells.append("-" if None in values else _often(one.figure, *values))  # type: ignore[arg-type]
+    mark = "*" if one.note else " "
+    label = one.label or ", ".join(map(_text, one.where.values()))
+    yield from _lines(f"  {label}", f"{one.value:,g}{mark}", cells)
 
 
 def _text(value: str | tuple[str, ...]) -> str:

@@ -18,9 +18,10 @@ from rich.text import Text
 from chunkwise.benching.printing import WIDTH, plain_table
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable, shell_word
-from chunkwise.studies.claims import Judged, Word, judge_all
+from chunkwise.studies.claims import Judged, judge_all
 from chunkwise.studies.iotest.crowding import oversubscribed
 from chunkwise.studies.results import StudyResults
+from chunkwise.studies.rules import Word
 from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
 from chunkwise.words import counted, format_seconds, joined

@@ -37,40 +37,21 @@ _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "
 
 @dataclass(frozen=True)
 class Summary:
-    """The repeats of one figure.
+    """The repeats of one figure."""
 
-    Attributes
-    ----------
-    values : tuple of float
-        Each repeat, in the order in which they were made.
-    middle : float
-        As the study sums them up: the mean, the mean without best and worst, or the median.
-    error : float
-        The standard error of the mean; 0 of one repeat.
-    estimated : bool
-        Whether one of them was extrapolated.
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # Each repeat, in the order in which they were made
+    # As the study sums them up: the mean, the mean without best and worst, or the median.
     middle: float
-    error: float
-    estimated: bool = False
+    error: float  # The standard error of the mean; 0 of one repeat
+    estimated: bool = False  # Whether one of them was extrapolated
 
 
 @dataclass(frozen=True)
 class Row:
-    """One combination that was measured, with all its repeats.
+    """One combination that was measured, with all its repeats."""
 
-    Attributes
-    ----------
-    point : mapping of str to str
-        Its labels, and its value on each axis of bench, as text.
-    records : tuple of dict
-        One a repeat.
-    """
-
-    point: dict[str, str]
-    records: tuple[dict[str, Any], ...]
+    point: dict[str, str]  # Its labels, and its value on each axis of bench, as text
+    records: tuple[dict[str, Any], ...]  # One a repeat
 
     def values(self, figure: str) -> tuple[float, ...]:
         """Return a figure of all repeats that have it."""
@@ -119,26 +100,15 @@ def standard_error(values: Sequence[float]) -> float:
 
 @dataclass
 class Outcome:
-    """What became of one experiment.
+    """What became of one experiment."""
 
-    Attributes
-    ----------
-    records : list of dict
-        One a trial, in the order of the points.
-    skipped : list of str
-        What was not measured, and why.
-    mismatches : list of str
-        Trials that met different bytes, or wrong values.
-    elapsed_s : float
-    complete : bool
-        Whether it was measured to its end.
-    """
-
+    # One a trial, in the order of the points.
     records: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)  # What was not measured, and why
+    # Trials that met different bytes, or wrong values.
     mismatches: list[str] = field(default_factory=list)
     elapsed_s: float = 0.0
-    complete: bool = True
+    complete: bool = True  # Whether it was measured to its end
 
     def rows(self, where: Where | None = None) -> list[Row]:
         """Return the rows, in the order in which they were first measured."""
@@ -162,46 +132,26 @@ class Outcome:
 
 @dataclass
 class StudyResults:
-    """One run of a study.
-
-    Attributes
-    ----------
-    study : str
-    scale : Scale
-    repeat : int
-        How often everything was to be measured.
-    begun : str
-        When, in UTC, ISO 8601.
-    elapsed_s : float
-    libraries : dict of str to str
-        What values of the axis ``libhdf5`` stand for: version and build.
-    outcomes : dict of str to Outcome
-        By the experiment's id, in the study's order.
-    complete : bool
-        Whether all that was asked for was measured.
-    source : str
-        The folder of a study that is none of this package; else empty.
-    environment : dict of str to str or int
-        The machine, its processors and system, and the versions of all that is installed.
-    target : dict or None
-        The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
-        ``dtype`` and ``filters``; None where the study's own data was.
-    values : dict
-        By axis: which values the user's dataset was measured with in the place of the study's
-        (`chunkwise.studies.own_data.adapted` gives the study that these results are of).
-    """
+    """One run of a study."""
 
     study: str
     scale: Scale
-    repeat: int
-    begun: str
+    repeat: int  # How often everything was to be measured
+    begun: str  # When, in UTC, ISO 8601
     elapsed_s: float = 0.0
+    # What values of the axis ``libhdf5`` stand for: version and build.
     libraries: dict[str, str] = field(default_factory=dict)
+    # By the experiment's id, in the study's order.
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    complete: bool = False
-    source: str = ""
+    complete: bool = False  # Whether all that was asked for was measured
+    source: str = ""  # The folder of a study that is none of this package; else empty
+    # The machine, its processors and system, and the versions of all that is installed.
     environment: dict[str, str | int] = field(default_factory=dict)
+    # The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
+    # ``dtype`` and ``filters``; None where the study's own data was.
     target: dict[str, Any] | None = None
+    # By axis: which values the user's dataset was measured with in the place of the study's
+    # (`chunkwise.studies.own_data.adapted` gives the study that these results are of).
     values: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

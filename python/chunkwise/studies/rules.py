@@ -42,35 +42,19 @@ Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measu
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
-
-    Attributes
-    ----------
-    word : Word
-    sentence : str
-        With today's numbers; ends with a full stop.
-    """
+    """What became of a claim."""
 
     word: Word
-    sentence: str
+    sentence: str  # With today's numbers; ends with a full stop
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a claim is judged by.
-
-    Attributes
-    ----------
-    claim : Claim
-    rows : sequence of Row
-        Of its experiment, those without figures as well.
-    samples : sequence of Sample
-        Their figures, summed up as the claim says.
-    """
+    """What a claim is judged by."""
 
     claim: Claim
-    rows: Sequence[Row]
-    samples: Sequence[Sample]
+    rows: Sequence[Row]  # Of its experiment, those without figures as well
+    samples: Sequence[Sample]  # Their figures, summed up as the claim says
 
     def get(self, name: str, default: float) -> float:
         """Return a number of the claim's settings."""
@@ -79,26 +63,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Rule:
-    """One way of judging.
-
-    Attributes
-    ----------
-    judge : callable
-    sides : tuple of str
-        Settings that are a Where each, and must be there.
-    axis : bool
-        Whether it needs an axis.
-    numbers : tuple of str
-        Settings that are numbers above 1.
-    others : tuple of str
-        Further settings.
-    """
+    """One way of judging."""
 
     judge: Callable[[Evidence], Verdict]
-    sides: tuple[str, ...] = ()
-    axis: bool = False
-    numbers: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    sides: tuple[str, ...] = ()  # Settings that are a Where each, and must be there
+    axis: bool = False  # Whether it needs an axis
+    numbers: tuple[str, ...] = ()  # Settings that are numbers above 1
+    others: tuple[str, ...] = ()  # Further settings
 
 
 def _ratio(evidence: Evidence) -> Verdict:

@@ -31,7 +31,7 @@ from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.names import printable
 from chunkwise.studies import own_data as own
-from chunkwise.studies.folder import RESULTS, Folder
+from chunkwise.studies.folder import Folder
 from chunkwise.studies.generating import dataset_of, generate
 from chunkwise.studies.libraries import Found, expand, labels_of
 from chunkwise.studies.libraries import find as find_libraries
@@ -52,46 +52,24 @@ Progress = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of a run.
-
-    Attributes
-    ----------
-    scale : Scale
-    out : Path
-        A folder: trials, generated files while it runs, results.
-    only : tuple of str
-        Ids of experiments; empty for all.
-    readers : tuple of str
-        Readers that are measured; empty for all that the study names.
-    libhdf5 : tuple of str
-        Further libraries, as `chunkwise bench --libhdf5` takes them.
-    repeat : int or None
-        How often; None for the study's own number.
-    seconds : float or None
-        What the operations of a trial may take, about; what takes longer is estimated.  None
-        for what the study says.
-    resume : bool
-        Whether trials of an earlier run in the same folder are used.
-    file, dataset : str or None
-        Measured in the place of the study's own data (`chunkwise.studies.own_data`).
-    source : str
-        The folder that the study was read from, where it is none of this package.
-    ranks : tuple of int
-        How many processes of MPI, one number after the other, where a study starts some; empty
-        for the study's own numbers.
-    """
+    """What is asked of a run."""
 
     scale: Scale
-    out: Path
-    only: tuple[str, ...] = ()
-    readers: tuple[str, ...] = ()
-    libhdf5: tuple[str, ...] = ()
-    repeat: int | None = None
-    resume: bool = False
+    out: Path  # A folder: trials, generated files while it runs, results
+    only: tuple[str, ...] = ()  # Ids of experiments; empty for all
+    readers: tuple[str, ...] = ()  # Readers that are measured; empty for all that the study names
+    libhdf5: tuple[str, ...] = ()  # Further libraries, as `chunkwise bench --libhdf5` takes them
+    repeat: int | None = None  # How often; None for the study's own number
+    resume: bool = False  # Whether trials of an earlier run in the same folder are used
+    # Measured in the place of the study's own data (`chunkwise.studies.own_data`).
     file: str | None = None
     dataset: str | None = None
-    source: str = ""
+    source: str = ""  # The folder that the study was read from, where it is none of this package
+    # What the operations of a trial may take, about; what takes longer is estimated.  None for
+    # what the study says.
     seconds: float | None = None
+    # How many processes of MPI, one number after the other, where a study starts some; empty for
+    # the study's own numbers.
     ranks: tuple[int, ...] = ()
 
 
@@ -357,6 +335,3 @@ def _full(folder: Folder, error: OSError) -> CannotWriteError:
         f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
         "measured is kept: make room, and go on with --resume"
     )
-
-
-__all__ = ["RESULTS", "Options", "run"]

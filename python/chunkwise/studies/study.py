@@ -27,77 +27,46 @@ LIBRARIES: Final = ("libhdf5", "zlib")
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset that experiments measure, made anew by `chunkwise.sample`.
+    """A dataset that experiments measure, made anew by `chunkwise.sample`."""
 
-    Attributes
-    ----------
-    name : str
-        In the study's files.
-    sample : str
-        A name of `chunkwise.sample.SAMPLES`.
-    options : mapping of Scale to mapping
-        Keywords of `chunkwise.sample.write` besides name and path.
-    dataset : str or None
-        Its path in the file; None for the sample's first.
-    labels : mapping
-        What rows measured on it have besides their values on axes.
-    nonzero : str
-        An access pattern, where only elements that are not 0 are kept: in one dimension, in
-        the order in which the pattern comes to them; empty for all, as they are.
-    """
-
-    name: str
-    sample: str
+    name: str  # In the study's files
+    sample: str  # A name of `chunkwise.sample.SAMPLES`
+    # Keywords of `chunkwise.sample.write` besides name and path.
     options: Mapping[Scale, Mapping[str, Any]]
-    dataset: str | None = None
+    dataset: str | None = None  # Its path in the file; None for the sample's first
+    # What rows measured on it have besides their values on axes.
     labels: Mapping[str, str] = field(default_factory=dict)
+    # An access pattern, where only elements that are not 0 are kept: in one dimension, in the
+    # order in which the pattern comes to them; empty for all, as they are.
     nonzero: str = ""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One space of parameters, measured on some datasets.
+    """One space of parameters, measured on some datasets."""
 
-    Attributes
-    ----------
-    data : tuple of str
-        Names of `Study.data`; a probe may need none.
-    spaces : mapping of Scale to Space
-        What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library
-        found, ``@others`` for all but h5py's own, ``@older`` for one of each older version.
-    seconds : mapping of Scale to float or None
-        The budget of `chunkwise.benching.run`; None for as long as it takes.
-    labels : mapping
-        What its rows have besides their values on axes; ``@build`` stands for the build of
-        the library, such as ``serial``.
-    probe : str or None
-        A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench
-        what no access pattern can say; None for bench.
-    settings : mapping of Scale to mapping
-        What a probe is told.
-    repeat : int or None
-        How often, where it differs from the study: counts need no second time.
-    own : bool
-        Whether it is also made of a dataset of the user's.
-    scales : tuple of Scale
-        At which it is measured.
-    datasets : mapping of Scale to tuple of str
-        Paths in each file of `data`; every one is measured, and its rows have it as the
-        label ``dataset``.  Empty for the dataset that the data names.
-    check : bool
-        Whether each element that is read is compared with what it is known to be.
-    """
-
-    data: tuple[str, ...]
+    data: tuple[str, ...]  # Names of `Study.data`; a probe may need none
+    # What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library found,
+    # ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     spaces: Mapping[Scale, Space]
+    # The budget of `chunkwise.benching.run`; None for as long as it takes.
     seconds: Mapping[Scale, float | None]
+    # What its rows have besides their values on axes; ``@build`` stands for the build of the
+    # library, such as ``serial``.
     labels: Mapping[str, str] = field(default_factory=dict)
+    # A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench what no
+    # access pattern can say; None for bench.
     probe: str | None = None
+    # What a probe is told.
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
+    # How often, where it differs from the study: counts need no second time.
     repeat: int | None = None
-    own: bool = True
-    scales: tuple[Scale, ...] = SCALES
+    own: bool = True  # Whether it is also made of a dataset of the user's
+    scales: tuple[Scale, ...] = SCALES  # At which it is measured
+    # Paths in each file of `data`; every one is measured, and its rows have it as the label
+    # ``dataset``.  Empty for the dataset that the data names.
     datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
+    # Whether each element that is read is compared with what it is known to be.
     check: bool = False
 
     def labels_at(self, scale: Scale) -> tuple[dict[str, str], ...]:
@@ -108,203 +77,102 @@ class Run:
 
 @dataclass(frozen=True)
 class Published:
-    """One value that the paper printed.
+    """One value that the paper printed."""
 
-    Attributes
-    ----------
-    where : Where
-        The rows that measure the same today; some, unless `elsewhere`.
-    figure : str
-        A name of `chunkwise.studies.figures.FIGURES`.
-    value : float
-        In the figure's unit.
-    source : str
-        Table or figure, and section.
-    note : str
-        What must be known to read it; empty for nothing.
-    label : str
-        What it is of, in a few words, beside others of the same source; empty for `where`.
-    elsewhere : bool
-        Whether it stands alone: of the paper's other machine, or of what is gone.
-    over : str or None
-        An axis or label whose rows are summed up to one, by `total`, as the paper did.
-    total : str
-        ``mean`` or ``sum``, of `over`.
-    """
-
-    where: Where
-    figure: str
-    value: float
-    source: str
-    note: str = ""
+    where: Where  # The rows that measure the same today; some, unless `elsewhere`
+    figure: str  # A name of `chunkwise.studies.figures.FIGURES`
+    value: float  # In the figure's unit
+    source: str  # Table or figure, and section
+    note: str = ""  # What must be known to read it; empty for nothing
+    # What it is of, in a few words, beside others of the same source; empty for `where`.
     label: str = ""
+    # Whether it stands alone: of the paper's other machine, or of what is gone.
     elsewhere: bool = False
+    # An axis or label whose rows are summed up to one, by `total`, as the paper did.
     over: str | None = None
-    total: Literal["mean", "sum"] = "mean"
+    total: Literal["mean", "sum"] = "mean"  # ``mean`` or ``sum``, of `over`
 
 
 @dataclass(frozen=True)
 class Plot:
-    """How an experiment is drawn, and put into a table.
-
-    Attributes
-    ----------
-    title : str
-    x : str
-        The axis or label along which it is drawn.
-    figure : str
-        What is drawn: a name of `FIGURES`.
-    by : tuple of str
-        Axes or labels that tell series apart.
-    where : Where
-        Rows that are drawn; empty for all.
-    log : tuple of str
-        Which of ``x`` and ``y`` are logarithmic.
-    kind : str
-        ``line`` for an x of numbers or sizes, ``bar`` for one of words.
-    over : str or None
-        An axis or label whose rows are summed up to one, by `total`.
-    total : str
-        ``mean`` or ``sum``, of `over`.
-    relative : Where or None
-        Rows, one a series, by whose figure all others of the series are divided.
-    """
+    """How an experiment is drawn, and put into a table."""
 
     title: str
-    x: str
-    figure: str
-    by: tuple[str, ...] = ()
-    where: Where = field(default_factory=dict)
-    log: tuple[str, ...] = ()
+    x: str  # The axis or label along which it is drawn
+    figure: str  # What is drawn: a name of `FIGURES`
+    by: tuple[str, ...] = ()  # Axes or labels that tell series apart
+    where: Where = field(default_factory=dict)  # Rows that are drawn; empty for all
+    log: tuple[str, ...] = ()  # Which of ``x`` and ``y`` are logarithmic
+    # ``line`` for an x of numbers or sizes, ``bar`` for one of words.
     kind: Literal["line", "bar"] = "line"
-    over: str | None = None
-    total: Literal["mean", "sum"] = "mean"
+    over: str | None = None  # An axis or label whose rows are summed up to one, by `total`
+    total: Literal["mean", "sum"] = "mean"  # ``mean`` or ``sum``, of `over`
+    # Rows, one a series, by whose figure all others of the series are divided.
     relative: Where | None = None
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the paper says, and how it is told whether that still holds.
-
-    Attributes
-    ----------
-    id : str
-    says : str
-        What the paper says, in a short sentence.
-    rule : str
-        A name of `chunkwise.studies.claims.RULES`.
-    figure : str
-        A name of `FIGURES`.
-    settings : mapping
-        What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``,
-        ``least``, ``most``, ...
-    published : str
-        The paper's figures, in a few words; empty where it has none.
-    advice : str
-        What follows for a user, if it holds; empty if nothing: claims with advice stand
-        on the report's first screen.
-    """
+    """One thing that the paper says, and how it is told whether that still holds."""
 
     id: str
-    says: str
-    rule: str
-    figure: str
+    says: str  # What the paper says, in a short sentence
+    rule: str  # A name of `chunkwise.studies.claims.RULES`
+    figure: str  # A name of `FIGURES`
+    # What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``, ``least``,
+    # ``most``, ...
     settings: Mapping[str, Any]
-    published: str = ""
+    published: str = ""  # The paper's figures, in a few words; empty where it has none
+    # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
+    # report's first screen.
     advice: str = ""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One question of the paper, what is measured for it, and what it answered.
-
-    Attributes
-    ----------
-    id, title : str
-    source : str
-        Tables, figures and sections.
-    question : str
-    found : str
-        What the paper found, in our words.
-    only_drawn : str
-        Where the paper shows values as a figure only: which, and what its text says of them;
-        else empty.
-    runs : tuple of Run
-    plots : tuple of Plot
-    published : tuple of Published
-    claims : tuple of Claim
-    note : str
-        Where this differs from what the paper did, and why; empty for nothing.
-    """
+    """One question of the paper, what is measured for it, and what it answered."""
 
     id: str
     title: str
-    source: str
+    source: str  # Tables, figures and sections
     question: str
-    found: str
+    found: str  # What the paper found, in our words
     runs: tuple[Run, ...]
+    # Where the paper shows values as a figure only: which, and what its text says of them; else
+    # empty.
     only_drawn: str = ""
     plots: tuple[Plot, ...] = ()
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
-    note: str = ""
+    note: str = ""  # Where this differs from what the paper did, and why; empty for nothing
 
 
 @dataclass(frozen=True)
 class Own:
-    """How a study is put to a dataset of the user's.
+    """How a study is put to a dataset of the user's."""
 
-    Attributes
-    ----------
-    data : str
-        The name in `Study.data` in whose place it is measured; runs on other data are left
-        out.
-    values : mapping of str to mapping of str to str
-        By axis: what stands in the place of the study's values there: text, or a name of
-        `chunkwise.studies.own_data.PLACEHOLDERS`.
-    """
-
+    # The name in `Study.data` in whose place it is measured; runs on other data are left out.
     data: str
+    # By axis: what stands in the place of the study's values there: text, or a name of
+    # `chunkwise.studies.own_data.PLACEHOLDERS`.
     values: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Study:
-    """One paper's measurements.
-
-    Attributes
-    ----------
-    name : str
-    paper : str
-        Title, authors and year.
-    about : str
-        For a reader who has never seen the paper: what it measured, and why.
-    setting : str
-        The paper's machine and libraries.
-    statistic : Statistic
-    repeat : mapping of Scale to int
-        How often everything is measured; `paper` is the paper's own.
-    minutes : mapping of Scale to float
-        About how long it takes on two processors.
-    disk_nbytes : mapping of Scale to int
-        About how much room it needs.
-    data : mapping of str to Data
-    experiments : tuple of Experiment
-    own : Own or None
-        None where it makes sense on its own data only.
-    """
+    """One paper's measurements."""
 
     name: str
-    paper: str
-    about: str
-    setting: str
+    paper: str  # Title, authors and year
+    about: str  # For a reader who has never seen the paper: what it measured, and why
+    setting: str  # The paper's machine and libraries
     statistic: Statistic
-    repeat: Mapping[Scale, int]
-    minutes: Mapping[Scale, float]
-    disk_nbytes: Mapping[Scale, int]
+    repeat: Mapping[Scale, int]  # How often everything is measured; `paper` is the paper's own
+    minutes: Mapping[Scale, float]  # About how long it takes on two processors
+    disk_nbytes: Mapping[Scale, int]  # About how much room it needs
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
-    own: Own | None = None
+    own: Own | None = None  # None where it makes sense on its own data only
 
 
 def matches(row: Mapping[str, str], where: Where) -> bool:

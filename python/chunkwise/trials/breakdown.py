@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, cast
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
@@ -96,13 +96,18 @@ class Breakdown(TypedDict):
     chunks_encoded: int | None
 
 
+Tallies = dict[int, "_native.FilterTally"]
+Way = Literal["encode", "decode"]
+_UNKNOWN: Final = cast("Breakdown", dict.fromkeys(Breakdown.__annotations__))
+
+
 @dataclass(frozen=True)
 class Watch:
     """A libhdf5 whose filters are being counted; made by `start`."""
 
     library: _native.Library
     filters: tuple[int, ...]
-    before: dict[int, _native.FilterTally]
+    before: Tallies
 
     def finish(
         self,
@@ -132,39 +137,16 @@ class Watch:
             then dropped from memory before it is read once more.
         """
         after = self.library.tally(self.filters)
-        calls: dict[int, int] = {}
-        filters_s: dict[str, float | None] = {}
-        for number in dict.fromkeys(self.filters):
-            if number in after and number in self.before:
-                count, seconds, *_ = after[number]["decode"]
-                count_before, seconds_before, *_ = self.before[number]["decode"]
-                calls[number] = count - count_before
-                filters_s[name_of(number, after)] = seconds - seconds_before
-            else:
-                filters_s[name_of(number, after)] = None
-        counting = [n for n in table.always_applied if n in calls] if table else []
-        loads = calls[counting[0]] if counting else None
+        filters_s, calls = between(self.before, after, self.filters, ("decode",))
+        loads = unskipped_calls(table, calls["decode"])
         touches, distinct = table.touches(walk, operations) if table else (None, None)
         bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
-        known = [seconds for seconds in filters_s.values() if seconds is not None]
-        left_s = max(0.0, elapsed_s - sum(known))
-        storage_s = None if bare_s is None else min(bare_s, left_s)
-        complete = storage_s is not None and len(known) == len(filters_s)
         return {
-            "method": FROM_BARE,
-            "elapsed_s": elapsed_s,
-            "index_s": None,
-            "storage_s": storage_s,
-            "filters_s": filters_s,
-            "scatter_s": None,
-            "other_s": left_s - storage_s if complete and storage_s is not None else None,
-            "waiting_s": None,
-            "other_threads_s": None,
+            **by_library(FROM_BARE, elapsed_s, filters_s, bare_s),
             "chunk_touches": touches,
             "chunk_loads": loads,
             "chunk_hits": touches - loads if touches is not None and loads is not None else None,
             "chunks_touched": distinct,
-            "chunks_encoded": None,
         }
 
 
@@ -186,36 +168,83 @@ class EngineWatch:
     ) -> Breakdown:
         """As `Watch.finish`; nothing is read once more, so that `cold_file` does not matter."""
         del cold_file
-        after = _native.profile()
+        found, spent = by_engine("measured", elapsed_s, self.before, _native.profile())
         _native.set_profiling(False)
-        own, pool = (
-            {phase: after[phase][who] - self.before[phase][who] for phase in after}
-            for who in (0, 1)
-        )
-        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
-        both = {phase: own[phase] + pool[phase] for phase in own}
         # Bytes that are stored as they are do not go through the cache.
         loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
         touches, distinct = table.touches(walk, operations) if table else (None, None)
         hits = None if touches is None or loads is None else max(0, touches - loads)
         names = dict.fromkeys(name_of(number, {}) for number in self.filters)
         return {
-            "method": "measured",
-            "elapsed_s": elapsed_s,
-            "index_s": both["index"],
-            "storage_s": both["storage"],
+            **found,
+            "index_s": spent["index"],
             # The engine's names for filters are the grammar's.
-            "filters_s": {name: both.get(name) for name in names},
-            "scatter_s": both["scatter"],
-            "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
-            "waiting_s": waiting_s,
-            "other_threads_s": sum(pool.values()),
+            "filters_s": {name: spent.get(name) for name in names},
             "chunk_touches": touches,
             "chunk_loads": loads,
             "chunk_hits": hits,
             "chunks_touched": distinct,
-            "chunks_encoded": None,
         }
+
+
+def between(
+    before: Tallies, after: Tallies, filters: Sequence[int], ways: tuple[Way, ...]
+) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
+    """Return each filter's seconds between two tallies, both ways together, and its calls."""
+    numbers = dict.fromkeys(filters)
+    told = [n for n in numbers if n in before and n in after]
+    calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
+    seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
+    return {name_of(n, after): seconds.get(n) for n in numbers}, calls
+
+
+def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) -> int | None:
+    """Return the calls of a filter that no chunk skips; None where no such one was counted."""
+    always = table.always_applied if table else []
+    return next((calls[n] for n in always if n in calls), None)
+
+
+def by_library(
+    method: Method, elapsed_s: float, filters_s: dict[str, float | None], bare_s: float | None
+) -> Breakdown:
+    """Tell what filters, and storage alone, leave of the time; chunks are still to be told."""
+    known = [seconds for seconds in filters_s.values() if seconds is not None]
+    left_s = max(0.0, elapsed_s - sum(known))
+    storage_s = None if bare_s is None else min(bare_s, left_s)
+    complete = storage_s is not None and len(known) == len(filters_s)
+    return {
+        **_UNKNOWN,
+        "method": method,
+        "elapsed_s": elapsed_s,
+        "storage_s": storage_s,
+        "filters_s": filters_s,
+        "other_s": left_s - storage_s if complete and storage_s is not None else None,
+    }
+
+
+def by_engine(
+    method: Method,
+    elapsed_s: float,
+    before: dict[str, tuple[float, float]],
+    after: dict[str, tuple[float, float]],
+) -> tuple[Breakdown, dict[str, float]]:
+    """Tell what does not depend on what was done, and the seconds of all threads by phase."""
+    own, pool = (
+        {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
+    )
+    waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+    both = {phase: own[phase] + pool[phase] for phase in own}
+    found: Breakdown = {
+        **_UNKNOWN,
+        "method": method,
+        "elapsed_s": elapsed_s,
+        "storage_s": both["storage"],
+        "scatter_s": both["scatter"],
+        "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
+        "waiting_s": waiting_s,
+        "other_threads_s": sum(pool.values()),
+    }
+    return found, both
 
 
 def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
@@ -270,7 +299,7 @@ def _bare_seconds(
     return (loads - first) * warm_s + first * (cold_s or 0.0)
 
 
-def name_of(number: int, tallied: dict[int, _native.FilterTally]) -> str:
+def name_of(number: int, tallied: Tallies) -> str:
     """Name a filter as the grammar does, else as libhdf5 does."""
     if number in CODECS_BY_ID:
         return CODECS_BY_ID[number].name

@@ -61,10 +61,8 @@ def usable_cpus() -> int:
 
 def available_memory_nbytes() -> int:
     """Return the bytes that can be used without swapping; 1 GiB if nobody tells."""
-    for line in _lines("/proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 1 << 30
+    free = field("/proc/meminfo", "MemAvailable:")
+    return 1 << 30 if free is None else int(free.split()[0]) * 1024
 
 
 def peak_rss_nbytes() -> int | None:
@@ -73,17 +71,13 @@ def peak_rss_nbytes() -> int | None:
     ``ru_maxrss`` would do, but on Linux it survives `exec`, so that a worker
     would report its parent's peak.
     """
-    for line in _lines("/proc/self/status"):
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return None
+    peak = field("/proc/self/status", "VmHWM:")
+    return None if peak is None else int(peak.split()[0]) * 1024
 
 
 def _cpu_model() -> str:
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
+    found = field("/proc/cpuinfo", "model name")
+    return (found or "").strip(" \t:") or platform.processor() or "unknown"
 
 
 def zlib_version() -> str:
@@ -95,6 +89,12 @@ def zlib_version() -> str:
             if version is not None:
                 return version
     return "unknown"
+
+
+def field(path: str, name: str) -> str | None:
+    """Return what follows a name in one of the system's files; None if nobody tells."""
+    found = (line for line in _lines(path) if line.startswith(name))
+    return next((line.removeprefix(name).strip() for line in found), None)
 
 
 def _lines(path: str) -> list[str]:

@@ -137,7 +137,7 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult
         cache = dataset.id.get_access_plist().get_chunk_cache()
         result = _written(trial, walk, dataset.dtype, partial(write_by_h5py, dataset))
         made.flush()
-    return {**result, **made.phases()}, cache
+    return {**result, **made.phases}, cache
 
 
 def write_chunkwise_py(
@@ -152,7 +152,7 @@ def write_chunkwise_py(
         made.flush()
         plan = wrapped.explain_write()
         cache = made.dataset.id.get_access_plist().get_chunk_cache()
-    written: WriteResult = {**result, **made.phases()}
+    written: WriteResult = {**result, **made.phases}
     if plan["reason"] is not None:
         return cast("EngineWriteResult", {**written, "fallback": plan["reason"]}), cache
     told = {
@@ -165,37 +165,18 @@ def write_chunkwise_py(
 
 @dataclass
 class _Made:
-    """A dataset like a trial's in a new file, and what its phases took.
+    """A dataset like a trial's in a new file, and what its phases took."""
 
-    Attributes
-    ----------
-    file, dataset
-        Open until the block of `_made` ends.
-    create_s, flush_s, close_s, sync_s : float
-        Seconds, of what has been done so far.
-    """
-
+    # Open until the block of `_made` ends.
     file: h5py.File
     dataset: h5py.Dataset
-    create_s: float
-    flush_s: float = 0.0
-    close_s: float = 0.0
-    sync_s: float = 0.0
+    phases: _native.WritePhases  # Seconds, of what has been done so far
 
     def flush(self) -> None:
         """Flush the file; chunkwise commits what waits before h5py does."""
         begun = time.perf_counter()
         self.file.flush()
-        self.flush_s = time.perf_counter() - begun
-
-    def phases(self) -> _native.WritePhases:
-        """Return the seconds by name."""
-        return {
-            "create_s": self.create_s,
-            "flush_s": self.flush_s,
-            "close_s": self.close_s,
-            "sync_s": self.sync_s,
-        }
+        self.phases["flush_s"] = time.perf_counter() - begun
 
 
 @contextmanager
@@ -225,14 +206,19 @@ def _made(trial: Trial, path: str) -> Iterator[_Made]:
         with contextlib.closing(h5py.File(file_id)) as file:
             name = encode_name("/" + trial.dataset.strip("/"))
             dataset_id = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
-            made = _Made(file, h5py.Dataset(dataset_id), time.perf_counter() - begun)
-            yield made
+            phases: _native.WritePhases = {
+                "create_s": time.perf_counter() - begun,
+                "flush_s": 0.0,
+                "close_s": 0.0,
+                "sync_s": 0.0,
+            }
+            yield _Made(file, h5py.Dataset(dataset_id), phases)
             begun = time.perf_counter()
             dataset_id.close()
-        made.close_s = time.perf_counter() - begun
+        phases["close_s"] = time.perf_counter() - begun
         begun = time.perf_counter()
         sync(path)
-        made.sync_s = time.perf_counter() - begun
+        phases["sync_s"] = time.perf_counter() - begun
     except BaseException:
         with contextlib.suppress(OSError):
             Path(path).unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,19 +22,32 @@ if TYPE_CHECKING:
     from chunkwise._native import EngineWalkResult, WalkResult
 
 
-@contextmanager
-def open_libhdf5(trial: Trial) -> Iterator[Opened]:
+def open_libhdf5(trial: Trial) -> AbstractContextManager[Opened]:
     """Time H5Dread alone, called in a loop in Rust."""
+    return _open(trial, by_engine=False)
+
+
+def open_chunkwise(trial: Trial) -> AbstractContextManager[Opened]:
+    """Time chunkwise's engine, called in a loop in Rust."""
+    return _open(trial, by_engine=True)
+
+
+@contextmanager
+def _open(trial: Trial, *, by_engine: bool) -> Iterator[Opened]:
     library = library_of(trial)
     if trial.reopen:
-        yield _reopened(trial, library, by_engine=False)
+        yield _reopened(trial, library, by_engine=by_engine)
         return
     dataset, open_s = _opened(trial, library)
 
     def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
-        return dataset.walk(selections, selections.operations, trial.max_seconds, look)
+        loop = dataset.engine_walk if by_engine else dataset.walk
+        return loop(selections, selections.operations, trial.max_seconds, look)
 
-    yield Opened(walk, lambda: dataset.chunk_cache, library, dataset.id, open_s=open_s)
+    def cache() -> Cache:
+        return (None, None, None) if by_engine else dataset.chunk_cache
+
+    yield Opened(walk, cache, library, dataset.id, not by_engine, open_s=open_s)
 
 
 def _opened(trial: Trial, library: _native.Library) -> tuple[_native.OpenDataset, float]:
@@ -74,21 +87,6 @@ def write_libhdf5(
     data = elements(trial, trial.native_type)
     result = like.write_walk(path, trial.dataset, data, walk, walk.operations, trial.max_seconds)
     return result, result["chunk_cache"]
-
-
-@contextmanager
-def open_chunkwise(trial: Trial) -> Iterator[Opened]:
-    """Time chunkwise's engine, called in a loop in Rust."""
-    library = library_of(trial)
-    if trial.reopen:
-        yield _reopened(trial, library, by_engine=True)
-        return
-    dataset, open_s = _opened(trial, library)
-
-    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
-        return dataset.engine_walk(selections, selections.operations, trial.max_seconds, look)
-
-    yield Opened(walk, library=library, dataset_id=dataset.id, watched=False, open_s=open_s)
 
 
 def write_chunkwise(

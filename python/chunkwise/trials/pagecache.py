@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.environment import available_memory_nbytes, field
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")
@@ -48,12 +48,9 @@ def drop(path: str) -> None:
     OSError
         The file cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
+    with Path(path).open("rb", buffering=0) as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def storage_nbytes() -> int | None:
@@ -61,11 +58,8 @@ def storage_nbytes() -> int | None:
 
     From ``/proc/self/io``, which does not count what comes from the page cache.
     """
-    try:
-        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes:")), None)
+    found = field("/proc/self/io", "read_bytes:")
+    return None if found is None else int(found)
 
 
 def verdict(fetched_nbytes: int, from_storage_nbytes: int | None) -> str:

@@ -34,34 +34,20 @@ Look = Callable[[int, Any], None]
 
 @dataclass(frozen=True)
 class Opened:
-    """A dataset that a reader has open, ready to be timed.
+    """A dataset that a reader has open, ready to be timed."""
 
-    Attributes
-    ----------
-    walk : callable
-        Walks the selections that it is given, until the trial's bounds; shows what it read
-        to the other argument, if that is not None, outside the timed region.
-    cache : callable
-        Gives slots, bytes and w0 of the chunk cache in force, once the walk is over.
-    library : _native.Library or None
-        The libhdf5 that reads; None where the reader has none to ask.
-    dataset_id : int or None
-        The dataset's handle in that library.
-    watched : bool
-        Whether that library does the reading; chunkwise's engine otherwise.
-    versions : dict of str to str
-        Of what else took part.
-    open_s : float or None
-        Seconds that opening took; None where nobody took the time, or each operation opens
-        the dataset for itself.
-    """
-
+    # Walks the selections that it is given, until the trial's bounds; shows what it read to the
+    # other argument, if that is not None, outside the timed region.
     walk: Callable[[_native.Walk, Look | None], WalkResult]
+    # Gives slots, bytes and w0 of the chunk cache in force, once the walk is over.
     cache: Callable[[], Cache] = lambda: (None, None, None)
+    # The libhdf5 that reads; None where the reader has none to ask.
     library: _native.Library | None = None
-    dataset_id: int | None = None
-    watched: bool = True
-    versions: dict[str, str] = field(default_factory=dict)
+    dataset_id: int | None = None  # The dataset's handle in that library
+    watched: bool = True  # Whether that library does the reading; chunkwise's engine otherwise
+    versions: dict[str, str] = field(default_factory=dict)  # Of what else took part
+    # Seconds that opening took; None where nobody took the time, or each operation opens the
+    # dataset for itself.
     open_s: float | None = None
 
 
@@ -72,27 +58,11 @@ Writer = Callable[[Trial, _native.Walk, str], tuple["_native.WriteResult", Cache
 
 @dataclass(frozen=True)
 class Reader:
-    """What the run has to know of a reader, before a worker loads it.
+    """What the run has to know of a reader, before a worker loads it."""
 
-    Attributes
-    ----------
-    name : str
-        As in ``--reader``.
-    module : str
-        The module of `chunkwise.trials` with its ``open_NAME`` and ``write_NAME``.
-    compiled : bool
-        Whether its loop is compiled, with no Python inside the timed region.
-    has_library_cache : bool
-        Whether libhdf5's chunk cache concerns it.
-    any_libhdf5 : bool
-        Whether it can be told which libhdf5 to load by the library's path.
-    """
-
-    name: str
-    module: str
-    compiled: bool
-    has_library_cache: bool
-    any_libhdf5: bool
+    name: str  # As in ``--reader``
+    module: str  # The module of `chunkwise.trials` with its ``open_NAME`` and ``write_NAME``
+    any_libhdf5: bool  # Whether it can be told which libhdf5 to load by the library's path
 
     def opener(self) -> Opener:
         """Load what opens a dataset for reading."""
@@ -105,6 +75,11 @@ class Reader:
         return found
 
     @property
+    def compiled(self) -> bool:
+        """Whether its loop is compiled, with no Python inside the timed region."""
+        return self.module == "in_rust"
+
+    @property
     def _stem(self) -> str:
         return self.name.replace("-", "_")
 
@@ -115,17 +90,17 @@ class Reader:
 READERS: dict[str, Reader] = {
     reader.name: reader
     for reader in (
-        Reader("libhdf5", "in_rust", True, True, True),
-        Reader("netcdf4", "in_rust", True, True, False),
-        Reader("chunkwise", "in_rust", True, False, True),
-        Reader("h5py", "in_python", False, True, False),
-        Reader("chunkwise-py", "in_python", False, False, False),
+        Reader("libhdf5", "in_rust", True),
+        Reader("netcdf4", "in_rust", False),
+        Reader("chunkwise", "in_rust", True),
+        Reader("h5py", "in_python", False),
+        Reader("chunkwise-py", "in_python", False),
     )
 }
-# The readers that libhdf5's chunk cache concerns.
-WITH_LIBRARY_CACHE = frozenset(d.name for d in READERS.values() if d.has_library_cache)
 # The readers that read and write by the engine.
 NATIVE = frozenset({"chunkwise", "chunkwise-py"})
+# The readers that libhdf5's chunk cache concerns.
+WITH_LIBRARY_CACHE = frozenset(READERS) - NATIVE
 # The readers whose loop is compiled.
 COMPILED = frozenset(d.name for d in READERS.values() if d.compiled)
 
@@ -180,13 +155,18 @@ def netcdf_library() -> str:
     UsageError
         There is none.
     """
-    package = importlib.util.find_spec("netCDF4")
-    if package is not None and package.origin is not None:
-        beside = Path(package.origin).parents[1] / "netcdf4.libs"
-        found = sorted(beside.glob("libnetcdf-*.so*"))
-        if found:
-            return str(found[0])
+    found = in_netcdf4_wheel("libnetcdf-*.so*")
+    if found:
+        return str(found[0])
     name = ctypes.util.find_library("netcdf")
     if name is None:
         raise UsageError("the netcdf4 reader needs netCDF-C: pip install netCDF4")
     return name
+
+
+def in_netcdf4_wheel(pattern: str) -> list[Path]:
+    """Find libraries that netCDF4-python's wheel has beside the package."""
+    package = importlib.util.find_spec("netCDF4")
+    if package is None or package.origin is None:
+        return []
+    return sorted((Path(package.origin).parents[1] / "netcdf4.libs").glob(pattern))

@@ -224,17 +224,8 @@ def _read_back(
 ) -> tuple[int, _native.ChunkTable | None]:
     """Compare what is in the file with what was given to be written.
 
-    Returns
-    -------
-    stored_nbytes : int
-        Bytes that the elements take in it.
-    table : chunkwise._native.ChunkTable or None
-        Its chunks; None where there are none, or libhdf5 cannot list them.
-
-    Raises
-    ------
-    CorruptDataError
-        They differ.
+    Return the bytes that the elements take in it, and its chunks, if it has any that libhdf5
+    can list.
     """
     operations = written["operations"]
     walk = trial.pattern.walk(trial.shape)

@@ -22,9 +22,13 @@ from chunkwise.trials.breakdown import (
     MOST_BARE_SECONDS,
     Breakdown,
     Method,
+    between,
+    by_engine,
+    by_library,
     filters_told,
     name_of,
     told,
+    unskipped_calls,
 )
 from chunkwise.words import format_ratio
 
@@ -43,26 +47,13 @@ _MOST_PIECE_NBYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, when it is in the file.
+    """What was written, when it is in the file."""
 
-    Attributes
-    ----------
-    result : WriteResult
-        What the reader measured.
-    walk : chunkwise._native.Walk
-        What was written.
-    path : str
-        The file that was made.
-    stored_nbytes : int
-        Bytes that the dataset's elements take in it.
-    table : chunkwise._native.ChunkTable or None
-        Its chunks; None where there are none, or they cannot be listed.
-    """
-
-    result: WriteResult
-    walk: _native.Walk
-    path: str
-    stored_nbytes: int
+    result: WriteResult  # What the reader measured
+    walk: _native.Walk  # What was written
+    path: str  # The file that was made
+    stored_nbytes: int  # Bytes that the dataset's elements take in it
+    # Its chunks; None where there are none, or they cannot be listed.
     table: _native.ChunkTable | None
 
     @property
@@ -121,50 +112,19 @@ def watch(
     after = library.tally(filters)
 
     def tell(written: Written) -> Breakdown:
-        numbers = tuple(dict.fromkeys(filters))
-        told = [n for n in numbers if n in before and n in after]
-        encoded, decoded = (
-            {n: _since(before[n][way], after[n][way]) for n in told}
-            for way in ("encode", "decode")
-        )
-        always = written.table.always_applied if written.table else []
-        counting = next((n for n in always if n in encoded), None)
-        calls = None if counting is None else encoded[counting][0]
+        filters_s, calls = between(before, after, filters, ("encode", "decode"))
+        encoded = unskipped_calls(written.table, calls["encode"])
         touches, distinct = written.touches()
-        filters_s = {
-            name_of(n, after): encoded[n][1] + decoded[n][1] if n in encoded else None
-            for n in numbers
-        }
-        known = [seconds for seconds in filters_s.values() if seconds is not None]
-        left_s = max(0.0, written.elapsed_s - sum(known))
-        bare_s = written.storage_s(calls, distinct)
-        storage_s = None if bare_s is None else min(bare_s, left_s)
-        complete = storage_s is not None and len(known) == len(filters_s)
+        bare_s = written.storage_s(encoded, distinct)
         return {
-            "method": FROM_BARE,
-            "elapsed_s": written.elapsed_s,
-            "index_s": None,
-            "storage_s": storage_s,
-            "filters_s": filters_s,
-            "scatter_s": None,
-            "other_s": left_s - storage_s if complete and storage_s is not None else None,
-            "waiting_s": None,
-            "other_threads_s": None,
+            **by_library(FROM_BARE, written.elapsed_s, filters_s, bare_s),
             "chunk_touches": touches,
-            "chunk_loads": None if counting is None else decoded[counting][0],
-            "chunk_hits": None,
+            "chunk_loads": unskipped_calls(written.table, calls["decode"]),
             "chunks_touched": distinct,
-            "chunks_encoded": calls,
+            "chunks_encoded": encoded,
         }
 
     return outcome, tell
-
-
-def _since(
-    before: tuple[int, float, int, int], after: tuple[int, float, int, int]
-) -> tuple[int, float]:
-    """Calls and seconds between two tallies."""
-    return after[0] - before[0], after[1] - before[1]
 
 
 def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Teller]:
@@ -176,37 +136,27 @@ def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Te
     _native.set_profiling(False)
 
     def tell(written: Written) -> Breakdown:
-        own, pool = (
-            {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
-        )
-        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
-        both = {phase: own[phase] + pool[phase] for phase in own}
+        common, spent = by_engine(OF_ENGINE, written.elapsed_s, before, after)
         touches, distinct = written.touches()
         result: dict[str, Any] = {**written.result}
         encoded = result["encoded_chunks"]
         # Handing a chunk over is writing its bytes, and entering it into the chunk index.
-        commit_s = both["commit"]
+        commit_s = spent["commit"]
         bare_s = written.storage_s(encoded, distinct)
         storage_s = None if bare_s is None else min(bare_s, commit_s)
         filters_s: dict[str, float | None] = {}
         for number in dict.fromkeys(filters):
             name = name_of(number, {})
-            found = both.get(name), both.get(f"encode {name}")
+            found = spent.get(name), spent.get(f"encode {name}")
             known = [seconds for seconds in found if seconds is not None]
             filters_s[name] = sum(known) if known else None
         return {
-            "method": OF_ENGINE,
-            "elapsed_s": written.elapsed_s,
+            **common,
             "index_s": None if storage_s is None else commit_s - storage_s,
-            "storage_s": None if storage_s is None else storage_s + both["storage"],
+            "storage_s": None if storage_s is None else storage_s + spent["storage"],
             "filters_s": filters_s,
-            "scatter_s": both["scatter"],
-            "other_s": max(0.0, written.elapsed_s - sum(own.values()) - waiting_s),
-            "waiting_s": waiting_s,
-            "other_threads_s": sum(pool.values()),
             "chunk_touches": touches,
             "chunk_loads": result["read_back_chunks"],
-            "chunk_hits": None,
             "chunks_touched": distinct,
             "chunks_encoded": encoded,
         }

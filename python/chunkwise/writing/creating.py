@@ -58,21 +58,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Created:
-    """A new dataset.
+    """A new dataset."""
 
-    Attributes
-    ----------
-    dataset
-        As h5py has it.
-    effort
-        With which its chunks are to be encoded.
-    data
-        Still to be written, of the dataset's shape; None where there is none, or h5py has
-        written it, as it does what is not plain bytes.
-    """
-
-    dataset: h5py.Dataset
-    effort: Effort
+    dataset: h5py.Dataset  # As h5py has it
+    effort: Effort  # With which its chunks are to be encoded
+    # Still to be written, of the dataset's shape; None where there is none, or h5py has written
+    # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None
 
 
@@ -161,13 +152,7 @@ def _shape(asked: Request, data: Any, where: str) -> tuple[int, ...] | None:
                 raise UsageError(f"{where}: give its shape and dtype, or data")
             return None
         return None if isinstance(data, h5py.Empty) else tuple(np.shape(data))
-    try:
-        given = (asked.shape,) if np.ndim(asked.shape) == 0 else tuple(asked.shape)  # type: ignore[arg-type]
-        shape = tuple(map(as_int, given))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"{where}: shape {shown(asked.shape)} is no shape; write (365, 20)"
-        ) from None
+    shape = _lengths(asked.shape, where, "shape {} is no shape; write (365, 20)")
     if any(n < 0 for n in shape):
         raise UsageError(f"{where}: shape {format_shape(shape)} has a negative length")
     if data is not None and math.prod(shape) != math.prod(np.shape(data)):
@@ -217,13 +202,7 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
         return shape
     if asked is True:
         return (None,) * len(shape)
-    try:
-        given: Any = (asked,) if np.ndim(asked) == 0 else asked  # type: ignore[arg-type]
-        maxshape = tuple(None if most is None else as_int(most) for most in given)
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"{where}: maxshape {shown(asked)} is no shape; write (None, 20)"
-        ) from None
+    maxshape = _lengths(asked, where, "maxshape {} is no shape; write (None, 20)", open=True)
     if len(maxshape) != len(shape):
         raise UsageError(
             f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
@@ -282,12 +261,7 @@ def _checked_chunk(
     where: str,
 ) -> tuple[int, ...]:
     """A shape as it was given, if HDF5 can have it."""
-    try:
-        chunk = (as_int(wanted),) if np.ndim(wanted) == 0 else tuple(map(as_int, wanted))
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"{where}: chunks {shown(wanted)} are no shape; write (365, 20, 20)"
-        ) from None
+    chunk = _lengths(wanted, where, "chunks {} are no shape; write (365, 20, 20)")
     lengths = format_shape(chunk)
     if len(chunk) != len(shape):
         raise UsageError(
@@ -308,6 +282,15 @@ def _checked_chunk(
             "less than 4 GiB for one: make them smaller"
         )
     return chunk
+
+
+def _lengths(given: Any, where: str, remedy: str, *, open: bool = False) -> tuple[Any, ...]:
+    """Whole numbers, of which one alone needs no tuple; some None where that is `open`."""
+    try:
+        several = (given,) if np.ndim(given) == 0 else given
+        return tuple(None if open and one is None else as_int(one) for one in several)
+    except (TypeError, ValueError):
+        raise UsageError(f"{where}: {remedy.format(shown(given))}") from None
 
 
 def _try_out(

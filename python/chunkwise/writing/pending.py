@@ -20,9 +20,10 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
+from h5py import h5f
 
 from chunkwise import _lib as _lib
 from chunkwise import _native
@@ -120,6 +121,36 @@ def settle_all(blocking: bool = True) -> None:
         # What was lost with a closed file is told to whoever uses that dataset.
         if writing.is_open:
             writing.settle(blocking)
+
+
+def flush_beside(path: str | os.PathLike[str]) -> None:
+    """Have all that this process has written to a file in the file, before it is looked at.
+
+    What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
+    there.
+
+    Parameters
+    ----------
+    path
+        Of a file that this process may have open for writing; a file that is not there is none.
+    """
+    settle_all()
+    try:
+        wanted = os.stat(path)  # noqa: PTH116 (paths of any kind)
+    except OSError:
+        return
+    with phil, without_waiting():
+        for identifier in cast("list[h5f.FileID]", h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE)):
+            if identifier.get_intent() & h5f.ACC_RDWR and _is(identifier, wanted):
+                h5py.File(identifier).flush()
+
+
+def _is(identifier: h5f.FileID, wanted: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(identifier.name), wanted)  # noqa: PTH116
+    except OSError:
+        # It has lost its name, or never had one.
+        return False
 
 
 def refuse_late(number: Key, label: str) -> None:

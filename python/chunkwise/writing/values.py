@@ -29,20 +29,11 @@ PART_NBYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment, understood.
+    """An assignment, understood."""
 
-    Attributes
-    ----------
-    selection : chunkwise._native.Selection
-        Which elements are written.
-    elements : ndarray
-        Of the dataset's dtype; it can be broadcast to the selection's choices.
-    members : list of tuple of int, optional
-        Which bytes of each element are written, as begin and end; None writes all.
-    """
-
-    selection: _native.Selection
-    elements: Array
+    selection: _native.Selection  # Which elements are written
+    elements: Array  # Of the dataset's dtype; it can be broadcast to the selection's choices
+    # Which bytes of each element are written, as begin and end; None writes all.
     members: list[tuple[int, int]] | None = None
 
 
