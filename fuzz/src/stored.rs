@@ -31,7 +31,8 @@ fn any_file(mut input: &[u8]) -> Option<()> {
     let mut dims = || (0..rank.clamp(1, MOST_RANK)).map(|_| number()).collect::<Option<Dims>>();
     let (shape, chunk, max_shape) = (dims()?, dims()?, dims()?);
     let grid = ChunkGrid::new(&shape, &chunk).ok()?;
-    let storage: Arc<dyn Storage> = Arc::new(Sealing { file: MemoryStorage(input.to_vec()), sums: flags & 2 != 0 });
+    let storage: Arc<dyn Storage> =
+        Arc::new(Sealing { file: MemoryStorage(input.to_vec()), sums: flags & 2 != 0 });
     let wanted = Wanted {
         header,
         user_block,

@@ -5,11 +5,14 @@
 //! much as the list.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use chunkwise_select::Plan;
 
+use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
 use crate::{ChunkIndex, ChunkRecord, ReadError};
 
@@ -40,18 +43,33 @@ pub struct OnDemand {
     finder: Box<dyn FindChunks>,
     /// Chunks of the whole grid.
     grid_len: u64,
-    /// None for a chunk that was never written.
-    known: RwLock<HashMap<u64, Option<ChunkRecord>>>,
     /// Questions so far.
     asked: AtomicU64,
-    listed: OnceLock<Result<Arc<ChunkIndex>, String>>,
+    /// What this process has found out; null, or from `Box::into_raw`.
+    found: AtomicPtr<Found>,
+    /// What the list came to; null, or from `Box::into_raw`.  Set once, and without a lock, so that
+    /// a forked child can use what its parent has listed.
+    listed: AtomicPtr<Listed>,
+}
+
+type Listed = Result<Arc<ChunkIndex>, String>;
+
+/// What one process has looked up.  Its locks may have been held by another thread when the process
+/// was forked, so that a child leaves its parent's alone.
+struct Found {
+    /// The address of the process's state, of which each child has another.
+    process: usize,
+    /// None for a chunk that was never written.
+    known: RwLock<HashMap<u64, Option<ChunkRecord>>>,
+    /// Held while all are listed, so that this is done once.
+    listing: Mutex<()>,
 }
 
 impl OnDemand {
     /// Of a grid of so many chunks.
     pub fn new(finder: Box<dyn FindChunks>, grid_len: u64) -> Self {
-        let (known, asked, listed) = Default::default();
-        Self { finder, grid_len, known, asked, listed }
+        let (found, listed) = (AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut()));
+        Self { finder, grid_len, asked: AtomicU64::new(0), found, listed }
     }
 
     /// All chunks; they are listed now if they were not before.
@@ -59,25 +77,33 @@ impl OnDemand {
     /// # Errors
     /// [`ReadError::Index`].
     pub fn all(&self) -> Result<&Arc<ChunkIndex>, ReadError> {
-        let listed = self.listed.get_or_init(|| {
-            timed(Phase::Index, || self.finder.list()).map(Arc::new)
-        });
+        let listed = match self.outcome() {
+            Some(listed) => listed,
+            None => {
+                let listing = &self.found().listing;
+                let _one = listing.lock().unwrap_or_else(PoisonError::into_inner);
+                match self.outcome() {
+                    Some(listed) => listed,
+                    None => self.publish(timed(Phase::Index, || self.finder.list()).map(Arc::new)),
+                }
+            }
+        };
         listed.as_ref().map_err(|reason| ReadError::Index(reason.clone()))
     }
 
     /// What was found to be wrong with the index.
     pub(crate) fn unsound(&self) -> Option<&str> {
-        self.listed.get()?.as_ref().err().map(String::as_str)
+        self.outcome()?.as_ref().err().map(String::as_str)
     }
 
     /// All chunks, if they were listed.
     pub(crate) fn listed(&self) -> Option<&ChunkIndex> {
-        self.listed.get()?.as_deref().ok()
+        self.outcome()?.as_deref().ok()
     }
 
     /// Know where the chunks of a plan lie.
     pub(crate) fn prepare(&self, plan: &Plan<'_>) -> Result<(), ReadError> {
-        if let Some(listed) = self.listed.get() {
+        if let Some(listed) = self.outcome() {
             return listed.as_ref().map(drop).map_err(|reason| ReadError::Index(reason.clone()));
         }
         let wanted = plan.len();
@@ -86,7 +112,7 @@ impl OnDemand {
             return self.all().map(drop);
         }
         let mut unknown: Vec<u64> = {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.found().known.read().unwrap_or_else(PoisonError::into_inner);
             let positions = (0..wanted).map(|number| plan.task(number).linear_index());
             positions.filter(|position| !known.contains_key(position)).collect()
         };
@@ -101,7 +127,7 @@ impl OnDemand {
             return Ok(index.get(position));
         }
         loop {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.found().known.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(&record) = known.get(&position) {
                 return Ok(record);
             }
@@ -116,20 +142,76 @@ impl OnDemand {
         }
         let found = timed(Phase::Index, || self.finder.find(positions)).map_err(|reason| {
             // Of an index that leads astray, no part is trusted any more.
-            let failed = self.listed.get_or_init(|| Err(reason.clone()));
+            let failed = self.publish(Err(reason.clone()));
             ReadError::Index(failed.as_ref().err().unwrap_or(&reason).clone())
         })?;
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.found().known.write().unwrap_or_else(PoisonError::into_inner);
         known.try_reserve(positions.len())?;
         known.extend(positions.iter().map(|&position| (position, found.get(position))));
         Ok(())
+    }
+
+    /// What the list came to, or why there will be none.
+    fn outcome(&self) -> Option<&Listed> {
+        // SAFETY: null, or from Box::into_raw and freed with `self` alone.
+        unsafe { self.listed.load(Acquire).as_ref() }
+    }
+
+    /// Have all know what the list came to; gives what they know, which may have come first.
+    fn publish(&self, outcome: Listed) -> &Listed {
+        publish(&self.listed, null_mut(), outcome)
+    }
+
+    /// What this process has found out.
+    fn found(&self) -> &Found {
+        let process = std::ptr::from_ref(ProcessState::of_this_process()).addr();
+        let found = self.found.load(Acquire);
+        // SAFETY: null, or from Box::into_raw and freed with `self` alone.
+        match unsafe { found.as_ref() } {
+            Some(mine) if mine.process == process => mine,
+            // The parent's is left to it.
+            _ => {
+                let (known, listing) = Default::default();
+                publish(&self.found, found, Found { process, known, listing })
+            }
+        }
+    }
+}
+
+/// Put a value where `former` was, unless another thread was faster; gives what is there then.
+fn publish<T>(place: &AtomicPtr<T>, former: *mut T, value: T) -> &T {
+    let fresh = Box::into_raw(Box::new(value));
+    match place.compare_exchange(former, fresh, AcqRel, Acquire) {
+        // SAFETY: from Box::into_raw; what is published is freed with its owner alone.
+        Ok(_) => unsafe { &*fresh },
+        Err(other) => {
+            // SAFETY: `fresh` was not published; `other` was.
+            unsafe {
+                drop(Box::from_raw(fresh));
+                &*other
+            }
+        }
+    }
+}
+
+impl Drop for OnDemand {
+    fn drop(&mut self) {
+        let (found, listed) = (*self.found.get_mut(), *self.listed.get_mut());
+        // SAFETY: from Box::into_raw where not null, and nobody borrows from `self` any more.
+        unsafe {
+            if !found.is_null() {
+                drop(Box::from_raw(found));
+            }
+            if !listed.is_null() {
+                drop(Box::from_raw(listed));
+            }
+        }
     }
 }
 
 impl std::fmt::Debug for OnDemand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).len();
-        write!(f, "OnDemand({known} of {} known)", self.grid_len)
+        write!(f, "OnDemand({} asked of {})", self.asked.load(Relaxed), self.grid_len)
     }
 }
 
@@ -205,9 +287,7 @@ mod tests {
 
     fn record(position: u64) -> Option<ChunkRecord> {
         let (address, stored_nbytes) = (position * 10, 1 + position % 7);
-        position
-            .is_multiple_of(3)
-            .then_some(ChunkRecord { address, stored_nbytes, filter_mask: 0 })
+        position.is_multiple_of(3).then_some(ChunkRecord { address, stored_nbytes, filter_mask: 0 })
     }
 
     fn index(positions: impl Iterator<Item = u64>) -> Result<ChunkIndex, String> {
@@ -223,7 +303,11 @@ mod tests {
     impl FindChunks for Thirds {
         fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
             self.asked.lock().unwrap().push(positions.to_vec());
-            if self.damaged { Err("it is damaged".into()) } else { index(positions.iter().copied()) }
+            if self.damaged {
+                Err("it is damaged".into())
+            } else {
+                index(positions.iter().copied())
+            }
         }
 
         fn list(&self) -> Result<ChunkIndex, String> {

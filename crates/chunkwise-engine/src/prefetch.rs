@@ -62,7 +62,9 @@ impl Dataset {
             return;
         }
         // What is wrong with it is told to who wants it.
-        let Ok(Placement::Filtered(record)) = self.placement(position, &chunk_index) else { return };
+        let Ok(Placement::Filtered(record)) = self.placement(position, &chunk_index) else {
+            return;
+        };
         let Some(decoding) = state.in_flight.begin(key) else { return };
         // A dataset that is closed meanwhile is not kept open for this; nor is a chunk kept
         // that a reader has decoded while the pool was busy.

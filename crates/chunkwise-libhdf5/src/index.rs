@@ -16,7 +16,7 @@ use crate::{ChunkConventions, Unsuited};
 /// A dataset's chunk index.
 pub(crate) enum Found {
     /// In the file, to be listed or looked up in.
-    Stored(StoredIndex),
+    Stored(Box<StoredIndex>),
     /// All of it, as libhdf5 lists it.
     Listed(ChunkIndex),
 }

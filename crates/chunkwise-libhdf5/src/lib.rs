@@ -39,7 +39,9 @@ pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
-pub use eligibility::{Described, describe, describe_as_stored, describe_listed, describe_for_writing, encoding_of};
+pub use eligibility::{
+    Described, describe, describe_as_stored, describe_for_writing, describe_listed, encoding_of,
+};
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};
 pub use file::{FileStamp, file_stamp, storage_of};

@@ -33,7 +33,7 @@ impl Checked {
     }
 
     /// Chunks of this index, looked up as they are needed.
-    pub(super) fn on_demand(self, stored: StoredIndex) -> Chunks {
+    pub(super) fn on_demand(self, stored: Box<StoredIndex>) -> Chunks {
         let grid_len = self.grid_len;
         let finder = Finder { stored, checked: self };
         Chunks::OnDemand(Arc::new(OnDemand::new(Box::new(finder), grid_len)))
@@ -58,7 +58,7 @@ impl Checked {
 
 /// Looks chunks up in a file.
 struct Finder {
-    stored: StoredIndex,
+    stored: Box<StoredIndex>,
     checked: Checked,
 }
 

@@ -9,11 +9,11 @@ use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
 use crate::eligibility::element_type::check_type;
+use crate::eligibility::on_demand::Checked;
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
 use crate::file::open_storage;
 use crate::handle::Handle;
-use crate::eligibility::on_demand::Checked;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
@@ -43,11 +43,7 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 ///
 /// # Safety
 /// As [`describe`].
-pub unsafe fn describe_listed(
-    library: &Library,
-    dataset: hid_t,
-    memory_type: hid_t,
-) -> Described {
+pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
     unsafe { describe_by(library, dataset, memory_type, Indexing::Listed) }
 }

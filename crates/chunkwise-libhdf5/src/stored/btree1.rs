@@ -132,7 +132,8 @@ impl Key {
         if address == UNDEFINED {
             return Err(Damage("a chunk of its B-tree has no address".into()));
         }
-        let index: Dims = self.origin.iter().zip(chunks.wanted.grid.chunk()).map(|(o, c)| o / c).collect();
+        let index: Dims =
+            self.origin.iter().zip(chunks.wanted.grid.chunk()).map(|(o, c)| o / c).collect();
         let (stored_nbytes, filter_mask) = (self.stored_nbytes, self.filter_mask);
         chunks.add(&index, ChunkRecord { address, stored_nbytes, filter_mask })
     }

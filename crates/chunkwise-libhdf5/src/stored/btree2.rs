@@ -45,7 +45,11 @@ struct Pending {
     between: (Option<Dims>, Option<Dims>),
 }
 
-pub(super) fn read(source: &Source<'_>, header: u64, chunks: &mut Chunks<'_>) -> Result<(), Damage> {
+pub(super) fn read(
+    source: &Source<'_>,
+    header: u64,
+    chunks: &mut Chunks<'_>,
+) -> Result<(), Damage> {
     const HEADER_LEN: u64 = 38;
     let bytes = source.sealed(header, HEADER_LEN, b"BTHD")?;
     let mut fields = Fields(&bytes[4..]);

@@ -29,7 +29,7 @@ use header::{Index, Layout};
 /// What a dataset's header says.
 pub enum Stored {
     /// An index that can be read here.
-    Found(StoredIndex),
+    Found(Box<StoredIndex>),
     /// An index of another kind: libhdf5 lists it.
     OtherKind,
     /// Something is not as it should be, in words.
@@ -51,7 +51,7 @@ impl StoredIndex {
     /// Find the chunk index of a dataset.
     pub fn open(storage: Arc<dyn Storage>, wanted: Wanted) -> Stored {
         match Self::found(storage, wanted) {
-            Ok(Some(index)) => Stored::Found(index),
+            Ok(Some(index)) => Stored::Found(Box::new(index)),
             Ok(None) => Stored::OtherKind,
             Err(damage) => Stored::Unsound(in_words(&damage)),
         }
