@@ -206,6 +206,21 @@ class Claim:
             if not (keep_before and (name in BEFORE or _IS_BEFORE_SHARD.fullmatch(name))):
                 self._remove(name)
 
+    def is_over(self) -> bool:
+        """Tell whether a run of this token is over: its file has the target's name, or is gone.
+
+        Raises
+        ------
+        UsageError
+            Something is there that a run did not make.
+        """
+        if not self.has_partial():
+            return True
+        if self._is_published():
+            os.unlink(self.partial_name, dir_fd=self.parent)
+            return True
+        return False
+
     def _is_published(self) -> bool:
         """Tell whether the partial file has the target's name as well."""
         partial = _look(self.partial_name, self.parent)
@@ -285,6 +300,9 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                 if _is_there(lock, folder):
                     token = _token(place, folder, lock)
                     claim = Claim(place, parent, folder, token, owner)
+                    if claim.is_over():
+                        # Files of a finished result have that token.
+                        claim = Claim(place, parent, folder, _new_token(lock), owner)
                     claim.adopt()
                     stack.push(attempt.pop_all())
                     return claim
@@ -382,15 +400,19 @@ def _token(place: Place, folder: int, lock: int) -> str:
     begun = mark[:17] == whole[: len(mark[:17])] and len(mark) < _MARK_NBYTES
     if (mark and not begun) or _names(folder) != [LOCK]:
         raise _foreign(place, place.folder, "is no folder of an earlier run")
-    token = secrets.token_hex(8)
     try:
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
-        # Before anything is made whose name only this tells.
-        os.fsync(lock)
+        return _new_token(lock)
     except OSError:
         os.unlink(LOCK, dir_fd=folder)
         raise
+
+
+def _new_token(lock: int) -> str:
+    """Write another token into a lock."""
+    token = secrets.token_hex(8)
+    os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
+    # Before anything is made whose name only this tells.
+    os.fsync(lock)
     return token
 
 

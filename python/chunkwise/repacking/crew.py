@@ -216,6 +216,9 @@ class Crew:
             return False
         if made.get_create_plist().get_layout() != h5d.CHUNKED:
             return False
+        if made.get_num_chunks():
+            # Allocated as it was made (H5D_ALLOC_TIME_EARLY).
+            return False
         if raw:
             return True
         with closing(Likeness.of(made, "")) as like:

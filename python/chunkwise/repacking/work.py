@@ -120,11 +120,11 @@ def carry_out(
     others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:
         target = crew.create(claim, source, options)
-        if plan.n_shards:
-            claim.shards.make(plan.n_shards)
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
+        if plan.n_shards:
+            claim.shards.make(plan.n_shards)
         parts = [divided(step) for step in plan.steps if step.division is not None]
         crew.begin(claim, source, parts, options)
         _fill(run, claim, source, target.file, plan, options, journal, watch, crew, others)
