@@ -203,6 +203,24 @@ def test_readers_see_what_one_file_has(source: Path, tmp_path: Path, verify: Any
     require_equal(one, tmp_path / "again.nc")
 
 
+def test_elements_can_be_changed_and_none_appended(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.nc"
+    chunkwise.repack(source, out, shards=2)
+    with h5py.File(out, "r+") as file:
+        file["t2m"][23, 7] = 5
+        with pytest.raises(TypeError):
+            file["t2m"].resize(25, axis=0)
+    with h5py.File(out) as file:
+        assert (file["t2m"][23, 7] == 5).all()
+    with netCDF4.Dataset(out, "a") as file, pytest.raises(RuntimeError):
+        file["t2m"][24] = 1
+    (tmp_path / "linked").mkdir()
+    link = tmp_path / "linked" / "a.nc"
+    link.symlink_to(out)
+    with h5py.File(link) as file:
+        assert (file["t2m"][23, 7] == 5).all()
+
+
 def test_names_that_virtual_datasets_take_for_more(tmp_path: Path) -> None:
     path, out = tmp_path / "in.h5", tmp_path / "50%b Größe.h5"
     data = np.arange(1200 * 2000, dtype="i4").reshape(1200, 2000)
