@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, CorruptDataError, UsageError
+from chunkwise.parallel.index import Table
 from chunkwise.repacking import shards
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.progress import Moment
@@ -87,7 +88,7 @@ def test_parts_are_of_whole_chunks_and_all_there_is(
     rows = np.stack([rng.integers(0, n, 20) * c for n, c in zip(chunks, chunk, strict=True)], 1)
     rows = rows.astype(np.uint64)
 
-    def ask(part: int, mine: np.ndarray) -> np.ndarray:
+    def ask(part: int, mine: Table) -> Table:
         length = division.shape_of(part, shape)[axis]
         assert (mine[:, axis] < length).all()
         assert {division.part_at(int(at) + bounds[part]) for at in mine[:, axis]} == {part}
@@ -381,12 +382,12 @@ def test_a_run_that_fails_leaves_nothing(source: Path, tmp_path: Path, how: str)
         with path.open("r+b") as stream:
             stream.seek(chunk.byte_offset)
             stream.write(bytes(chunk.size))
-        rules = {"chunk": "t2m:24x30x30"}
+        rules: dict[str, Any] = {"chunk": "t2m:24x30x30"}
         with pytest.raises(CorruptDataError, match="--salvage"):
             chunkwise.repack(path, out, shards=2, **rules)
         assert left(tmp_path) == ["in.nc"]
-        done = chunkwise.repack(path, out, shards=2, salvage=True, **rules)
-        assert [one.lost_chunks[0][0] for one in done.datasets if one.lost_chunks] == [(20, 0, 0)]
+        made = chunkwise.repack(path, out, shards=2, salvage=True, **rules)
+        assert [one.lost_chunks[0][0] for one in made.datasets if one.lost_chunks] == [(20, 0, 0)]
         with h5py.File(out) as file:
             assert (file["t2m"][20] == -9).all()
         return
@@ -467,7 +468,7 @@ def test_a_run_without_shards_removes_those_of_a_killed_one(source: Path, tmp_pa
 
 
 def test_no_shard_is_readable_by_others_before_it_is_done(source: Path, tmp_path: Path) -> None:
-    seen = set()
+    seen: set[int] = set()
 
     def watch(moment: Moment) -> None:
         if moment.phase == "verifying":

@@ -27,8 +27,19 @@ from chunkwise.parallel.waiting import broadcast
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.pieces import Dividing
-from chunkwise.repacking.rank import Close, Copied, Copy, Message, Rank, Tell, Verify, Work
+from chunkwise.repacking.phases import Figures, Meter
+from chunkwise.repacking.pieces import Dividing, placed
+from chunkwise.repacking.rank import (
+    Close,
+    Copied,
+    Copy,
+    Measured,
+    Message,
+    Rank,
+    Tell,
+    Verify,
+    Work,
+)
 from chunkwise.repacking.shards import Divided
 
 if TYPE_CHECKING:
@@ -67,6 +78,8 @@ def follow(comm: Comm) -> None:
                     rank.close_shards()
                 case Verify():
                     rank.verify(message)
+                case Measured():
+                    rank.measured()
                 case Failure():
                     raise OtherRankFailedError(*message)
 
@@ -273,7 +286,7 @@ class Crew:
                 case "allocate", table, noted:
                     assert places is not None
                     self._append(noted)
-                    addresses = places.allocate(table)
+                    addresses = placed(self._rank.meter, places, table)
                     written += int(table[:, -2].sum())
                     return addresses
                 case "find", origins:
@@ -303,6 +316,16 @@ class Crew:
             copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
         tell(nbytes, 0, copied.stored_nbytes_written)
         return copied
+
+    @property
+    def meter(self) -> Meter:
+        """What measures this rank."""
+        return self._rank.meter
+
+    def measured(self) -> list[Figures]:
+        """Give what all ranks have measured."""
+        found: list[Figures] = self._call(Measured(), self._rank.measured)
+        return found
 
     def divides(self, path: str) -> bool:
         """Tell whether a dataset is divided among shards."""

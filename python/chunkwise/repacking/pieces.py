@@ -13,13 +13,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from chunkwise.parallel.index import Table
+from chunkwise.parallel.index import Places, Table
 from chunkwise.parallel.serving import Ask
 from chunkwise.parallel.waiting import pauses
+from chunkwise.repacking.phases import Meter
 from chunkwise.repacking.shards import Division, in_file
 
 # Pieces are handed out in so many turns a rank, so that all end at about the same time.
 _TURNS: Final = 8
+
+
+def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
+    """Give chunks their places, for a rank that asks; and tell how many seconds it took."""
+    begun = time.monotonic()
+    with meter.keeping():
+        addresses = places.allocate(chunks)
+    return addresses, time.monotonic() - begun
 
 
 def keeper(number: int, size: int) -> int:
@@ -81,11 +90,12 @@ class Asked:
         ask: Ask,
         note: Callable[[], bytes | None],
         *,
+        meter: Meter,
         size: int,
         near: bool,
         division: Division | None = None,
     ) -> None:
-        self._ask, self._note = ask, note
+        self._ask, self._note, self._meter = ask, note, meter
         self._size, self._division = size, division
         # Whether there are several ranks, all on one machine.
         self._near = near
@@ -101,18 +111,24 @@ class Asked:
     def allocate(self, chunks: Table) -> Table:
         """Have chunks given their places; see `Places.allocate`."""
         if self._division is None:
-            addresses: Table = self._asked("allocate", chunks, self._note())
-            return addresses
+            return self._placed("allocate", chunks, self._note())
         noted = self._note()
         if noted:
             self._asked("note", noted)
 
         def of_part(part: int, mine: Table) -> Table:
             number = part + 1
-            question = ("allocate in", number, mine)
-            return in_file(number, self._asked(*question, rank=keeper(number, self._size)))
+            keeping = keeper(number, self._size)
+            return in_file(number, self._placed("allocate in", number, mine, rank=keeping))
 
         return self._division.asked(chunks, of_part, 0)
+
+    def _placed(self, *question: object, rank: int = 0) -> Table:
+        begun = time.monotonic()
+        addresses: Table
+        addresses, answered_s = self._asked(*question, rank=rank)
+        self._meter.asked(time.monotonic() - begun, answered_s)
+        return addresses
 
     def find(self, origins: Table) -> Table:
         """Ask where chunks lie; see `Places.find`."""
@@ -130,12 +146,14 @@ class Asked:
 
     def next(self, number: int, count: int, least: int) -> tuple[int, int]:
         """Take the next pieces of a round; see `Dividing.take`."""
-        given: tuple[int, int] = self._asked("pieces", number, count, least, self._note())
+        with self._meter.waiting():
+            given: tuple[int, int] = self._asked("pieces", number, count, least, self._note())
         return given
 
     def meet(self) -> None:
         """Wait for all ranks."""
-        self._agree(True)
+        with self._meter.waiting():
+            self._agree(True)
 
     def memory(self, nbytes: int) -> int | None:
         """Share memory with all ranks; gives a descriptor, or None where there is none."""

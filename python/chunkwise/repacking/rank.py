@@ -31,7 +31,8 @@ from chunkwise.parallel.share import neighbours
 from chunkwise.parallel.waiting import exchange
 from chunkwise.repacking.creation import properties
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.pieces import Asked, keeper
+from chunkwise.repacking.phases import Figures, Meter
+from chunkwise.repacking.pieces import Asked, keeper, placed
 from chunkwise.repacking.shards import Divided, Division, make_part
 
 if TYPE_CHECKING:
@@ -105,7 +106,12 @@ class Verify:
     shards: tuple[str, ...] = ()
 
 
-Message = Work | Copy | Close | Verify | Failure | None
+@dataclass(frozen=True)
+class Measured:
+    """Each rank tells what it has measured."""
+
+
+Message = Work | Copy | Close | Verify | Measured | Failure | None
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ class Rank:
         self._sent_nbytes = 0
         self._encoders = _native.Encoders()
         self.checksums: dict[str, _native.Checksums] = {}
+        self.meter = Meter()
 
     def close(self) -> None:
         """Close what is open, and give up what is not complete."""
@@ -233,7 +240,7 @@ class Rank:
         def answering_too(rank: int, question: tuple[Any, ...]) -> Any:
             match question:
                 case "allocate in", number, table:
-                    return self._places[what.path, number].allocate(table)
+                    return placed(self.meter, self._places[what.path, number], table)
                 case "find in", number, origins:
                     return self._places[what.path, number].find(origins)
             return None if answer is None else answer(rank, question)
@@ -243,10 +250,16 @@ class Rank:
             opened.enter_context(closing(source))
             like = opened.enter_context(closing(Likeness(what.image, what.label)))
             asking = Asked(
-                ask, self._note, size=self.comm.size, near=self._near, division=what.division
+                ask,
+                self._note,
+                meter=self.meter,
+                size=self.comm.size,
+                near=self._near,
+                division=what.division,
             )
             asked = opened.enter_context(closing(asking))
             try:
+                opened.enter_context(self.meter.copying())
                 mine = _native.copy_data(
                     library(),
                     source.id,
@@ -282,6 +295,10 @@ class Rank:
             ),
             time.monotonic() - begun,
         )
+
+    def measured(self) -> list[Figures]:
+        """Give what all ranks have measured (collective)."""
+        return exchange(self.comm, self.meter.figures())
 
     def verify(self, what: Verify, tell: Tell | None = None) -> None:
         """Read again what this rank has written (collective)."""

@@ -99,6 +99,9 @@ class Summary:
         Whether the file was as asked already, and nothing was written (in place).
     shards
         Files beside the target, in order.
+    run
+        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
+        chunks were written.
     """
 
     source: str
@@ -111,6 +114,7 @@ class Summary:
     elapsed_s: float = 0.0
     left: bool = False
     shards: tuple[ShardResult, ...] = ()
+    run: dict[str, Any] | None = None
 
     @property
     def lost(self) -> int:

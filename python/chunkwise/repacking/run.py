@@ -31,6 +31,7 @@ from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
@@ -221,7 +222,17 @@ def run_plan(
         crew.note_to(descriptor, identity)
         results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         watch(Moment("syncing"))
+        figures = crew.measured()
         publish(claim)
+    elapsed_s = time.monotonic() - begin
+    measured = run_record(
+        figures,
+        results,
+        str(place.target),
+        elapsed_s=elapsed_s,
+        n_shards=plan.n_shards,
+        verified=job.options.verify != "none",
+    )
     shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
     said = (warning, *warnings, *_missing(place), *_whole(plan), _forsaken(claim))
     return Summary(
@@ -233,7 +244,8 @@ def run_plan(
         datasets=results,
         verified=job.options.verify,
         warnings=tuple(one for one in said if one),
-        elapsed_s=time.monotonic() - begin,
+        elapsed_s=elapsed_s,
+        run=measured,
     )
 
 

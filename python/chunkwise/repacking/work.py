@@ -148,7 +148,8 @@ def carry_out(
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, claim, source, plan, options, watch, crew)
+    with crew.meter.verifying():
+        _verify(run, claim, source, plan, options, watch, crew)
     if apart is not None and others and options.verify == "checksum":
         apart.verify(claim, [step for step in others if not step.lossy])
     return tuple(run.results), tuple(run.warnings)
@@ -246,21 +247,22 @@ class _Copying:
                 self._note(step, made, self._by_all(step, asked, made, tell))
                 self.teller.ended(step.source.nbytes)
                 return
-            copied = _native.copy_data(
-                library(),
-                asked.source_id,
-                asked.target_id,
-                label=asked.label,
-                memory_nbytes=self.plan.memory_nbytes,
-                effort=asked.effort,
-                raw=asked.raw,
-                checksums=asked.checksums,
-                salvage=self.options.salvage,
-                journal=self.journal,
-                encoders=self.encoders,
-                likeness=asked.likeness,
-                progress=tell,
-            )
+            with self.crew.meter.copying():
+                copied = _native.copy_data(
+                    library(),
+                    asked.source_id,
+                    asked.target_id,
+                    label=asked.label,
+                    memory_nbytes=self.plan.memory_nbytes,
+                    effort=asked.effort,
+                    raw=asked.raw,
+                    checksums=asked.checksums,
+                    salvage=self.options.salvage,
+                    journal=self.journal,
+                    encoders=self.encoders,
+                    likeness=asked.likeness,
+                    progress=tell,
+                )
             self._note(step, made, copied)
         self.teller.ended(step.source.nbytes)
 
@@ -303,7 +305,7 @@ class _Copying:
                 opened.enter_context(closing(h5d.open(self.target.id, path))) for _, path in few
             ]
             steps = [step for step, _ in few]
-            with self._told(*steps):
+            with self._told(*steps), self.crew.meter.copying():
                 results = _native.copy_many(
                     library(),
                     [self._copy(*pair) for pair in zip(steps, made, strict=True)],
