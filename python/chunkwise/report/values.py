@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chunkwise.report.labels import Libraries
+from chunkwise.studies.iotest.modelled import Modelled
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
 
@@ -33,6 +34,8 @@ class Value:
         Where it is printed.
     elsewhere : bool
         Whether nothing that is measured today is of the same.
+    modelled : bool
+        Whether a model says so, and neither this run nor a paper.
     """
 
     point: dict[str, str]
@@ -46,10 +49,11 @@ class Value:
     note: str = ""
     sources: tuple[str, ...] = ()
     elsewhere: bool = False
+    modelled: bool = False
 
     @property
     def published(self) -> bool:
-        """Whether a paper printed it."""
+        """Whether a paper printed it, or a model says so: it stands beside what was measured."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -75,6 +79,8 @@ class Drawing:
         standard errors of the mean.
     reduced : bool
         Whether less data was measured than the paper did.
+    modelled : sequence of Modelled
+        Values of a model, drawn beside those that were measured.
     """
 
     rows: Sequence[Row]
@@ -83,6 +89,7 @@ class Drawing:
     libraries: Libraries
     ends: bool = False
     reduced: bool = False
+    modelled: Sequence[Modelled] = ()
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
@@ -213,6 +220,16 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
             )
     found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
+    """Return what a model says of what a plot shows."""
+    return [
+        Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
+        for one in drawing.modelled
+        if one.figure == plot.figure and plot.relative is None and plot.over is None
+        if matches(one.point, plot.where)
+    ]
 
 
 def _once(values: Iterable[Value]) -> list[Value]:
