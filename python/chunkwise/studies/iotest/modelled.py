@@ -61,14 +61,14 @@ def _series(rows: Sequence[Row]) -> list[Modelled]:
         return []
     machine = calibrate([_run(row) for row in alone], _STORAGE).machine
     fewest = min(alone, key=lambda row: int(row.point["ranks"]))
+    base = predict(machine, _job(fewest)).elapsed_s
     found = []
     for row in sorted(rows, key=lambda row: int(row.point["ranks"])):
         point = {**row.point, "oversubscribed": "no"}
         seconds = predict(machine, _job(row)).elapsed_s
         found.append(Modelled(point, "total_s", seconds))
         if any("efficiency" in record for record in _told(row)):
-            efficiency = 100 * _middle(fewest, "total_s") / seconds
-            found.append(Modelled(point, "efficiency", efficiency))
+            found.append(Modelled(point, "efficiency", 100 * base / seconds))
     return found
 
 
