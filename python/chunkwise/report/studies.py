@@ -15,6 +15,7 @@ from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.iotest.crowding import oversubscribed
+from chunkwise.studies.iotest.known import said_of
 from chunkwise.studies.iotest.modelled import SAID, modelled
 from chunkwise.studies.own_data import adapted
 from chunkwise.studies.published import measured
@@ -155,6 +156,7 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        ("Known of such settings", " ".join(said_of(rows))),
         ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
