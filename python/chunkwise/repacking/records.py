@@ -101,7 +101,7 @@ class Summary:
         Files beside the target, in order.
     run
         The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
-        chunks were written.
+        chunks were written, or workers of Dask wrote some.
     """
 
     source: str

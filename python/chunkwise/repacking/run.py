@@ -225,14 +225,16 @@ def run_plan(
         figures = crew.measured()
         publish(claim)
     elapsed_s = time.monotonic() - begin
-    measured = run_record(
-        figures,
-        results,
-        str(place.target),
-        elapsed_s=elapsed_s,
-        n_shards=plan.n_shards,
-        verified=job.options.verify != "none",
-    )
+    measured = None
+    if apart is None:
+        measured = run_record(
+            figures,
+            results,
+            str(place.target),
+            elapsed_s=elapsed_s,
+            n_shards=plan.n_shards,
+            verified=job.options.verify != "none",
+        )
     shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
     said = (warning, *warnings, *_missing(place), *_whole(plan), _forsaken(claim))
     return Summary(
