@@ -59,7 +59,7 @@ def test_the_commands_are_understood() -> None:
 
 
 def test_the_record_is_one() -> None:
-    text = PAGE.partition("a record a line:\n\n")[2].partition("\n\n")[0]
+    text = PAGE.partition("or one after another:\n\n")[2].partition("\n\n")[0]
     one = run_of(ast.literal_eval(text.strip()))
     assert one.job.n_ranks == 2
     assert set(one.phases) == {*PHASES, OTHER}

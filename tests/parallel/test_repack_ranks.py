@@ -198,12 +198,12 @@ def test_a_rank_that_is_killed_leaves_no_target(source: Path, tmp_path: Path, mo
 
 def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.h5"
-    stopping = "import chunkwise.repacking.crew as crew, chunkwise.cli as cli, os, time, sys\n" + (
-        "crew._NOTED_S = 0.0\n"
-        "verify = crew._Rank.verify\n"
+    stopping = "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, os, time, sys\n" + (
+        "rank._NOTED_S = 0.0\n"
+        "verify = rank.Rank.verify\n"
         "def stop(self, what, tell=None):\n"
         "    time.sleep(0.5); os._exit(3)\n"
-        "crew._Rank.verify = stop\n"
+        "rank.Rank.verify = stop\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )
     done = mpirun(2, "-c", stopping, "repack", source, out, *RULES, "--resume")
@@ -220,13 +220,13 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
 
 def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Path) -> None:
     blind = (
-        "import chunkwise.repacking.crew as crew, chunkwise.cli as cli, dataclasses, sys\n"
-        "opening = crew._Rank.open\n"
+        "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, dataclasses, sys\n"
+        "opening = rank.Rank.open\n"
         "def elsewhere(self, work):\n"
         "    if self.comm.rank:\n"
         "        work = dataclasses.replace(work, target=work.target + '.elsewhere')\n"
         "    opening(self, work)\n"
-        "crew._Rank.open = elsewhere\n"
+        "rank.Rank.open = elsewhere\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )
     done = mpirun(2, "-c", blind, "repack", source, tmp_path / "out.h5", *RULES)
@@ -239,8 +239,8 @@ def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Pa
 
 # As on several machines, of which each has memory of its own.
 APART = (
-    "import chunkwise.repacking.crew as crew, chunkwise.cli as cli, sys\n"
-    "crew.neighbours = lambda comm: 1\n"
+    "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, sys\n"
+    "rank.neighbours = lambda comm: 1\n"
     "sys.argv[0] = 'chunkwise'; cli.main()\n"
 )
 

@@ -51,5 +51,5 @@ pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder,
-    KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
+    Files, KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
 };

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use chunkwise_engine::{ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, KeptChunks};
+use chunkwise_engine::{
+    ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, Files, KeptChunks,
+};
 use chunkwise_repack::Share;
 use chunkwise_select::Dims;
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -140,6 +142,12 @@ pub enum Elsewhere<'py> {
     Kept(PyRef<'py, PyKeptChunks>),
     /// To the places that an object gives, in a file by its descriptor.
     Placed(Py<PyAny>, i32),
+}
+
+/// Descriptors of our own of open files.
+pub fn all_held(descriptors: Vec<std::os::fd::RawFd>) -> PyResult<Files> {
+    let files = descriptors.into_iter().map(held).collect::<PyResult<Vec<File>>>()?;
+    Ok(files.into())
 }
 
 /// A descriptor of our own of an open file.

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error};
 use crate::library::PyLibrary;
-use crate::places::{PyPlaces, PyShare, held};
+use crate::places::{PyPlaces, PyShare, all_held, held};
 use crate::writer::effort_of;
 
 /// In which blocks a dataset is rechunked (see `_native.pyi`).
@@ -91,12 +91,12 @@ impl PyJournal {
         py: Python<'_>,
         file: RawFd,
         identity: &[u8],
-        resume_from: Option<(RawFd, RawFd)>,
+        resume_from: Option<(RawFd, Vec<RawFd>)>,
     ) -> PyResult<Self> {
         let file = held(file)?;
         let resume_from = match resume_from {
             None => None,
-            Some((journal, half)) => Some((held(journal)?, held(half)?)),
+            Some((journal, halves)) => Some((held(journal)?, all_held(halves)?)),
         };
         let journal = py.detach(|| Journal::begin(file, identity, resume_from));
         let journal = journal
@@ -122,6 +122,13 @@ impl PyChecksums {
     /// How many chunks, or pieces, they are of.
     fn __len__(&self) -> usize {
         self.checksums.len()
+    }
+
+    /// Those of a part of the dataset (see `_native.pyi`).
+    fn part(&self, py: Python<'_>, axis: usize, begin: u64, end: u64) -> PyResult<Self> {
+        let part = self.checksums.part(axis, begin, end);
+        let checksums = part.map_err(|error| raise(py, "UsageError", error.to_string()))?;
+        Ok(Self { checksums })
     }
 }
 
@@ -201,13 +208,13 @@ pub fn copy_data(
     journal: Option<&PyJournal>,
     encoders: Option<&PyEncoders>,
     likeness: &[u8],
-    part: Option<(u64, Py<PyAny>, Py<PyAny>, RawFd)>,
+    part: Option<(u64, Py<PyAny>, Py<PyAny>, Vec<RawFd>)>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
     let part = part
-        .map(|(processes, share, places, file)| {
+        .map(|(processes, share, places, files)| {
             let places = PyPlaces(Arc::new(places));
-            PyResult::Ok((processes, PyShare(share), places, Arc::new(held(file)?)))
+            PyResult::Ok((processes, PyShare(share), places, Arc::new(all_held(files)?)))
         })
         .transpose()?;
     let effort = effort_of(py, effort)?;
@@ -221,11 +228,11 @@ pub fn copy_data(
             .as_ref()
             .map(|(_, _, places, _)| move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) });
         let part = part.as_ref().zip(places.as_ref());
-        let part = part.map(|((processes, share, _, file), places)| Part {
+        let part = part.map(|((processes, share, _, files), places)| Part {
             processes: *processes,
             share,
             places,
-            file,
+            files,
         });
         let request = Request {
             label,

@@ -47,7 +47,7 @@ impl PyWriter {
             None => None,
             Some(Elsewhere::Kept(chunks)) => Some(Box::new(chunks.kept.clone())),
             Some(Elsewhere::Placed(places, file)) => {
-                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?))))
+                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?.into()))))
             }
         };
         let effort = effort_of(py, effort)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort};
-use chunkwise_engine::{ChunkPlaces, Committer, LostChunk, PlacedChunks};
+use chunkwise_engine::{ChunkPlaces, Committer, Files, LostChunk, PlacedChunks};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -59,8 +59,8 @@ pub struct Part<'a> {
     pub share: &'a dyn Share,
     /// What keeps the target's index, of which this process has only the form...
     pub places: &'a dyn Fn() -> Box<dyn ChunkPlaces>,
-    /// ... and the file to which its chunks' bytes are written.
-    pub file: &'a Arc<File>,
+    /// ... and the files to which its chunks' bytes are written.
+    pub files: &'a Arc<Files>,
 }
 
 /// What copying a dataset has come to.
@@ -305,7 +305,7 @@ impl Pair<'_> {
     /// Live handles.
     unsafe fn committer(&self, request: &Request<'_>) -> Box<dyn Committer> {
         match &request.part {
-            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.file))),
+            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.files))),
             // SAFETY: the caller's contract.
             None => unsafe { Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target)) },
         }

@@ -45,6 +45,7 @@ Examples:
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
+  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+zstd:3 --shards 4
 
 \b
 Rules:
@@ -117,6 +118,12 @@ Exit code:
 @click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
 @click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
+@click.option(
+    "--shards",
+    type=int,
+    metavar="N",
+    help="Divide large datasets among N files in OUT.shards; OUT leads to them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
     arguments: tuple[str, ...],
@@ -140,6 +147,7 @@ def command(
     alignment: int | None,
     paged: int | None,
     metadata_block: int | None,
+    shards: int | None,
     as_json: bool,
 ) -> int:
     """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
@@ -176,6 +184,7 @@ def command(
             alignment_nbytes=alignment,
             page_nbytes=paged,
             metadata_block_nbytes=metadata_block,
+            shards=shards,
         ),
         access=access,
         resume=resume,
@@ -185,6 +194,8 @@ def command(
         if out is not None:
             if in_place:
                 raise UsageError("--in-place and --out: give one of them")
+            if shards is not None:
+                raise UsageError("--shards is for one file: give IN and OUT, not --out")
             return _many(arguments, out, job, unchanged or "copy", force, dry_run, as_json, ends)
         source, target = _one(arguments, in_place)
         if unchanged is not None and not in_place:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,12 @@ from chunkwise.errors import SelectionError
 from chunkwise.selecting import indexing
 
 Shape = tuple[int, ...]
+# A row for each box, a column for each dimension.
+_Corners = npt.NDArray[np.int64]
+# Of so many boxes all pairs are compared at once.
+_FEW: Final = 16
+# So many pairs are compared at a time.
+_PAIRS: Final = 1 << 18
 
 
 class Box(NamedTuple):
@@ -138,6 +144,9 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
         return None
     begin = np.array([box.begin for _, box in there], np.int64)
     end = np.array([box.end for _, box in there], np.int64)
+    if not _any_meet(begin, end):
+        return None
+    # Which ones, only now: this compares each with all others.
     for one in range(len(there) - 1):
         rest = slice(one + 1, None)
         meets = ((begin[rest] < end[one]) & (begin[one] < end[rest])).all(axis=1)
@@ -145,6 +154,68 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
             other = one + 1 + int(meets.argmax())
             return there[one][0], there[other][0]
     return None
+
+
+def _any_meet(begin: _Corners, end: _Corners) -> bool:
+    """Tell whether any two boxes have elements in common.
+
+    Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
+    of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
+    meet along the dimension in which the fewest do.
+    """
+    groups = [np.arange(len(begin))]
+    while groups:
+        group = groups.pop()
+        if len(group) < 2:
+            continue
+        if begin.shape[1] == 0:
+            return True
+        if len(group) <= _FEW:
+            a, b = begin[group], end[group]
+            meets = ((a[:, None] < b[None]) & (a[None] < b[:, None])).all(axis=2)
+            if np.triu(meets, 1).any():
+                return True
+            continue
+        for axis in range(begin.shape[1]):
+            ordered = group[np.argsort(begin[group, axis], kind="stable")]
+            reached = np.maximum.accumulate(end[ordered, axis])
+            cuts = np.flatnonzero(begin[ordered[1:], axis] >= reached[:-1]) + 1
+            if len(cuts):
+                groups += np.split(ordered, cuts)
+                break
+        else:
+            if _pairs_meet(begin[group], end[group]):
+                return True
+    return False
+
+
+def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
+    """Tell whether any two boxes have elements in common, by those that meet along a dimension."""
+    fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
+    for axis in range(begin.shape[1]):
+        ordered = np.argsort(begin[:, axis], kind="stable")
+        # Of each box, those behind it in this order that begin before it ends.
+        last = np.searchsorted(begin[ordered, axis], end[ordered, axis])
+        counts = last - np.arange(1, len(ordered) + 1)
+        if fewest is None or int(counts.sum()) < fewest[0]:
+            fewest = int(counts.sum()), ordered, counts
+    assert fewest is not None
+    _, ordered, counts = fewest
+    begin, end = begin[ordered], end[ordered]
+    sums = np.cumsum(counts)
+    at = 0
+    while at < len(counts):
+        # As many boxes as have so many pairs, or one.
+        done = int(sums[at - 1]) if at else 0
+        until = max(at + 1, int(np.searchsorted(sums, done + _PAIRS, "right")))
+        some = counts[at:until]
+        one = np.repeat(np.arange(at, until), some)
+        first = np.repeat(np.cumsum(some) - some, some)
+        other = one + 1 + np.arange(len(one)) - first
+        if ((begin[other] < end[one]) & (begin[one] < end[other])).all(axis=1).any():
+            return True
+        at = until
+    return False
 
 
 def in_chunks(box: Box, chunk: Shape) -> Box:

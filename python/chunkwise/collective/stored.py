@@ -19,8 +19,10 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Effort
 from chunkwise.parallel.encoding import Likeness
 from chunkwise.parallel.index import Table
-from chunkwise.parallel.serving import Ask
 from chunkwise.parallel.waiting import Comm
+
+# Asks rank 0.
+Ask = Callable[[Any], Any]
 
 Array = npt.NDArray[Any]
 # What of an array is copied at a time, where it does not lie in memory as it is written.

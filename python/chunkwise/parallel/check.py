@@ -233,7 +233,7 @@ def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[F
             "note",
             "No launcher of MPI started this process: nothing is known of several ranks.",
             "none of the variables of Open MPI, PMI or PMIx",
-            "mpirun -n 4 chunkwise mpi-check",
+            "`mpirun -n 4 chunkwise mpi-check`",
         )
     for text in libraries.trouble:
         needed = text.startswith("mpi4py") and under_mpi()
@@ -306,7 +306,7 @@ def _of_binding(ranks: Ranks) -> Iterator[Finding]:
             "Each rank may use one core, so that chunkwise encodes on one thread in each, and "
             "other cores are idle.",
             f"{counted(n_ranks, 'rank')} and {counted(here, 'core')} on host {host()}",
-            "mpirun --bind-to none, or --map-by slot:PE=4 for 4 cores a rank (Slurm: "
+            "`mpirun --bind-to none`, or `mpirun --map-by slot:PE=4` for 4 cores a rank (Slurm: "
             "--cpus-per-task)",
         )
 

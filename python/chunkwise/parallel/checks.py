@@ -106,8 +106,8 @@ def idle_ranks(settings: Settings) -> Iterator[Finding]:
         f"{counted(settings.idle_ranks or 0, 'rank')} without data"
         if idle
         else "depends on the program",
-        "let each rank write something, or call dset.id.write with an empty selection "
-        "(select_none) there",
+        "let each rank write something, or, where it has nothing, select nothing: "
+        "`space.select_none(); dset.id.write(space, space, data, dxpl=dxpl)` in h5py",
         (_COMPRESSION, "https://github.com/h5py/h5py/issues/965"),
     )
 
@@ -138,7 +138,7 @@ def conversion_filtered(settings: Settings) -> Iterator[Finding]:
             "the type in memory is not the dataset's"
             if settings.converts
             else "depends on the program",
-            "convert in memory first: data.astype(dset.dtype)",
+            "convert in memory first: `data.astype(dset.dtype)`",
             (f"{_HDF5}/pull/2823", f"{_HDF5}/issues/886"),
         )
 
@@ -164,7 +164,7 @@ def fill_at_creation(settings: Settings) -> Iterator[Finding]:
         "Parallel HDF5 allocates all chunks as a dataset is created, and writes the fill value to "
         "each: everything is written twice, and filters run twice.",
         f"HDF5 {said(settings.hdf5)}, fill time {settings.fill or 'not known'}{size}",
-        "never fill what will be written: fill_time='never' in h5py, "
+        "never fill what will be written: `fill_time='never'` in h5py, "
         "H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) in C, nc_def_var_fill in netCDF",
         (_COMPRESSION, _FILL),
     )
@@ -319,7 +319,7 @@ def oversubscribed(settings: Settings) -> Iterator[Finding]:
             f"More ranks than cores: times say nothing of how the program scales.{spin}",
             f"{counted(settings.n_ranks, 'rank')}, {counted(settings.n_cores, 'core')}",
             "start as many ranks as there are cores; to try more: "
-            "mpirun --oversubscribe --mca mpi_yield_when_idle 1",
+            "`mpirun --oversubscribe --mca mpi_yield_when_idle 1`",
         )
 
 

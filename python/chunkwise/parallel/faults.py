@@ -27,12 +27,12 @@ class _Fault:
     sources: tuple[str, ...] = field(default=())
 
 
-_TO_ROMIO = "use a later Open MPI, or ROMIO: mpirun --mca io ^ompio"
+_TO_ROMIO = "use a later Open MPI, or ROMIO: `mpirun --mca io ^ompio`"
 _FAULTS: Final = (
     _Fault(
         "ompio", (2,), (3, 0, 4), "error",
         "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
-        "use Open MPI 3.0.4, 3.1.4, 4.0.1 or later, or ROMIO: mpirun --mca io ^ompio",
+        "use Open MPI 3.0.4, 3.1.4, 4.0.1 or later, or ROMIO: `mpirun --mca io ^ompio`",
         (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
     ),
     _Fault(
@@ -52,29 +52,31 @@ _FAULTS: Final = (
     ),
     _Fault(
         "ompio", (4,), (4, 0, 1), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
+        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
+        # Its ROMIO crashes, too: below.
+        "use Open MPI 4.0.1 or later",
         (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
     ),
     _Fault(
         "ompio", (4,), (4, 1), "warning",
         "Collective HDF5 writes can hang in OMPIO's component vulcan (seen with 31 ranks).",
-        "use a later Open MPI, or another component: mpirun --mca fcoll dynamic_gen2",
+        "use a later Open MPI, or another component: `mpirun --mca fcoll dynamic_gen2`",
         (f"{_HDF5}/issues/1227",),
     ),
     _Fault(
         "ompio", (4,), (4, 1, 7), "warning",
         "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
         "MPI_COMM_WORLD, such as a Cartesian one.",
-        "use a release later than August 2024, or another component: mpirun --mca fcoll "
-        "dynamic_gen2; give HDF5 MPI_COMM_WORLD",
+        "use a release later than August 2024, or another component: `mpirun --mca fcoll "
+        "dynamic_gen2`; give HDF5 MPI_COMM_WORLD",
         (f"{_OMPI}/12718",),
     ),
     _Fault(
         "ompio", (5,), (5, 0, 6), "warning",
         "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
         "MPI_COMM_WORLD, such as a Cartesian one.",
-        "use a release later than August 2024, or another component: mpirun --mca fcoll "
-        "dynamic_gen2; give HDF5 MPI_COMM_WORLD",
+        "use a release later than August 2024, or another component: `mpirun --mca fcoll "
+        "dynamic_gen2`; give HDF5 MPI_COMM_WORLD",
         (f"{_OMPI}/12718",),
     ),
     _Fault(

@@ -14,7 +14,7 @@ from chunkwise.parallel.calibrate import Run
 from chunkwise.parallel.model import Job
 
 _NEEDED: Final = ("nbytes", "stored_nbytes", "n_chunks", "n_ranks", "phases")
-_COUNTS: Final = ("n_cores", "ranks_per_node", "batch", "shards", "source_nbytes")
+_COUNTS: Final = ("threads", "n_cores", "ranks_per_node", "batch", "shards", "source_nbytes")
 _KNOWN: Final = frozenset((*_NEEDED, *_COUNTS, "elapsed_s", "storage"))
 
 
@@ -24,7 +24,7 @@ def read_runs(paths: Iterable[str]) -> list[Run]:
     Parameters
     ----------
     paths : iterable of str
-        Each holds a list of records, or a record a line: see docs/mpi.md.
+        Each holds a list of records, or records one after another: see docs/mpi.md.
 
     Returns
     -------
@@ -46,13 +46,10 @@ def _of_file(path: str) -> Iterator[Run]:
         reason = wrong.strerror if isinstance(wrong, OSError) else "not a text file"
         raise UsageError(f"{printable(path)}: {reason}") from None
     try:
-        whole = json.loads(text)
-        records = whole if isinstance(whole, list) else [whole]
-    except ValueError:
-        try:
-            records = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError as wrong:
-            raise UsageError(f"{printable(path)}: not JSON: {wrong}") from None
+        values = list(_values(text))
+    except ValueError as wrong:
+        raise UsageError(f"{printable(path)}: not JSON: {wrong}") from None
+    records = values[0] if len(values) == 1 and isinstance(values[0], list) else values
     if not records:
         raise UsageError(f"{printable(path)}: it holds no runs")
     for number, record in enumerate(records, 1):
@@ -60,6 +57,17 @@ def _of_file(path: str) -> Iterator[Run]:
             yield run_of(record)
         except UsageError as wrong:
             raise UsageError(f"{printable(path)}: record {number}: {wrong}") from None
+
+
+def _values(text: str) -> Iterator[Any]:
+    """Read one value of JSON after another."""
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        value, at = decoder.raw_decode(text, at)
+        yield value
 
 
 def run_of(record: Any) -> Run:
@@ -70,7 +78,8 @@ def run_of(record: Any) -> Run:
     record : dict
         ``nbytes`` (decoded), ``stored_nbytes``, ``n_chunks``, ``n_ranks`` and ``phases``
         (seconds by name); if known ``n_cores``, ``ranks_per_node``, ``batch``, ``shards``,
-        ``source_nbytes``, ``elapsed_s`` and ``storage``.  Other entries are ignored.
+        ``source_nbytes``, ``threads``, ``elapsed_s`` and ``storage``.  Other entries are ignored.
+        What ``chunkwise repack --json`` prints has such a record as its ``run``.
 
     Raises
     ------
@@ -79,6 +88,10 @@ def run_of(record: Any) -> Run:
     """
     if not isinstance(record, dict):
         raise UsageError(f"a record is an object, not {shown(record)}")
+    if "run" in record:
+        if record["run"] is None:
+            raise UsageError("no chunks were written in that run: repack a larger file")
+        return run_of(record["run"])
     missing = [name for name in _NEEDED if record.get(name) is None]
     if missing:
         raise UsageError(f"{', '.join(missing)} missing")

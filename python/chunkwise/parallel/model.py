@@ -103,8 +103,10 @@ class Job:
         Stored bytes divided by decoded ones.
     n_ranks : int
         Processes.
+    threads : int
+        By which a rank encodes.
     n_cores : int, optional
-        Cores for them; by default one a rank.  More ranks than cores gain nothing.
+        Cores for them; by default one a thread.  More ranks than cores gain nothing.
     ranks_per_node : int
         Ranks that share a node, and what it reads or writes at most.
     batch : int
@@ -121,6 +123,7 @@ class Job:
     chunk_nbytes: int
     ratio: float = 0.5
     n_ranks: int = 1
+    threads: int = 1
     n_cores: int | None = None
     ranks_per_node: int = 64
     batch: int = 64
@@ -129,7 +132,8 @@ class Job:
     verify: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("nbytes", "chunk_nbytes", "n_ranks", "ranks_per_node", "batch", "shards"):
+        counts = ("n_ranks", "threads", "ranks_per_node", "batch", "shards")
+        for name in ("nbytes", "chunk_nbytes", *counts):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.n_cores is not None and self.n_cores < 1:
@@ -150,7 +154,8 @@ class Job:
     @property
     def busy_cores(self) -> int:
         """Cores that have something to encode."""
-        return min(self.n_ranks, self.n_cores or self.n_ranks, self.n_chunks)
+        threads = self.n_ranks * self.threads
+        return min(threads, self.n_cores or threads, self.n_chunks)
 
     @property
     def nodes(self) -> int:

@@ -1,7 +1,7 @@
-"""How do ranks ask rank 0, while all of them work?
+"""How do ranks ask rank 0, or the first few ranks, while all of them work?
 
-A thread of rank 0 answers.  It looks for questions with short pauses, so that it takes no core
-from the encoders.  A rank that fails says so when it leaves, and every question after that is
+A thread of each of these answers.  It looks for questions with short pauses, so that it takes no
+core from the encoders.  A rank that fails says so when it leaves, and every question after that is
 answered with the failure: nobody works on in vain.
 """
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of, together
@@ -21,7 +21,14 @@ from chunkwise.parallel.waiting import Alone, pauses, wait
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
 
-Ask = Callable[[Any], Any]
+
+class Ask(Protocol):
+    """Asks a rank that answers, rank 0 unless told otherwise."""
+
+    def __call__(self, question: Any, rank: int = 0) -> Any:
+        """Give the answer; for one thread at a time."""
+
+
 Answer = Callable[[int, Any], Any]
 
 _QUESTION: Final = 1
@@ -46,8 +53,8 @@ class _Reply:
 
 
 @contextmanager
-def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
-    """Let ranks ask rank 0 within a block (collective).
+def serving(comm: Comm, answer: Answer | None, n_answering: int = 1) -> Iterator[Ask]:
+    """Let ranks ask rank 0, or some others, within a block (collective).
 
     The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
     see `chunkwise.parallel.ranks.together`.
@@ -57,14 +64,16 @@ def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     comm : Comm
         Of the ranks that enter the block.
     answer : callable
-        On rank 0: called with a rank and what it asks, one question at a time, on any thread of
-        rank 0.  Not looked at on the others.
+        On ranks that answer: called with a rank and what it asks, one question at a time, on any
+        thread.  Not looked at on the others.
+    n_answering : int
+        So many ranks answer, from rank 0 on.
 
     Yields
     ------
-    callable
-        Gives the answer to a question, both of which pickle takes; raises what `answer` raises,
-        or OtherRankFailedError.  For one thread at a time.
+    Ask
+        Called with a question, and the rank that is asked; gives the answer.  Pickle must take
+        both.  Raises what `answer` raises, or OtherRankFailedError.  For one thread at a time.
 
     Raises
     ------
@@ -74,7 +83,7 @@ def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 
-        def alone(question: Any) -> Any:
+        def alone(question: Any, rank: int = 0) -> Any:  # noqa: ARG001 (there is one)
             with lock:
                 return answer(0, question) if answer is not None else None
 
@@ -91,20 +100,26 @@ def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     apart, request = comm.Idup()
     wait(request)
     with together(comm):
-        if comm.rank == 0:
-            assert answer is not None
-            server = _Server(apart, answer)
-            with server.running():
-                yield server.ask
-        else:
-            asking = _Asking(apart)
+        asking = _Asking(apart, min(n_answering, comm.size))
+        if comm.rank >= n_answering:
             with asking.leaving():
                 yield asking.ask
+        else:
+            assert answer is not None
+            server = _Server(apart, answer)
+            with server.running(), asking.leaving():
+
+                def ask(question: Any, rank: int = 0) -> Any:
+                    return (
+                        server.ask(question) if rank == comm.rank else asking.ask(question, rank)
+                    )
+
+                yield ask
     apart.Free()
 
 
 class _Server:
-    """Answers questions on a thread of rank 0."""
+    """Answers questions on a thread of this rank."""
 
     def __init__(self, comm: Any, answer: Answer) -> None:
         self._comm, self._answer = comm, answer
@@ -130,7 +145,7 @@ class _Server:
         if self._failed is not None:
             raise OtherRankFailedError(*self._failed)
         with self._lock:
-            return self._answer(0, question)
+            return self._answer(self._comm.rank, question)
 
     def _note(self, failure: Failure) -> None:
         with self._lock:
@@ -173,10 +188,11 @@ class _Server:
 
 
 class _Asking:
-    """Asks rank 0."""
+    """Asks other ranks."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, n_answering: int) -> None:
         self._comm = comm
+        self._others = [rank for rank in range(n_answering) if rank != comm.rank]
 
     @contextmanager
     def leaving(self) -> Iterator[None]:
@@ -187,12 +203,13 @@ class _Asking:
             failure = failure_of(self._comm, wrong)
             raise
         finally:
-            wait(self._comm.isend(_Leaving(failure), 0, _QUESTION))
+            for rank in self._others:
+                wait(self._comm.isend(_Leaving(failure), rank, _QUESTION))
 
-    def ask(self, question: Any) -> Any:
-        wait(self._comm.isend(question, 0, _QUESTION))
+    def ask(self, question: Any, rank: int = 0) -> Any:
+        wait(self._comm.isend(question, rank, _QUESTION))
         for pause in pauses():
-            message = self._comm.improbe(0, _REPLY)
+            message = self._comm.improbe(rank, _REPLY)
             if message is not None:
                 break
             time.sleep(pause)

@@ -46,6 +46,7 @@ def repack(
     alignment: Size | None = None,
     page_size: Size | None = None,
     metadata_block: Size | None = None,
+    shards: int | None = None,
     resume: bool = False,
     progress: Watch | None = None,
     comm: Any = None,
@@ -91,6 +92,10 @@ def repack(
         source.
     alignment, page_size, metadata_block : int or str, optional
         Alignment of objects, pages of paged file space, blocks of metadata, in bytes.
+    shards : int, optional
+        Divide large datasets among so many files in a folder beside the target, which gets
+        virtual datasets of them: each file has a chunk index of its own, and of several ranks
+        the first ones keep these.
     resume : bool, default False
         Go on from what a stopped run left, if source and rules are the same; and leave what
         this one has done if an exception stops it.
@@ -130,6 +135,7 @@ def repack(
             alignment_nbytes=_nbytes(alignment),
             page_nbytes=_nbytes(page_size),
             metadata_block_nbytes=_nbytes(metadata_block),
+            shards=shards,
         ),
         access=tuple(access),
         resume=resume,
@@ -153,6 +159,7 @@ def plan_repack(
     access: Sequence[str] = (),
     memory: Size | None = None,
     merge: bool = False,
+    shards: int | None = None,
 ) -> Plan:
     """Say what `repack` would do to each dataset, without writing anything.
 
@@ -163,7 +170,7 @@ def plan_repack(
     ChunkwiseError
         The file cannot be read, or a rule cannot be followed.
     """
-    options = Options(memory_nbytes=_nbytes(memory), merge=merge)
+    options = Options(memory_nbytes=_nbytes(memory), merge=merge, shards=shards)
     job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
     with planned(job, os.fspath(source)) as (_, plan):
         return plan

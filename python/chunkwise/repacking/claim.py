@@ -2,7 +2,8 @@
 
 A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
 run finds again.  In it are a lock, a journal, and what an earlier run left.  The lock holds a
-random token, from which follows the name of the partial file, ``.out.nc.TOKEN.partial``.
+random token, from which follows the name of the partial file, ``.out.nc.TOKEN.partial``, and
+those of shards (``shard_files.py``).
 
 Others may plant something at these names.  So a folder is used only if it is a folder and no
 link, is this user's, is closed to others, and holds a lock that a run has written.  All else is
@@ -27,6 +28,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import printable
+from chunkwise.repacking.shard_files import ShardFiles
 from chunkwise.repacking.target import Place, cannot_write
 
 LOCK: Final = "lock"
@@ -36,6 +38,9 @@ BEFORE: Final = ("before.journal", "before.h5")
 # By which workers know that they see this folder, and that they may still write.
 LEASE: Final = "lease"
 _NAMES: Final = (JOURNAL, LEASE, *BEFORE)
+# ... and the shards of the run before, by number.
+_BEFORE_SHARD: Final = "before.{:04}.h5"
+_IS_BEFORE_SHARD: Final = re.compile(r"before\.\d{4}\.h5")
 
 _MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
 _MARK_NBYTES: Final = 34
@@ -58,6 +63,8 @@ class Claim:
         Number of the user whose files are made here.
     resumed
         Whether there is an earlier run's work to go on from.
+    shards
+        Files beside the target, where large datasets are divided.
     """
 
     place: Place
@@ -68,6 +75,10 @@ class Claim:
     resumed: bool = False
     _made: os.stat_result | None = None
     _own: set[tuple[int, int]] = field(default_factory=set)
+    shards: ShardFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shards = ShardFiles(self.place, self.parent, self.token, self.owner)
 
     @property
     def partial_name(self) -> str:
@@ -142,7 +153,7 @@ class Claim:
 
     def adopt(self) -> None:
         """Take what is in the locked work folder for this run's, or an earlier one's."""
-        there = (_look(name, self.folder) for name in (LOCK, *_NAMES))
+        there = (_look(name, self.folder) for name in (LOCK, *_own_names(self.folder)))
         self._own |= {_identity(found) for found in there if found is not None}
 
     def has_partial(self) -> bool:
@@ -168,21 +179,53 @@ class Claim:
         """
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
+            if not self._is_published():
+                self.shards.put_aside(self.folder, _BEFORE_SHARD)
             os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
             os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
             self.adopt()
-        self.clean(keep=BEFORE)
+        self.clean(keep_before=True)
         return all(self.size(name) >= 0 for name in BEFORE)
 
-    def clean(self, keep: tuple[str, ...] = ()) -> None:
-        """Remove a run's files, but not its lock."""
+    def halves(self) -> list[str]:
+        """Names in the work folder of what a stopped run has half written: target, shards."""
+        names = [BEFORE[1]]
+        while self.size(name := _BEFORE_SHARD.format(len(names))) >= 0:
+            names.append(name)
+        return names
+
+    def clean(self, *, keep_before: bool = False) -> None:
+        """Remove a run's files, but not its lock; `keep_before`: nor what it can go on from."""
         if self.has_partial():
             found = _look(self.partial_name, self.parent)
             if self._made is None or (found is not None and os.path.samestat(found, self._made)):
+                if not self._is_published():
+                    self.shards.clean()
                 os.unlink(self.partial_name, dir_fd=self.parent)
-        for name in _NAMES:
-            if name not in keep:
+        for name in _own_names(self.folder):
+            if not (keep_before and (name in BEFORE or _IS_BEFORE_SHARD.fullmatch(name))):
                 self._remove(name)
+
+    def is_over(self) -> bool:
+        """Tell whether a run of this token is over: its file has the target's name, or is gone.
+
+        Raises
+        ------
+        UsageError
+            Something is there that a run did not make.
+        """
+        if not self.has_partial():
+            return True
+        if self._is_published():
+            os.unlink(self.partial_name, dir_fd=self.parent)
+            return True
+        return False
+
+    def _is_published(self) -> bool:
+        """Tell whether the partial file has the target's name as well."""
+        partial = _look(self.partial_name, self.parent)
+        target = _look(self.place.target.name, self.parent)
+        return partial is not None and target is not None and os.path.samestat(partial, target)
 
     def give_back(self) -> None:
         """Remove all that this run has made or taken over, as far as the system lets it."""
@@ -257,6 +300,9 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                 if _is_there(lock, folder):
                     token = _token(place, folder, lock)
                     claim = Claim(place, parent, folder, token, owner)
+                    if claim.is_over():
+                        # Files of a finished result have that token.
+                        claim = Claim(place, parent, folder, _new_token(lock), owner)
                     claim.adopt()
                     stack.push(attempt.pop_all())
                     return claim
@@ -334,7 +380,7 @@ def _require_own_names(place: Place, folder: int, owner: int) -> None:
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            is_ours = name in (LOCK, *_NAMES) and stat.S_ISREG(found.st_mode)
+            is_ours = _is_own(name) and stat.S_ISREG(found.st_mode)
             if not is_ours or found.st_uid != owner or found.st_nlink > 1:
                 raise _foreign(
                     place, place.folder / name, "is in a folder that repack uses, and not its own"
@@ -354,15 +400,19 @@ def _token(place: Place, folder: int, lock: int) -> str:
     begun = mark[:17] == whole[: len(mark[:17])] and len(mark) < _MARK_NBYTES
     if (mark and not begun) or _names(folder) != [LOCK]:
         raise _foreign(place, place.folder, "is no folder of an earlier run")
-    token = secrets.token_hex(8)
     try:
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
-        # Before anything is made whose name only this tells.
-        os.fsync(lock)
+        return _new_token(lock)
     except OSError:
         os.unlink(LOCK, dir_fd=folder)
         raise
+
+
+def _new_token(lock: int) -> str:
+    """Write another token into a lock."""
+    token = secrets.token_hex(8)
+    os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
+    # Before anything is made whose name only this tells.
+    os.fsync(lock)
     return token
 
 
@@ -376,6 +426,15 @@ def _look(name: str, folder: int) -> os.stat_result | None:
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
+
+
+def _is_own(name: str) -> bool:
+    return name in (LOCK, *_NAMES) or _IS_BEFORE_SHARD.fullmatch(name) is not None
+
+
+def _own_names(folder: int) -> list[str]:
+    """Names in the work folder that a run uses, but for the lock."""
+    return [name for name in _names(folder) if _is_own(name) and name != LOCK]
 
 
 def _names(folder: int) -> list[str]:

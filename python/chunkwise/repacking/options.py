@@ -12,6 +12,8 @@ Bound: TypeAlias = Literal["earliest", "v108", "v110", "v112", "v114", "v200", "
 
 VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
+# Each is open in libhdf5 while it is written, which takes memory and descriptors.
+MOST_SHARDS: Final = 256
 # What HDF5 allows (H5Pset_file_space_page_size).
 _PAGE_LIMITS: Final = (512, 1 << 30)
 
@@ -39,6 +41,8 @@ class Options:
         Size of the pages of paged file space; None: as in the source.
     metadata_block_nbytes
         Metadata are gathered in blocks of this size.
+    shards
+        Large datasets are divided among so many files beside the target; None for none.
     """
 
     memory_nbytes: int | None = None
@@ -50,6 +54,7 @@ class Options:
     alignment_nbytes: int | None = None
     page_nbytes: int | None = None
     metadata_block_nbytes: int | None = None
+    shards: int | None = None
 
     def __post_init__(self) -> None:
         if self.verify not in VERIFICATIONS:
@@ -67,6 +72,12 @@ class Options:
             least, most = _PAGE_LIMITS
             if not least <= self.page_nbytes <= most:
                 raise UsageError("paged: HDF5 allows pages from 512 bytes to 1 GiB, as in 4MiB")
+        if self.shards is not None and not 2 <= self.shards <= MOST_SHARDS:
+            raise UsageError(f"shards {self.shards}: write a number from 2 to {MOST_SHARDS}")
+        if self.shards is not None and self.high == "v108":
+            raise UsageError(
+                "shards: virtual datasets need format v110 or newer; leave --high v108 out"
+            )
         if self.alignment_nbytes == 0 or self.metadata_block_nbytes == 0:
             raise UsageError("alignment and metadata block: give at least one byte")
 
@@ -76,6 +87,7 @@ class Options:
         asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
         return (
             self.merge
+            or self.shards is not None
             or any(value is not None for value in asked)
             or (self.metadata_block_nbytes is not None)
         )

@@ -25,6 +25,7 @@ from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
+from chunkwise.repacking.shards import Division, with_divisions
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
 from chunkwise.words import counted
 
@@ -55,6 +56,10 @@ class Step:
         What the target's dataset is made from; None for the source's own list.
     changes
         Whether chunk shape, filters or place of the data change.
+    division
+        How it is divided among shards; None where it is in one file.
+    whole
+        Why a large one is not divided, where that was asked.
     out_nbytes
         Bytes stored in the target, estimated unless copied.
     memory_nbytes
@@ -75,6 +80,8 @@ class Step:
     decodes: int = 0
     expected_s: float = 0.0
     changes: bool = True
+    division: Division | None = None
+    whole: str | None = None
 
     @property
     def lossy(self) -> bool:
@@ -99,6 +106,11 @@ class Plan:
     steps: tuple[Step, ...]
     memory_nbytes: int
     threads: int
+
+    @property
+    def n_shards(self) -> int:
+        """How many files there are beside the target."""
+        return max((step.division.count for step in self.steps if step.division), default=0)
 
     @property
     def changes(self) -> bool:
@@ -183,6 +195,8 @@ def make_plan(
             steps.append(_step(memory, source, wanted, memory_nbytes, samples))
     if strict:
         _require_effect(steps, rules)
+    if options.shards is not None:
+        steps = list(with_divisions(steps, options.shards))
     return Plan(tuple(steps), memory_nbytes, _native.thread_count())
 
 

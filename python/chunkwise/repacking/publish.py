@@ -24,8 +24,8 @@ _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 def publish(claim: Claim) -> None:
     """Bring the finished file into place.
 
-    It is on disk before its name is.  A new file has the source's permissions, as far as
-    the umask lets it; one that replaces another has that one's owner, permissions and
+    It and its shards are on disk before its name is.  A new file has the source's permissions, as
+    far as the umask lets it; one that replaces another has that one's owner, permissions and
     extended attributes.  Its time of modification is now: its bytes are new.
 
     Raises
@@ -46,8 +46,10 @@ def publish(claim: Claim) -> None:
             if replaced is None:
                 mode = claim.allowed_mode() & place.permissions()
                 os.fchmod(partial, mode)
+                claim.shards.finish(mode, None)
             else:
                 _dress(claim, partial, replaced)
+                claim.shards.finish(stat.S_IMODE(replaced.st_mode), replaced)
             os.fsync(partial)
         finally:
             os.close(partial)

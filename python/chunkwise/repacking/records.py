@@ -43,6 +43,8 @@ class DatasetResult:
         With ``salvage``: origins of chunks that could not be read, each with the reason.
     left
         Why rules that mean it by a pattern do not apply to it.
+    shards
+        Among how many files it is divided; 0 where it is not.
     elapsed_s
         Seconds it took, without verification.
     """
@@ -63,7 +65,16 @@ class DatasetResult:
     through_libhdf5: str | None = None
     lost_chunks: tuple[tuple[tuple[int, ...], str], ...] = ()
     left: tuple[str, ...] = ()
+    shards: int = 0
     elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """A file among which large datasets are divided: its path from the target's, and size."""
+
+    path: str
+    nbytes: int
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ class Summary:
     source, target
         Paths as given.
     source_nbytes, target_nbytes
-        Sizes of the files.
+        Sizes of the files; the target's with its shards.
     datasets
         One for each.
     verified
@@ -86,6 +97,11 @@ class Summary:
         Seconds in all.
     left
         Whether the file was as asked already, and nothing was written (in place).
+    shards
+        Files beside the target, in order.
+    run
+        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
+        chunks were written, or workers of Dask wrote some.
     """
 
     source: str
@@ -97,6 +113,8 @@ class Summary:
     warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
     left: bool = False
+    shards: tuple[ShardResult, ...] = ()
+    run: dict[str, Any] | None = None
 
     @property
     def lost(self) -> int:
@@ -137,6 +155,8 @@ def planned_record(step: Step) -> dict[str, Any]:
         "decodes": step.decodes,
         "expected_s": step.expected_s,
         "left": wanted.left,
+        "shards": None if step.division is None else asdict(step.division),
+        "not_divided": step.whole,
     }
 
 
@@ -153,5 +173,6 @@ def plan_record(source: str, target: str, plan: Plan) -> dict[str, Any]:
         "stored_nbytes_before": plan.in_nbytes,
         "expected_stored_nbytes": plan.out_nbytes,
         "expected_s": plan.expected_s,
+        "n_shards": plan.n_shards,
         "datasets": [planned_record(step) for step in plan.steps],
     }

@@ -31,13 +31,18 @@ from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
-from chunkwise.repacking.records import Summary
+from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, carry_out, result_of
+from chunkwise.words import counted
+
+# So many earlier results are named.
+_PATTERNS_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,14 @@ def check_room(place: Place, plan: Plan) -> str | None:
     CannotWriteError
         Too little for what is known exactly: bytes copied as they are, and data without
         filters.
+    UsageError
+        Shards, in place.
     """
+    if plan.n_shards and place.in_place:
+        raise UsageError(
+            f"{printable(place.said)}: a file and its shards cannot be replaced in one step: give "
+            "OUT, not --in-place, with --shards"
+        )
     free = shutil.disk_usage(place.target.parent).free
     certain = sum(
         step.out_nbytes
@@ -210,16 +222,32 @@ def run_plan(
         crew.note_to(descriptor, identity)
         results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         watch(Moment("syncing"))
+        figures = crew.measured()
         publish(claim)
+    elapsed_s = time.monotonic() - begin
+    measured = None
+    if apart is None:
+        measured = run_record(
+            figures,
+            results,
+            str(place.target),
+            elapsed_s=elapsed_s,
+            n_shards=plan.n_shards,
+            verified=job.options.verify != "none",
+        )
+    shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
+    said = (warning, *warnings, *_missing(place), *_whole(plan), _forsaken(claim))
     return Summary(
         source=str(place.source),
         target=place.said,
         source_nbytes=before,
-        target_nbytes=place.target.stat().st_size,
+        target_nbytes=place.target.stat().st_size + sum(one.nbytes for one in shards),
+        shards=shards,
         datasets=results,
         verified=job.options.verify,
-        warnings=(*((warning,) if warning else ()), *warnings, *_missing(place)),
-        elapsed_s=time.monotonic() - begin,
+        warnings=tuple(one for one in said if one),
+        elapsed_s=elapsed_s,
+        run=measured,
     )
 
 
@@ -231,11 +259,12 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
         return descriptor
 
     try:
-        before = [held(claim.open(name)) for name in BEFORE] if claim.resumed else None
+        names = (BEFORE[0], *claim.halves()) if claim.resumed else ()
+        before = [held(claim.open(name)) for name in names]
         made = held(claim.make(JOURNAL))
     except OSError as wrong:
         raise cannot_write(claim.place.said, wrong) from wrong
-    journal = _native.Journal(made, identity, None if before is None else (before[0], before[1]))
+    journal = _native.Journal(made, identity, (before[0], before[1:]) if before else None)
     return journal, made
 
 
@@ -245,10 +274,40 @@ def _missing(place: Place) -> tuple[str, ...]:
     return ("the writer of the source did not close it: what it had not flushed is missing",)
 
 
+def _whole(plan: Plan) -> list[str]:
+    """Say which large datasets are not divided, where that was asked."""
+    return [
+        f"'{printable(step.source.path)}' {step.whole}, and is in one file"
+        for step in plan.steps
+        if step.whole is not None
+    ]
+
+
+def _forsaken(claim: Claim) -> str | None:
+    """Say of shards that are of no use to the target."""
+    others = claim.shards.others()
+    if not others:
+        return None
+    count = counted(len(others), "file")
+    # Of each result one pattern: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
+    patterns = sorted({f"*{one.name[4:]}" for one in others})
+    named = ", ".join(patterns[:_PATTERNS_SAID]) + (" ..." * (len(patterns) > _PATTERNS_SAID))
+    return (
+        f"{printable(str(claim.shards.folder))}: {count} in it ({named}) are of earlier results, "
+        "which may have other names now; remove them if nothing else needs them"
+    )
+
+
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:
     """Tell one run from others: the source as it is, and what the encoded chunks depend on."""
     datasets = [
-        (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
+        (
+            step.source.path,
+            step.action,
+            step.wanted.chunk,
+            str(step.wanted.pipeline),
+            None if step.division is None else asdict(step.division),
+        )
         for step in plan.steps
     ]
     said = json.dumps([asdict(place.identity), job.options.salvage, datasets])

@@ -25,11 +25,13 @@ from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
-from chunkwise.repacking.crew import GOES_ON, Copied, Crew
+from chunkwise.repacking.crew import GOES_ON, Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
+from chunkwise.repacking.rank import Copied
 from chunkwise.repacking.records import DatasetResult, storage_of
+from chunkwise.repacking.shards import divided, virtual_list
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
 from chunkwise.words import counted
@@ -121,8 +123,11 @@ def carry_out(
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
-        crew.begin(claim, source)
-        _fill(run, source, target.file, plan, options, journal, watch, crew, others)
+        if plan.n_shards:
+            claim.shards.make(plan.n_shards)
+        parts = [divided(step) for step in plan.steps if step.division is not None]
+        crew.begin(claim, source, parts, options)
+        _fill(run, claim, source, target.file, plan, options, journal, watch, crew, others)
     except BaseException as wrong:
         target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
@@ -131,6 +136,7 @@ def carry_out(
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
+        crew.close_shards()
         target.close()
         if apart is not None and others:
             made = {one.path: one for one in apart.write(claim, source, others)}
@@ -142,7 +148,8 @@ def carry_out(
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    _verify(run, claim, source, plan, options, watch, crew)
+    with crew.meter.verifying():
+        _verify(run, claim, source, plan, options, watch, crew)
     if apart is not None and others and options.verify == "checksum":
         apart.verify(claim, [step for step in others if not step.lossy])
     return tuple(run.results), tuple(run.warnings)
@@ -150,6 +157,7 @@ def carry_out(
 
 def _fill(
     run: _Run,
+    claim: Claim,
     source: h5py.File,
     target: h5py.File,
     plan: Plan,
@@ -162,7 +170,13 @@ def _fill(
     """Write tree and data into the open target, but for the data of `others`."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
-    dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
+    lists = {at: step.dcpl for at, step in steps.items() if step.dcpl is not None}
+    lists |= {
+        at: virtual_list(step, claim.shards.relative)
+        for at, step in steps.items()
+        if step.division is not None
+    }
+    dcpls = {at: one.id for at, one in lists.items()}
     tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
     copying = _Copying(run, source, target, plan, options, journal, teller, crew)
     few: list[tuple[Step, bytes]] = []
@@ -216,7 +230,7 @@ class _Copying:
     def goes_beside(self, step: Step) -> bool:
         """Tell whether a dataset is small, and as many as there are threads fit into memory."""
         source, wanted = step.source, step.wanted
-        if step.action not in ("copied", "rechunked"):
+        if step.action not in ("copied", "rechunked") or step.division is not None:
             return False
         chunks = [math.prod(one or ()) * source.itemsize for one in (source.chunk, wanted.chunk)]
         nbytes = max(source.nbytes, *chunks)
@@ -233,26 +247,29 @@ class _Copying:
                 self._note(step, made, self._by_all(step, asked, made, tell))
                 self.teller.ended(step.source.nbytes)
                 return
-            copied = _native.copy_data(
-                library(),
-                asked.source_id,
-                asked.target_id,
-                label=asked.label,
-                memory_nbytes=self.plan.memory_nbytes,
-                effort=asked.effort,
-                raw=asked.raw,
-                checksums=asked.checksums,
-                salvage=self.options.salvage,
-                journal=self.journal,
-                encoders=self.encoders,
-                likeness=asked.likeness,
-                progress=tell,
-            )
+            with self.crew.meter.copying():
+                copied = _native.copy_data(
+                    library(),
+                    asked.source_id,
+                    asked.target_id,
+                    label=asked.label,
+                    memory_nbytes=self.plan.memory_nbytes,
+                    effort=asked.effort,
+                    raw=asked.raw,
+                    checksums=asked.checksums,
+                    salvage=self.options.salvage,
+                    journal=self.journal,
+                    encoders=self.encoders,
+                    likeness=asked.likeness,
+                    progress=tell,
+                )
             self._note(step, made, copied)
         self.teller.ended(step.source.nbytes)
 
     def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
         source = step.source
+        if step.division is not None:
+            return True
         return (
             source.plain
             and step.action in ("copied", "rechunked")
@@ -288,7 +305,7 @@ class _Copying:
                 opened.enter_context(closing(h5d.open(self.target.id, path))) for _, path in few
             ]
             steps = [step for step, _ in few]
-            with self._told(*steps):
+            with self._told(*steps), self.crew.meter.copying():
                 results = _native.copy_many(
                     library(),
                     [self._copy(*pair) for pair in zip(steps, made, strict=True)],
@@ -339,7 +356,7 @@ class _Copying:
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
         taken = copied.stored_nbytes_written
-        if copied.through_libhdf5 is not None:
+        if copied.through_libhdf5 is not None and step.division is None:
             # Its filters are libhdf5's affair, and so is what they make of the data.
             made.flush()
             taken = stored_nbytes(made)
@@ -374,6 +391,7 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
         stored_nbytes_before=source.stored_nbytes,
         stored_nbytes=taken_nbytes,
         left=wanted.left,
+        shards=0 if step.division is None else step.division.count,
     )
 
 

@@ -22,7 +22,7 @@ from chunkwise.report.labels import (
 from chunkwise.report.model import Axis, Chart, Point, Series, Table
 from chunkwise.report.scales import Scale
 from chunkwise.report.tables import table
-from chunkwise.report.values import Drawing, Value, distinguished, measured, published
+from chunkwise.report.values import Drawing, Value, by_model, distinguished, measured, published
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Plot, Statistic, matches
 from chunkwise.words import counted
@@ -38,13 +38,15 @@ _OFFSET: Final = 0.24
 _ROW: Final = 0.8
 # In a key, beside values of axes: what a published value is of that nothing today measures.
 _ELSEWHERE: Final = "of"
+# ... and what a model says.
+_MODELLED: Final = ("model", "yes")
 Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
     """Make a plot and its table; None where there is nothing to show."""
     values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
-    printed = published(plot, drawing.published, drawing.rows)
+    printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
@@ -105,7 +107,7 @@ def _chart(
     if scale.breaks:
         notes.append("Left of the dotted line, values have no place among the numbers.")
     figure = FIGURES[plot.figure]
-    if printed and drawing.reduced:
+    if drawing.reduced and any(not value.modelled for value in printed):
         notes.append(
             "Measured on less data than the paper: compare how values change, not the values."
         )
@@ -138,6 +140,8 @@ def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
 
 def _key(value: Value, dims: Sequence[str]) -> Key:
     key = tuple((name, value.point[name]) for name in dims if name in value.point)
+    if value.modelled:
+        return (*key, _MODELLED)
     return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
@@ -150,7 +154,7 @@ def _groups(values: Iterable[Value], dims: Sequence[str]) -> dict[Key, list[Valu
 
 def _partner(key: Key, mine: Iterable[Key]) -> Key | None:
     """Return the only measured series that a published one can be of."""
-    fitting = [other for other in mine if set(key) <= set(other)]
+    fitting = [other for other in mine if set(key) - {_MODELLED} <= set(other)]
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -182,6 +186,8 @@ def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool,
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
     text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
+    if _MODELLED in key:
+        return f"model: {text}" if text else "the model"
     if published:
         return f"paper: {text}" if text else "the paper"
     return text or "today"
@@ -230,6 +236,8 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     text = figure_text(figure, value.middle, relative=relative)
     names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
+    if value.modelled:
+        return f"{text} by the model", where, value.label
     if value.published:
         return tuple(
             line

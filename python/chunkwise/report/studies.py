@@ -15,6 +15,8 @@ from chunkwise.report.values import Drawing, published
 from chunkwise.studies.claims import judge
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.iotest.crowding import oversubscribed
+from chunkwise.studies.iotest.known import said_of
+from chunkwise.studies.iotest.modelled import SAID, modelled
 from chunkwise.studies.own_data import adapted
 from chunkwise.studies.published import measured
 from chunkwise.studies.results import Outcome, Row, StudyResults
@@ -141,6 +143,7 @@ def _block(
         study.statistic,
         results.libraries,
         reduced=_reduced(experiment, results, study),
+        modelled=modelled(rows),
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
@@ -153,6 +156,8 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        ("Known of such settings", " ".join(said_of(rows))),
+        ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

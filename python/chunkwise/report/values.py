@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chunkwise.report.labels import Libraries
+from chunkwise.studies.iotest.modelled import Modelled
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
 
@@ -29,10 +30,11 @@ class Value:
     note: str = ""
     sources: tuple[str, ...] = ()  # Where it is printed
     elsewhere: bool = False  # Whether nothing that is measured today is of the same
+    modelled: bool = False  # Whether a model says so, and neither this run nor a paper
 
     @property
     def published(self) -> bool:
-        """Whether a paper printed it."""
+        """Whether a paper printed it, or a model says so: it stands beside what was measured."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -54,6 +56,7 @@ class Drawing:
     # of the mean.
     ends: bool = False
     reduced: bool = False  # Whether less data was measured than the paper did
+    modelled: Sequence[Modelled] = ()  # Values of a model, drawn beside those that were measured
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
@@ -184,6 +187,16 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
             )
     found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
+    """Return what a model says of what a plot shows."""
+    return [
+        Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
+        for one in drawing.modelled
+        if one.figure == plot.figure and plot.relative is None and plot.over is None
+        if matches(one.point, plot.where)
+    ]
 
 
 def _once(values: Iterable[Value]) -> list[Value]:

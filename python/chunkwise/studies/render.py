@@ -20,6 +20,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable, shell_word
 from chunkwise.studies.claims import Judged, judge_all
 from chunkwise.studies.iotest.crowding import oversubscribed
+from chunkwise.studies.iotest.known import said_of
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.rules import Word
 from chunkwise.studies.study import SCALES, Experiment, Study
@@ -122,6 +123,8 @@ def _show_experiment(
         _say(console, f"Done by libhdf5 in chunkwise's place, {rows}: {printable(why)}")
     if crowded := oversubscribed(outcome.rows(), results.environment.get("cpu_count")):
         _say(console, crowded, "yellow")
+    for known in said_of(outcome.rows()):
+        _say(console, known, "yellow")
     failed = [row for row in outcome.rows() if not row.refused]
     for problem in dict.fromkeys(row.problem for row in failed if row.problem):
         _say(console, f"Failed: {printable(problem)}")

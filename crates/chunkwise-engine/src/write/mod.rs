@@ -12,6 +12,7 @@ mod error;
 mod gather;
 mod info;
 mod ordered;
+mod files;
 mod placed;
 #[cfg(test)]
 mod tests;
@@ -21,5 +22,6 @@ pub use committer::{ChunkStore, CommitError, Committer, EncodedChunk};
 pub use error::WriteError;
 pub use info::{WriteInfo, WriteStats};
 pub use ordered::InOrder;
+pub use files::Files;
 pub use placed::{ChunkPlaces, KeptChunks, PlacedChunks};
 pub use writer::DatasetWriter;

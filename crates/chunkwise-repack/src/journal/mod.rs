@@ -12,13 +12,12 @@ mod format;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::resize;
-use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk};
+use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk, Files};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::CopyError;
@@ -37,14 +36,14 @@ type Entries = HashMap<Dims, Entry>;
 #[derive(Debug)]
 pub struct Journal {
     file: Mutex<File>,
-    old: Option<(File, HashMap<String, Entries>)>,
+    old: Option<(Files, HashMap<String, Entries>)>,
 }
 
 impl Journal {
     /// Begin a journal in an empty file.  `identity` says of which work: the source and what is
     /// made of it.
     ///
-    /// `resume_from` are the journal and the half-written file of a run before, which are read
+    /// `resume_from` are the journal and the half-written files of a run before, which are read
     /// and left as they are; where they are of other work, nothing is resumed.
     ///
     /// # Errors
@@ -52,12 +51,12 @@ impl Journal {
     pub fn begin(
         mut file: File,
         identity: &[u8],
-        resume_from: Option<(File, File)>,
+        resume_from: Option<(File, Files)>,
     ) -> Result<Self, CopyError> {
-        let old = resume_from.and_then(|(mut journal, file)| {
+        let old = resume_from.and_then(|(mut journal, files)| {
             let mut bytes = Vec::new();
             journal.read_to_end(&mut bytes).ok()?;
-            Some((file, entries_of(&bytes, identity)?))
+            Some((files, entries_of(&bytes, identity)?))
         });
         let mut head = MAGIC.to_vec();
         put_frame(&mut head, identity);
@@ -131,11 +130,11 @@ impl<'a> Records<'a> {
     ) -> Self {
         let mut buffer = Vec::new();
         let mut replayable = Entries::new();
-        let old = journal.old.as_ref().and_then(|(file, old)| Some((file, old.get(label)?)));
-        if let Some((file, entries)) = old {
+        let old = journal.old.as_ref().and_then(|(files, old)| Some((files, old.get(label)?)));
+        if let Some((files, entries)) = old {
             let fits = |entry: &&Entry| grid.linear_index_of_origin(&entry.chunk_origin).is_some();
             let sound =
-                entries.values().filter(fits).filter(|entry| read(file, entry, &mut buffer));
+                entries.values().filter(fits).filter(|entry| read(files, entry, &mut buffer));
             replayable = sound.map(|entry| (entry.chunk_origin.clone(), entry.clone())).collect();
         }
         let state = State { pending: Vec::new(), listed: Instant::now(), interval: INTERVAL };
@@ -158,9 +157,9 @@ impl<'a> Records<'a> {
     /// The chunk as the run before has made it; gives the checksum of its elements.
     pub fn replay(&self, origin: &Dims, chunk: &mut EncodedChunk) -> Option<u64> {
         let entry = self.replayable.get(origin)?;
-        let (file, _) = self.journal.old.as_ref()?;
+        let (files, _) = self.journal.old.as_ref()?;
         chunk.filter_mask = entry.filter_mask;
-        read(file, entry, &mut chunk.bytes).then_some(entry.raw)
+        read(files, entry, &mut chunk.bytes).then_some(entry.raw)
     }
 
     /// How many chunks need not be made.
@@ -238,12 +237,10 @@ impl<'a> Records<'a> {
 }
 
 /// Read an entry's bytes; whether they are what it says.
-fn read(file: &File, entry: &Entry, out: &mut Vec<u8>) -> bool {
-    let end = file.metadata().map_or(0, |metadata| metadata.len());
-    let within = entry.address.checked_add(entry.stored_nbytes).is_some_and(|last| last <= end);
+fn read(files: &Files, entry: &Entry, out: &mut Vec<u8>) -> bool {
     let Ok(nbytes) = usize::try_from(entry.stored_nbytes) else { return false };
-    within
+    files.holds(entry.address, entry.stored_nbytes)
         && resize(out, nbytes).is_ok()
-        && file.read_exact_at(out, entry.address).is_ok()
+        && files.read_exact_at(out, entry.address).is_ok()
         && checksum(out) == entry.stored
 }

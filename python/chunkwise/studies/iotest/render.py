@@ -8,6 +8,7 @@ from chunkwise.benching.printing import plain_table, say
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.iotest.effects import effects
+from chunkwise.studies.iotest.known import said
 from chunkwise.studies.iotest.run import Walked
 from chunkwise.words import counted, format_seconds, three_digits
 
@@ -57,6 +58,11 @@ def show(walked: Walked, console: Console) -> None:
                 str(effect.pairs),
             )
         console.print(table)
+    warnings = said(walked.known.to_json()) if walked.known is not None else []
+    if warnings:
+        console.print()
+        for text in warnings:
+            say(console, text, "yellow", indent="    ")
     if settings.csv_file:
         console.print()
         say(console, f"rows: {printable(settings.csv_file)}")

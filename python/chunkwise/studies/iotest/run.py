@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from chunkwise.files.durable import write_whole
 from chunkwise.names import hdf5_reason, printable
 from chunkwise.parallel.ranks import require_shared_folder
 from chunkwise.studies.iotest import table
+from chunkwise.studies.iotest.known import Known, known, names
 from chunkwise.studies.iotest.leftover import removed
 from chunkwise.studies.iotest.lists import lists
 from chunkwise.studies.iotest.measure import measure
@@ -57,6 +58,8 @@ class Walked:
         Rows that the CSV file had before.
     crowded : str
         How many ranks share how few processors; empty where each has one.
+    known : Known, optional
+        What is known against its combinations.
     """
 
     settings: Settings
@@ -65,6 +68,7 @@ class Walked:
     rows: list[Row]
     kept: int = 0
     crowded: str = ""
+    known: Known | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -83,6 +87,7 @@ class Walked:
             "scaling": settings.scaling,
             "oversubscribed": bool(self.crowded),
             "combinations": [row.to_json() for row in self.rows],
+            "warnings": [] if self.known is None else self.known.to_json(),
         }
 
 
@@ -119,7 +124,8 @@ def walk(
     require_shared_folder(world.together, Path(settings.hdf5_file).parent)
     kept = world.on_first(lambda: _look(settings, found, files))
     version = str(h5py.version.hdf5_version)
-    walked = Walked(settings, world.size, version, [], kept, world.crowded())
+    looked = known(world, str(Path(settings.hdf5_file).absolute().parent))
+    walked = Walked(settings, world.size, version, [], kept, world.crowded(), looked)
     values = Values(settings, world.rank)
     watched = removed(sorted(set(files))) if world.rank == 0 else contextlib.nullcontext()
     with watched:
@@ -128,7 +134,9 @@ def walk(
             if progress is not None:
                 progress(Step(one.label, kept + number, len(found)))
             row = once(world, settings, one, values, file)
+            found_against = looked.look(Geometry(settings, one), names(settings))
             if row is not None:
+                row = replace(row, warnings=tuple(one.code for one in found_against))
                 walked.rows.append(row)
                 _note(settings, walked, row)
                 if len(set(files)) > 1:

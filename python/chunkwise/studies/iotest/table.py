@@ -45,6 +45,8 @@ class Row:
         Of all values.
     least, most : tuple of float
         Over the ranks, of each of `PHASES`: seconds.
+    warnings : tuple of str
+        Codes of what is known against it (`chunkwise.parallel.checks`).
     """
 
     combination: Combination
@@ -54,6 +56,7 @@ class Row:
     raw_nbytes: int
     least: tuple[float, ...]
     most: tuple[float, ...]
+    warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:
         """Return the seconds, by hdf5-iotest's names without units."""
@@ -71,6 +74,7 @@ class Row:
             "file_nbytes": self.file_nbytes,
             "raw_nbytes": self.raw_nbytes,
             "filters": self.filters,
+            "warnings": list(self.warnings),
         }
 
 

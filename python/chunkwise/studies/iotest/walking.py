@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.grammar import Pipeline
-from chunkwise.studies.iotest.pattern import Values
+from chunkwise.studies.iotest.known import known, names
+from chunkwise.studies.iotest.pattern import Geometry, Values
 from chunkwise.studies.iotest.run import once
 from chunkwise.studies.iotest.settings import Settings
 from chunkwise.studies.iotest.walk import chosen
@@ -34,6 +35,7 @@ def measure(
     whole = replace(Settings(single_process="mpi-io-uni", **pattern)).on(world.size)
     file = str(folder / "walk.h5")
     values = Values(whole, world.rank)
+    looked = known(world, str(folder))
     for text in settings.get("filters", ("none",)):
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
@@ -61,6 +63,15 @@ def measure(
                     "shape": [whole.steps, whole.arrays, *whole.plane],
                     "itemsize": 8,
                     "weak": whole.scaling == "weak",
+                    "warnings": [
+                        {
+                            "code": finding.code,
+                            "severity": finding.severity,
+                            "summary": finding.summary,
+                            "remedy": finding.remedy,
+                        }
+                        for finding in looked.look(Geometry(one_of, one), names(one_of))
+                    ],
                 },
             )
 

@@ -1,0 +1,187 @@
+"""Which pieces of a dataset are a rank's, and who gives its chunks their places?
+
+Rank 0 hands out pieces.  Places are given by the rank that keeps the index of the file: rank 0 the
+target's, and each of the first ranks those of some shards.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from chunkwise.parallel.index import Places, Table
+from chunkwise.parallel.serving import Ask
+from chunkwise.parallel.waiting import pauses
+from chunkwise.repacking.phases import Meter
+from chunkwise.repacking.shards import Division, in_file
+
+# Pieces are handed out in so many turns a rank, so that all end at about the same time.
+_TURNS: Final = 8
+
+
+def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
+    """Give chunks their places, for a rank that asks; and tell how many seconds it took."""
+    begun = time.monotonic()
+    with meter.keeping():
+        addresses = places.allocate(chunks)
+    return addresses, time.monotonic() - begun
+
+
+def keeper(number: int, size: int) -> int:
+    """Tell which of `size` ranks keeps the index of a shard, of which the first is number 1."""
+    return (number - 1) % size
+
+
+class Dividing:
+    """What rank 0 knows of the work on a dataset: which pieces are taken, and who waits."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        # Pieces that are taken, by round.
+        self._taken: dict[int, int] = {}
+        # By meeting: who has come, and whether all is well there.
+        self._meetings: dict[int, dict[int, bool]] = {}
+        # Memory for all ranks of this machine; -1 where there is none.
+        self._memory: int | None = None
+        self.share_taken = 0.0
+
+    def close(self) -> None:
+        """Give back memory; ranks that have it keep it."""
+        if self._memory is not None and self._memory >= 0:
+            os.close(self._memory)
+
+    def take(self, number: int, count: int, least: int) -> tuple[int, int]:
+        """Give the first and the end of the next pieces of a round of `count`."""
+        begin = self._taken.get(number, 0)
+        end = min(count, begin + max(least, count // (_TURNS * self._size)))
+        self._taken[number] = end
+        if number == 0:
+            self.share_taken = end / max(1, count)
+        return begin, end
+
+    def meet(self, rank: int, number: int, well: bool) -> bool | None:
+        """Tell whether all is well with all ranks; None until all have come."""
+        come = self._meetings.setdefault(number, {})
+        come[rank] = well
+        return all(come.values()) if len(come) == self._size else None
+
+    def memory(self, nbytes: int) -> str | None:
+        """Make memory of so many bytes; gives a path to it, for processes of this machine."""
+        if self._memory is None:
+            self._memory = os.memfd_create("chunkwise")
+            try:
+                # Reserved: what is not there when it is touched would end the process.
+                os.posix_fallocate(self._memory, 0, nbytes)
+            except OSError:
+                os.close(self._memory)
+                self._memory = -1
+        return f"/proc/{os.getpid()}/fd/{self._memory}" if self._memory >= 0 else None
+
+
+class Asked:
+    """The index of a dataset, and its pieces, which rank 0 keeps; as `_native` asks for them."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        note: Callable[[], bytes | None],
+        *,
+        meter: Meter,
+        size: int,
+        near: bool,
+        division: Division | None = None,
+    ) -> None:
+        self._ask, self._note, self._meter = ask, note, meter
+        self._size, self._division = size, division
+        # Whether there are several ranks, all on one machine.
+        self._near = near
+        self._meetings = 0
+        self._memory = -1
+        self.error: BaseException | None = None
+
+    def close(self) -> None:
+        """Give back memory."""
+        if self._memory >= 0:
+            os.close(self._memory)
+
+    def allocate(self, chunks: Table) -> Table:
+        """Have chunks given their places; see `Places.allocate`."""
+        if self._division is None:
+            return self._placed("allocate", chunks, self._note())
+        noted = self._note()
+        if noted:
+            self._asked("note", noted)
+
+        def of_part(part: int, mine: Table) -> Table:
+            number = part + 1
+            keeping = keeper(number, self._size)
+            return in_file(number, self._placed("allocate in", number, mine, rank=keeping))
+
+        return self._division.asked(chunks, of_part, 0)
+
+    def _placed(self, *question: object, rank: int = 0) -> Table:
+        begun = time.monotonic()
+        addresses: Table
+        addresses, answered_s = self._asked(*question, rank=rank)
+        self._meter.asked(time.monotonic() - begun, answered_s)
+        return addresses
+
+    def find(self, origins: Table) -> Table:
+        """Ask where chunks lie; see `Places.find`."""
+        if self._division is None:
+            found: Table = self._asked("find", origins)
+            return found
+
+        def of_part(part: int, mine: Table) -> Table:
+            number = part + 1
+            question = ("find in", number, mine)
+            there: Table = self._asked(*question, rank=keeper(number, self._size))
+            return np.column_stack([in_file(number, there[:, 0]), there[:, 1:]])
+
+        return self._division.asked(origins, of_part, 3)
+
+    def next(self, number: int, count: int, least: int) -> tuple[int, int]:
+        """Take the next pieces of a round; see `Dividing.take`."""
+        with self._meter.waiting():
+            given: tuple[int, int] = self._asked("pieces", number, count, least, self._note())
+        return given
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+        with self._meter.waiting():
+            self._agree(True)
+
+    def memory(self, nbytes: int) -> int | None:
+        """Share memory with all ranks; gives a descriptor, or None where there is none."""
+        if not self._near or not nbytes:
+            return None
+        path = self._asked("memory", nbytes)
+        try:
+            if path is not None:
+                self._memory = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            # Another container on the same machine, perhaps.
+            path = None
+        return self._memory if self._agree(path is not None) else None
+
+    def _agree(self, well: bool) -> bool:
+        """Wait for all ranks; tell whether all is well with them."""
+        number, self._meetings = self._meetings, self._meetings + 1
+        for pause in pauses():
+            agreed = self._asked("meet", number, well)
+            if agreed is not None:
+                break
+            time.sleep(pause)
+        return bool(agreed)
+
+    def _asked(self, *question: object, rank: int = 0) -> Any:
+        try:
+            return self._ask(question, rank)
+        except BaseException as wrong:
+            # `_native` keeps only its words.
+            self.error = wrong
+            raise

@@ -1,0 +1,351 @@
+"""What does each of the ranks do that repack one file?
+
+It opens the files, copies its part of each large dataset, and reads again what it has written.
+Rank 0 says when: `crew.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import h5py
+from h5py import h5d
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError, FileChangedError
+from chunkwise.files.opening import open_h5
+from chunkwise.files.unclosed import open_readable
+from chunkwise.names import encode_name, printable
+from chunkwise.parallel.encoding import Likeness
+from chunkwise.parallel.folder import open_seen
+from chunkwise.parallel.index import FileIndex, Places
+from chunkwise.parallel.ranks import Failure, host, together
+from chunkwise.parallel.serving import serving
+from chunkwise.parallel.share import neighbours
+from chunkwise.parallel.waiting import exchange
+from chunkwise.repacking.creation import properties
+from chunkwise.repacking.options import Options
+from chunkwise.repacking.phases import Figures, Meter
+from chunkwise.repacking.pieces import Asked, keeper, placed
+from chunkwise.repacking.shards import Divided, Division, make_part
+
+if TYPE_CHECKING:
+    from chunkwise.parallel.waiting import Comm
+
+# What a rank has encoded is noted in the journal after this time.
+_NOTED_S: Final = 3.0
+
+Tell = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The files that ranks work on; each rank opens them itself.
+
+    Attributes
+    ----------
+    source, target
+        Paths: of the source, and of the half-written target.
+    same
+        By what a rank tells that it sees the same files: size and time of the source, and the
+        inodes of the target and its shards.
+    before
+        The journal, and what is half written, of a stopped run; none where nothing is resumed.
+    identity
+        Of which work a journal is.
+    shards
+        Paths of the target's shards, empty files as yet.
+    divided
+        Datasets that are divided among them.
+    options
+        How files are made.
+    """
+
+    source: str
+    target: str
+    same: tuple[int, ...]
+    before: tuple[str, ...]
+    identity: bytes
+    shards: tuple[str, ...] = ()
+    divided: tuple[Divided, ...] = ()
+    options: Options | None = None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A dataset that all copy: its name, a target's likeness, arguments of `copy_data`.
+
+    `division` says how it is divided among shards.
+    """
+
+    path: str
+    image: bytes
+    label: str
+    asked: dict[str, Any]
+    raw: bool
+    division: Division | None = None
+
+
+@dataclass(frozen=True)
+class Close:
+    """All is written: those who keep the index of a shard close it."""
+
+
+@dataclass(frozen=True)
+class Verify:
+    """The closed target and its shards, which each rank reads again as far as it wrote them."""
+
+    target: str
+    said: str
+    shards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Each rank tells what it has measured."""
+
+
+Message = Work | Copy | Close | Verify | Measured | Failure | None
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What copying a dataset came to on all ranks; see `_native.CopyResult`."""
+
+    decodes: int
+    chunks_written: int
+    chunks_replayed: int
+    stored_nbytes_written: int
+    tuning: str | None
+    lost_chunks: list[tuple[list[int], str]]
+    through_libhdf5: str | None
+    elapsed_s: float
+    checksums: None = None
+
+
+class Rank:
+    """One rank of those that work together; rank 0 is one of them."""
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm = comm
+        self._open = ExitStack()
+        self._source: h5py.File | None = None
+        # Of the target, and of its shards.
+        self._descriptors: list[int] = []
+        # Of the shards whose index this rank keeps, by number; and of each dataset in them.
+        self._indexes: dict[int, FileIndex] = {}
+        self._places: dict[tuple[str, int], Places] = {}
+        self._divisions: dict[str, Division] = {}
+        self._near = False
+        self._journal: _native.Journal | None = None
+        # Where this rank's journal is written to, until rank 0 has it.
+        self._noted = -1
+        self._noted_at = 0.0
+        self._sent_nbytes = 0
+        self._encoders = _native.Encoders()
+        self.checksums: dict[str, _native.Checksums] = {}
+        self.meter = Meter()
+
+    def close(self) -> None:
+        """Close what is open, and give up what is not complete."""
+        self._open.close()
+
+    def open(self, work: Work) -> None:
+        """Open the files (collective)."""
+        self._near = neighbours(self.comm) == self.comm.size > 1
+        with together(self.comm):
+            try:
+                self._source = self._open.enter_context(open_readable(work.source))
+            except ChunkwiseError as wrong:
+                # Rank 0 has it open: what is wrong is where this rank runs.
+                raise type(wrong)(f"rank {self.comm.rank} on {host()}: {wrong}") from None
+            paths = (work.target, *work.shards)
+            self._descriptors = [self._held(open_seen(one, self.comm.rank)) for one in paths]
+            found = os.stat(work.source)  # noqa: PTH116 (a str, of any bytes)
+            inodes = (os.fstat(one).st_ino for one in self._descriptors)
+            if work.same != (found.st_size, found.st_mtime_ns, *inodes):
+                raise FileChangedError(
+                    f"{printable(work.source)}: this rank sees other files than rank 0: repeat "
+                    "when nothing writes to them, in a folder that all ranks share"
+                )
+            self._noted = self._held(os.memfd_create("journal"))
+            before = None
+            if work.before:
+                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+                journal, *halves = (self._held(os.open(name, flags)) for name in work.before)
+                before = (journal, halves)
+            self._journal = _native.Journal(self._noted, work.identity, before)
+            # What rank 0 has written to the journal itself.
+            self._sent_nbytes = os.fstat(self._noted).st_size
+            self._keep(work)
+
+    def _keep(self, work: Work) -> None:
+        """Begin the shards whose index this rank keeps: all but their chunks."""
+        self._divisions = {one.path: one.division for one in work.divided}
+        for number, path in enumerate(work.shards, 1):
+            if keeper(number, self.comm.size) != self.comm.rank:
+                continue
+            assert self._source is not None
+            assert work.options is not None
+            fcpl, fapl = properties(self._source, work.options)
+            # What stands before HDF5's own bytes stays in the target alone.
+            fcpl.set_userblock(0)
+            index = FileIndex(self._descriptors[number], path, fapl=fapl, fcpl=fcpl)
+            self._indexes[number] = index
+            self._open.callback(index.give_up)
+            for one in work.divided:
+                if number <= one.division.count:
+                    made = make_part(index.file, one, number - 1)
+                    self._places[one.path, number] = index.places(made)
+
+    def close_shards(self) -> None:
+        """Complete the shards whose index this rank keeps (collective)."""
+        with together(self.comm):
+            self._places.clear()
+            for index in self._indexes.values():
+                index.close()
+
+    def _held(self, descriptor: int) -> int:
+        self._open.callback(os.close, descriptor)
+        return descriptor
+
+    def _note(self) -> bytes | None:
+        """Give what was noted since it was asked last, some seconds ago."""
+        now = time.monotonic()
+        if now - self._noted_at < _NOTED_S:
+            return None
+        self._noted_at = now
+        return self._rest()
+
+    def _rest(self) -> bytes:
+        end = os.fstat(self._noted).st_size
+        found = os.pread(self._noted, end - self._sent_nbytes, self._sent_nbytes)
+        self._sent_nbytes = end
+        return found
+
+    def copy(
+        self, what: Copy, answer: Callable[[int, Any], Any] | None, tell: Tell | None
+    ) -> Copied:
+        """Copy this rank's part of a dataset, and sum up what all did (collective)."""
+        assert self._source is not None
+        begun = time.monotonic()
+        answering = 1 if what.division is None else min(self.comm.size, what.division.count)
+
+        def answering_too(rank: int, question: tuple[Any, ...]) -> Any:
+            match question:
+                case "allocate in", number, table:
+                    return placed(self.meter, self._places[what.path, number], table)
+                case "find in", number, origins:
+                    return self._places[what.path, number].find(origins)
+            return None if answer is None else answer(rank, question)
+
+        with serving(self.comm, answering_too, answering) as ask, ExitStack() as opened:
+            source = h5d.open(self._source.id, encode_name(what.path))
+            opened.enter_context(closing(source))
+            like = opened.enter_context(closing(Likeness(what.image, what.label)))
+            asking = Asked(
+                ask,
+                self._note,
+                meter=self.meter,
+                size=self.comm.size,
+                near=self._near,
+                division=what.division,
+            )
+            asked = opened.enter_context(closing(asking))
+            try:
+                opened.enter_context(self.meter.copying())
+                mine = _native.copy_data(
+                    library(),
+                    source.id,
+                    like.id.id,
+                    label=what.label,
+                    raw=what.raw,
+                    journal=self._journal,
+                    encoders=self._encoders,
+                    part=(self.comm.size, asked, asked, self._descriptors),
+                    progress=tell,
+                    **what.asked,
+                )
+            except Exception:
+                if asked.error is not None:
+                    raise asked.error from None
+                raise
+            ask(("note", self._rest()))
+        if mine.checksums is not None:
+            self.checksums[what.path] = mine.checksums
+        return _summed(
+            exchange(
+                self.comm,
+                Copied(
+                    decodes=mine.decodes,
+                    chunks_written=mine.chunks_written,
+                    chunks_replayed=mine.chunks_replayed,
+                    stored_nbytes_written=mine.stored_nbytes_written,
+                    tuning=mine.tuning,
+                    lost_chunks=mine.lost_chunks,
+                    through_libhdf5=mine.through_libhdf5,
+                    elapsed_s=0.0,
+                ),
+            ),
+            time.monotonic() - begun,
+        )
+
+    def measured(self) -> list[Figures]:
+        """Give what all ranks have measured (collective)."""
+        return exchange(self.comm, self.meter.figures())
+
+    def verify(self, what: Verify, tell: Tell | None = None) -> None:
+        """Read again what this rank has written (collective)."""
+        parts = dict(self._parts())
+        counts = exchange(self.comm, {part: len(one) for part, one in parts.items()})
+        with together(self.comm), ExitStack() as opened:
+            files: dict[int, h5py.File] = {}
+            for (name, number), checksums in parts.items():
+                if number not in files:
+                    path = what.shards[number - 1] if number else what.target
+                    files[number] = opened.enter_context(open_h5(path))
+                every = sum(count[name, number] for count in counts)
+                label = f"{printable(what.said)}: '{printable(name)}'"
+                with closing(h5d.open(files[number].id, encode_name(name))) as made:
+                    _native.verify_data(
+                        library(),
+                        made.id,
+                        checksums,
+                        label=label,
+                        elsewhere=every - len(checksums),
+                        progress=tell,
+                    )
+
+    def _parts(self) -> Iterator[tuple[tuple[str, int], _native.Checksums]]:
+        """What this rank has written of each dataset to each file, the target being number 0."""
+        for name, checksums in self.checksums.items():
+            division = self._divisions.get(name)
+            if division is None:
+                yield (name, 0), checksums
+                continue
+            for number, (begin, end) in enumerate(division.ranges(), 1):
+                yield (name, number), checksums.part(division.axis, begin, end)
+
+
+def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
+    tunings = dict.fromkeys(one.tuning for one in parts if one.tuning is not None)
+    reasons = dict.fromkeys(one.through_libhdf5 for one in parts if one.through_libhdf5)
+    lost = {tuple(origin): reason for one in parts for origin, reason in one.lost_chunks}
+    return Copied(
+        decodes=sum(one.decodes for one in parts),
+        chunks_written=sum(one.chunks_written for one in parts),
+        # Each rank looks at all that a run before has left.
+        chunks_replayed=max(one.chunks_replayed for one in parts),
+        stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
+        tuning="; ".join(tunings) or None,
+        # One that reaches into the blocks of two ranks both have met.
+        lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
+        through_libhdf5="; ".join(reasons) or None,
+        elapsed_s=elapsed_s,
+    )

@@ -1,0 +1,116 @@
+"""Are two ranks found that write the same elements, and is it done in time for many ranks?"""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.collective import boxes as checked
+from chunkwise.collective.boxes import Box, overlapping
+
+
+def pairwise(boxes: list[Box | None]) -> tuple[int, int] | None:
+    """Compare each with each."""
+    for (one, a), (other, b) in itertools.combinations(enumerate(boxes), 2):
+        if a is not None and b is not None:
+            common = a.common(b)
+            if all(x < y for x, y in zip(common.begin, common.end, strict=True)):
+                return one, other
+    return None
+
+
+def box(begin: tuple[int, ...], shape: tuple[int, ...]) -> Box:
+    return Box(begin, tuple(a + n for a, n in zip(begin, shape, strict=True)))
+
+
+@st.composite
+def scattered(draw: st.DrawFn) -> list[Box | None]:
+    """Boxes anywhere, so that some overlap, in a space in which they may also keep apart."""
+    rank, most = draw(st.integers(0, 3)), draw(st.sampled_from([6, 40]))
+    corner = st.tuples(*[st.tuples(st.integers(0, most), st.integers(1, 4)) for _ in range(rank)])
+    drawn = draw(st.lists(st.none() | corner, max_size=24))
+    return [
+        None if one is None else box(tuple(a for a, _ in one), tuple(n for _, n in one))
+        for one in drawn
+    ]
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[Box | None]:
+    """A space that was cut and cut again, in any order, and one of its parts made larger."""
+    rank = draw(st.integers(1, 3))
+    parts = [box((0,) * rank, tuple(draw(st.integers(2, 20)) for _ in range(rank)))]
+    for _ in range(draw(st.integers(0, 30))):
+        part = parts.pop(draw(st.integers(0, len(parts) - 1)))
+        axis = draw(st.integers(0, rank - 1))
+        if part.shape[axis] < 2:
+            parts.append(part)
+            continue
+        cut = draw(st.integers(part.begin[axis] + 1, part.end[axis] - 1))
+        low, high = list(part.end), list(part.begin)
+        low[axis] = high[axis] = cut
+        parts += [Box(part.begin, tuple(low)), Box(tuple(high), part.end)]
+    if draw(st.booleans()):
+        number, axis = draw(st.integers(0, len(parts) - 1)), draw(st.integers(0, rank - 1))
+        end = list(parts[number].end)
+        end[axis] += 1
+        parts[number] = Box(parts[number].begin, tuple(end))
+    return list(draw(st.permutations(parts)))
+
+
+@given(boxes=scattered() | partitions(), few=st.booleans())
+def test_it_finds_what_comparing_all_pairs_finds(boxes: list[Box | None], few: bool) -> None:
+    before = checked._PAIRS, checked._FEW
+    try:
+        # Also where not all pairs are compared at once.
+        if few:
+            checked._PAIRS, checked._FEW = 3, 1  # type: ignore[misc]
+        assert overlapping(boxes) == pairwise(boxes)
+    finally:
+        checked._PAIRS, checked._FEW = before  # type: ignore[misc]
+
+
+def grid(sides: tuple[int, ...]) -> list[Box | None]:
+    """Tiles of a grid of ranks, which touch each other."""
+    return [
+        box(tuple(5 * n for n in place), (5,) * len(sides))
+        for place in itertools.product(*map(range, sides))
+    ]
+
+
+def pinwheels(count: int) -> list[Box | None]:
+    """Five boxes that no cut divides, again and again, and one box below all of them."""
+    found: list[Box | None] = []
+    for number in range(count):
+        x = 3 * number
+        found += [
+            box((0, x), (2, 1)), box((0, x + 1), (1, 2)), box((1, x + 2), (2, 1)),
+            box((2, x), (1, 2)), box((1, x + 1), (1, 1)),
+        ]  # fmt: skip
+    return [*found, box((3, 0), (1, 3 * count))]
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [grid((100_000,)), grid((316, 316)), grid((46, 46, 46)), pinwheels(20_000)],
+    ids=["rows", "tiles", "cubes", "pinwheels"],
+)
+def test_a_hundred_thousand_ranks_take_seconds(boxes: list[Box | None]) -> None:
+    # Comparing all pairs takes 5,000 million comparisons a dimension: minutes.
+    begin = time.process_time()
+    assert overlapping(boxes) is None
+    assert time.process_time() - begin < 10
+    number = len(boxes) // 2
+    one = boxes[number]
+    assert one is not None
+    wrong = [*boxes]
+    wrong[-1] = box(one.begin, tuple(1 for _ in one.begin))
+    found = checked._any_meet(
+        np.array([b.begin for b in wrong if b]), np.array([b.end for b in wrong if b])
+    )
+    assert found
