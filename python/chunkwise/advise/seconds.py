@@ -236,9 +236,22 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
 
 # Terms that several threads share: loads, and the bytes that they fetch.
 _SHARED: Final = frozenset({"load_s", "fetch_s"})
+# What of a walk each rate is a part of, in words.
+_PARTS: Final[Mapping[str, str]] = {
+    "walk_s": "calls",
+    "call_s": "calls",
+    "touch_s": "chunks",
+    "load_s": "chunks",
+    "index_s": "chunks",
+    "piece_s": "copying",
+    "run_s": "copying",
+    "copy_s": "copying",
+    "fetch_s": "storage",
+}
+PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
 
 
-def seconds(
+def parts(
     found: Traffic,
     chunks: Sequence[int],
     itemsize: int,
@@ -248,8 +261,8 @@ def seconds(
     *,
     writing: bool = False,
     storage: Storage | None = None,
-) -> float:
-    """Predict how long a pattern takes.
+) -> dict[str, float]:
+    """Predict the seconds of a pattern by what they go into.
 
     Parameters
     ----------
@@ -269,21 +282,28 @@ def seconds(
         Whether it writes.
     storage
         Where the bytes come from; None for memory.
+
+    Returns
+    -------
+    dict of str to float
+        ``calls``; ``chunks``, to find and keep them; ``filters``; ``copying`` of elements;
+        ``storage``, to fetch or store bytes.
     """
     nbytes = math.prod(chunks) * itemsize
     stored_nbytes = nbytes * codec.ratio(chunks)
     rates = machine.rates(reader, writing=writing)
     speedup = machine.speedup(reader, found.abreast)
-    total = 0.0
+    total = dict.fromkeys(PARTS, 0.0)
     for name, count in zip(RATES, terms(found, stored_nbytes), strict=True):
-        total += count * getattr(rates, name) / (speedup if name in _SHARED else 1.0)
+        share = speedup if name in _SHARED else 1.0
+        total[_PARTS[name]] += count * float(getattr(rates, name)) / share
     codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(nbytes)
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
-    total += codec_s / speedup
+    total["filters"] = codec_s / speedup
     if storage is not None:
         requests = found.loads or found.pieces
         fetched = found.loads * stored_nbytes if found.loads else found.selected_nbytes
-        total += storage.seconds(requests, fetched)
+        total["storage"] += storage.seconds(requests, fetched)
     return total
 
 

@@ -143,7 +143,9 @@ def one_thread() -> Iterator[None]:
 
 
 def _fit(rows: Sequence[_Row]) -> Rates:
-    return fitted(np.array([row.counts for row in rows]), np.array([row.elapsed_s for row in rows]))
+    return fitted(
+        np.array([row.counts for row in rows]), np.array([row.elapsed_s for row in rows])
+    )
 
 
 # --- the scratch file --------------------------------------------------------------------
