@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from chunkwise.advise.cost import Shape, Stored, decodes_by_size, walk_cost
+from chunkwise.advise.cost import Shape, Stored, decodes_by_size, decodes_of_walk
 from chunkwise.advise.geometry import Axis, touched_along
 from chunkwise.advise.readers import CHUNKWISE, Reader
 
@@ -27,7 +27,7 @@ Hyperslab = tuple[Shape, Shape, Shape, Shape]
 # Of one selection, more chunks than these are counted, but not followed through the cache.
 _MOST_FOLLOWED: Final = 20_000
 # Of a walk, whose collisions in the hash table are looked for.
-_MOST_HASHED: Final = 4_096
+_MOST_HASHED: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     touches = math.prod(axis.touches for axis in walk.axes)
     each = touches / walk.operations
     if walk.chunks_per_operation <= _MOST_HASHED:
-        decodes = walk_cost(stored, pattern.block, reader, order=pattern.order).decodes
+        decodes = decodes_of_walk(stored, pattern.block, reader, order=pattern.order)
     else:
         decodes = decodes_by_size(stored, pattern.block, reader, order=pattern.order)
     # A cache cannot make a chunk load more often than it is touched.

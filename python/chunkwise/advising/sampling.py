@@ -258,8 +258,9 @@ def _decode_s(
     pattern = Pattern("", shape)
     walk = _native.Walk(stacked, shape)
     who = reader(CHUNKWISE) if name == CHUNKWISE else UNCACHED
-    besides = seconds(traffic(stored, pattern, who), shape, itemsize, Codec(""), machine, LIBHDF5)
-    times = []
+    found = traffic(stored, pattern, who)
+    besides = sum(parts(found, shape, itemsize, Codec(""), machine, name).values())
+    times: list[float] = []
     with one_thread():
         for _ in range(2):
             _native.cache_clear()

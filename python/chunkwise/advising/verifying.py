@@ -43,6 +43,7 @@ _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
 # A part keeps so many times what a pattern reaches, where there is room.
 _KEPT_BLOCKS: Final = 8
+_KEPT_ELEMENTS: Final = 32
 _COPIED_NBYTES: Final = 32 << 20
 
 
@@ -168,24 +169,21 @@ def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes
     """Choose the extents of a part.
 
     First along dimensions of which the patterns read little at a time, down to some blocks;
-    then along all others alike.
+    then along all others by the same factor, as far as they are long.
     """
     reach = [max(block[axis] for block in blocks) for axis in range(len(shape))]
+    kept = [
+        min(n, max(_KEPT_BLOCKS * b, _KEPT_ELEMENTS)) for n, b in zip(shape, reach, strict=True)
+    ]
     sides = list(shape)
-
-    def too_large() -> bool:
-        return math.prod(sides) * itemsize > most_nbytes
-
-    floors = [min(n, _KEPT_BLOCKS * b, max(b, 32)) for n, b in zip(shape, reach, strict=True)]
-    floors = [max(f, min(n, 32)) for f, n in zip(floors, shape, strict=True)]
-    for least in (floors, [min(n, 8) for n in shape], [1] * len(shape)):
-        while too_large():
+    for least in (kept, [min(n, _KEPT_BLOCKS) for n in shape], [1] * len(shape)):
+        while math.prod(sides) * itemsize > most_nbytes:
             able = [axis for axis, side in enumerate(sides) if side > least[axis]]
             if not able:
                 break
-            # What is furthest above what is to be kept.
-            axis = max(able, key=lambda a: sides[a] / least[a])
-            sides[axis] = max(least[axis], sides[axis] // 2)
+            # What was cut least so far; of equals, the longest.
+            axis = max(able, key=lambda a: (sides[a] / shape[a], sides[a]))
+            sides[axis] = max(least[axis], -(-sides[axis] // 2))
     return tuple(sides)
 
 
