@@ -24,9 +24,9 @@ import numpy as np
 from chunkwise import _native, set_threads, thread_count
 from chunkwise._lib import library
 from chunkwise.advise.cost import Shape, Stored
-from chunkwise.advise.readers import CHUNKWISE, Reader, reader, this_process
+from chunkwise.advise.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.advise.seconds import Machine, Rates, Storage, fitted, terms
-from chunkwise.advise.traffic import Pattern, traffic
+from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
 
@@ -75,7 +75,7 @@ def machine(
     say("measuring this machine, once")
     found = measured()
     if keep:
-        record = {"version": VERSION, **_key(), "machine": found.as_dict()}
+        record = {"version": VERSION, **key(), "machine": found.as_dict()}
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps(record, indent=1).encode())
@@ -94,21 +94,21 @@ def cache_path() -> Path:
     return base / "chunkwise" / f"machine-{host or 'this'}.json"
 
 
-def _key() -> dict[str, Any]:
+def key() -> dict[str, Any]:
     """Say for what the figures hold: other libraries and processors cost something else."""
     return {
         "chunkwise": _native.__version__,
         "hdf5": h5py.version.hdf5_version,
         "cpu_count": os.cpu_count(),
         "threads": thread_count(),
-        "machine": platform.machine(),
+        "processor": platform.machine(),
     }
 
 
 def _kept(path: Path) -> Machine | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record["version"] != VERSION or any(record[k] != v for k, v in _key().items()):
+        if record["version"] != VERSION or any(record[k] != v for k, v in key().items()):
             return None
         return Machine.from_dict(record["machine"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -151,7 +151,9 @@ def _fit(rows: Sequence[_Row]) -> Rates:
 # --- the scratch file --------------------------------------------------------------------
 
 
-def _name(chunks: Shape, filtered: bool) -> str:
+def _name(chunks: Shape | None, filtered: bool) -> str:
+    if chunks is None:
+        return "contiguous"
     return f"{'x'.join(map(str, chunks))}-{'f' if filtered else 'p'}"
 
 
@@ -163,6 +165,7 @@ def _write(path: Path) -> None:
             for filtered in (False, True):
                 options: dict[str, Any] = _FILTERED if filtered else {}
                 file.create_dataset(_name(chunks, filtered), data=data, chunks=chunks, **options)
+        file.create_dataset(_name(None, False), data=data)
         # For threads to decode: chunks that take a millisecond each.
         smooth = np.cumsum(np.random.default_rng(1).integers(-3, 4, (24, 1 << 18)), axis=1)
         file.create_dataset(
@@ -180,22 +183,32 @@ def _patterns() -> Iterator[tuple[Pattern, _native.Walk]]:
 
 def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
     rows = []
-    for chunks in _CHUNKS:
-        for filtered in (False, True):
-            stored = Stored(_SHAPE, chunks, 1, filtered)
-            for pattern, walk in _patterns():
-                counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
-                times = [
-                    _read_s(path, _name(chunks, filtered), name, walk) for _ in range(_REPEATS)
-                ]
-                rows.append(_Row(counts, min(times)))
+
+    def add(dataset: str, found: Traffic, nbytes: int, walk: _native.Walk, **cache: int) -> None:
+        times = [_read_s(path, dataset, name, walk, **cache) for _ in range(_REPEATS)]
+        rows.append(_Row(terms(found, nbytes), min(times)))
+
+    for pattern, walk in _patterns():
+        for chunks in _CHUNKS:
+            for filtered in (False, True):
+                stored = Stored(_SHAPE, chunks, 1, filtered)
+                found = traffic(stored, pattern, who)
+                add(_name(chunks, filtered), found, stored.chunk_nbytes, walk)
+        # Piece by piece: what has no chunks, or chunks that no cache holds.
+        found = contiguous_traffic(_SHAPE, 1, pattern)
+        add(_name(None, False), found, 0, walk)
+        if name == LIBHDF5:
+            for chunks in _CHUNKS[:2]:
+                stored = Stored(_SHAPE, chunks, 1, filtered=False)
+                found = traffic(stored, pattern, UNCACHED)
+                add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
     return rows
 
 
-def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk) -> float:
+def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: int) -> float:
     """Time a whole walk that finds nothing in any chunk cache."""
     _native.cache_clear()
-    opened = _native.OpenDataset(library(), str(path), dataset, {})
+    opened = _native.OpenDataset(library(), str(path), dataset, cache)
     read = opened.engine_walk if name == CHUNKWISE else opened.walk
     return max(1e-7, read(walk, walk.operations, 10.0)["elapsed_s"])
 
