@@ -34,7 +34,7 @@ SLOW_AND_SMALL = Codec(
     {"libhdf5": Speed(2e-5, 2e-8)},
 )
 PLAIN = Codec("none")
-RATES = Rates(1e-4, 1e-6, 6e-7, 2e-6, 1e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
+RATES = Rates(1e-4, 1e-6, 6e-7, 4e-7, 2e-6, 2.5e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
 MACHINE = Machine({"libhdf5": RATES}, {"libhdf5": RATES})
 PRESENT = Layout((1, 60, 90), "shuffle+deflate:4")
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from chunkwise.advise.cost import Stored
 from chunkwise.advise.readers import CHUNKWISE, LIBHDF5_1, LIBRARIES, UNCACHED, Reader
-from chunkwise.advise.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.advise.traffic import (
+    SIEVE_NBYTES,
+    Hyperslab,
+    Pattern,
+    contiguous_traffic,
+    traffic,
+)
 
 ENGINE = Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)
 
@@ -118,10 +124,17 @@ def test_chunks_that_are_not_compressed_and_too_large_are_read_piece_by_piece() 
     assert rows.pieces == 1024
 
 
-def test_a_column_of_contiguous_data_is_as_many_pieces_as_it_has_rows() -> None:
-    found: Traffic = contiguous_traffic((16384, 512), 4, Pattern("", (16384, 1)))
-    assert found.pieces == 16384 * 512
-    assert contiguous_traffic((16384, 512), 4, Pattern("", (16384, 512))).pieces == 1
+def test_contiguous_data_is_read_through_the_sieve_buffer() -> None:
+    shape, row_nbytes = (16384, 512), 2048
+    column = contiguous_traffic(shape, 4, Pattern("", (16384, 1)), LIBHDF5_1)
+    assert column.runs == 16384 * 512
+    # Each column goes through all windows of 64 KiB.
+    assert column.sieves == 512 * 16384 * row_nbytes / SIEVE_NBYTES
+    rows = contiguous_traffic(shape, 4, Pattern("", (1, 512)), LIBHDF5_1)
+    assert rows.sieves == 16384 * row_nbytes / SIEVE_NBYTES
+    points = Pattern("", (1, 1), scattered=True, operations=100)
+    assert 99 < contiguous_traffic(shape, 4, points, LIBHDF5_1).sieves <= 100
+    assert contiguous_traffic(shape, 4, Pattern("", (1, 512)), ENGINE).pieces == 16384
 
 
 @pytest.mark.parametrize("cached", [True, False])

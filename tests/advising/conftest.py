@@ -13,7 +13,7 @@ import pytest
 from chunkwise.advise.seconds import Machine, Rates
 from chunkwise.advising import calibration
 
-RATES = Rates(1e-4, 1e-6, 6e-7, 2e-6, 1e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
+RATES = Rates(1e-4, 1e-6, 6e-7, 4e-7, 2e-6, 2.5e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
 MACHINE = Machine(
     {"libhdf5": RATES, "chunkwise": RATES}, {"libhdf5": RATES, "chunkwise": RATES}, 2, 1.8
 )

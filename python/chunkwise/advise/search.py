@@ -150,7 +150,7 @@ class Problem:
     def traffic(self, layout: Layout, pattern: Pattern) -> Traffic:
         """Count what a pattern comes to."""
         if layout.chunks is None:
-            return contiguous_traffic(self.shape, self.itemsize, pattern)
+            return contiguous_traffic(self.shape, self.itemsize, pattern, self.reader)
         stored = Stored(self.shape, layout.chunks, self.itemsize, layout.filters != "none")
         return traffic(stored, pattern, self.reader)
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.advise.readers import CHUNKWISE
-from chunkwise.advise.traffic import Traffic
+from chunkwise.advise.traffic import SIEVE_NBYTES, Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Rates:
         Seconds a call.
     touch_s
         Seconds for each chunk that a call touches.
+    crowd_s
+        Seconds more, for each doubling of a call's chunks beyond a dozen.
     load_s
         Seconds to find, fetch and keep a chunk, besides its bytes.
     piece_s
@@ -46,17 +48,21 @@ class Rates:
         Seconds a stored byte that is read or written.
     index_s
         Seconds a chunk of the dataset, to learn where all are.
+    fresh_s
+        Seconds a byte of memory that is touched for the first time.
     """
 
     walk_s: float = 0.0
     call_s: float = 0.0
     touch_s: float = 0.0
+    crowd_s: float = 0.0
     load_s: float = 0.0
     piece_s: float = 0.0
     run_s: float = 0.0
     copy_s: float = 0.0
     fetch_s: float = 0.0
     index_s: float = 0.0
+    fresh_s: float = 0.0
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -219,18 +225,20 @@ def _all(rates: Rates) -> tuple[float, ...]:
 def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
     """List what is multiplied by each rate, in the order of `RATES`."""
     fetched = found.loads * chunk_stored_nbytes
-    if found.pieces:
-        fetched += found.selected_nbytes
+    if found.pieces or found.sieves:
+        fetched += max(found.selected_nbytes, found.sieves * SIEVE_NBYTES)
     return (
         1.0,
         found.operations,
         found.touches,
-        found.loads,
+        found.crowd,
+        found.loads + found.sieves,
         found.pieces,
         found.runs,
         found.selected_nbytes,
         fetched,
         float(found.chunks),
+        found.fresh_nbytes,
     )
 
 
@@ -241,11 +249,13 @@ _PARTS: Final[Mapping[str, str]] = {
     "walk_s": "calls",
     "call_s": "calls",
     "touch_s": "chunks",
+    "crowd_s": "chunks",
     "load_s": "chunks",
     "index_s": "chunks",
     "piece_s": "copying",
     "run_s": "copying",
     "copy_s": "copying",
+    "fresh_s": "copying",
     "fetch_s": "storage",
 }
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
@@ -301,8 +311,10 @@ def parts(
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
     total["filters"] = codec_s / speedup
     if storage is not None:
-        requests = found.loads or found.pieces
-        fetched = found.loads * stored_nbytes if found.loads else found.selected_nbytes
+        requests = found.loads or found.sieves or found.pieces
+        fetched = found.loads * stored_nbytes or max(
+            found.selected_nbytes, found.sieves * SIEVE_NBYTES
+        )
         total["storage"] += storage.seconds(requests, fetched)
     return total
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -26,6 +26,10 @@ from chunkwise.advise.readers import CHUNKWISE, Reader
 Hyperslab = tuple[Shape, Shape, Shape, Shape]
 # Of one selection, more chunks than these are counted, but not followed through the cache.
 _MOST_FOLLOWED: Final = 20_000
+# So many chunks of a call cost no more each than one.
+_FEW: Final = 12
+# libhdf5's default (H5Pset_sieve_buf_size).
+SIEVE_NBYTES: Final = 1 << 16
 # Of a walk, whose collisions in the hash table are looked for.
 _MOST_HASHED: Final = 65_536
 
@@ -89,6 +93,10 @@ class Traffic:
         Chunks of the dataset.
     abreast
         Chunks that may be decoded at the same time.
+    sieves
+        How often libhdf5 fills its sieve buffer with what lies around a piece.
+    fresh_nbytes
+        Bytes of memory that the first call is the first to touch.
     """
 
     operations: float
@@ -100,6 +108,17 @@ class Traffic:
     selected_nbytes: float
     chunks: int
     abreast: float
+    sieves: float = 0.0
+    fresh_nbytes: float = 0.0
+
+    @property
+    def crowd(self) -> float:
+        """Touches, each times the doublings of a call's chunks beyond a dozen.
+
+        libhdf5 sorts the chunks of a call, and memory that it visits in between is cold.
+        """
+        each = self.touches / max(1.0, self.operations)
+        return self.touches * max(0.0, math.log2(max(each, 1.0) / _FEW))
 
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -121,11 +140,18 @@ def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     return _walked(stored, pattern, reader)
 
 
-def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern) -> Traffic:
-    """Count what a pattern comes to where the dataset is not chunked."""
+def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
+    """Count what a pattern comes to where the dataset is not chunked.
+
+    libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
+    """
     whole = Stored(shape, shape, itemsize, filtered=False)
-    nobody = Reader("nobody", "a reader without a cache", 0, 0, None)
-    return traffic(whole, pattern, nobody)
+    nobody = replace(reader, cache_nbytes=0, nslots=0)
+    found = traffic(whole, pattern, nobody)
+    if reader.name == CHUNKWISE:
+        return found
+    sieves = _sieves(whole, pattern, found.operations, found.pieces)
+    return replace(found, pieces=0.0, runs=found.pieces, sieves=sieves)
 
 
 def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -228,12 +254,13 @@ def _completed(
     elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
         # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
         pieces, loads = runs, 0.0
+    fresh = float(math.prod(pattern.block) * stored.itemsize)
     # chunkwise decodes the next steps' chunks of a walk ahead.
     ahead = ours and not pattern.scattered and pattern.selections is None
     abreast = max(each, min(loads, 16.0)) if ahead else each
     return Traffic(
         float(operations), float(touches), float(loads), partial, pieces,
-        0.0 if pieces else runs, selected, chunks, max(1.0, abreast),
+        0.0 if pieces else runs, selected, chunks, max(1.0, abreast), 0.0, fresh,
     )  # fmt: skip
 
 
@@ -253,6 +280,28 @@ def _runs_per_touch(stored: Stored, block: Shape) -> float:
             # The next dimension goes on where this one ended, in the chunk and in memory.
             joined = min(side, extent) == chunk and extent % chunk == 0
     return max(1.0, part / length)
+
+
+def _sieves(stored: Stored, pattern: Pattern, operations: float, pieces: float) -> float:
+    """Count how often the sieve buffer is filled, or a long piece is read."""
+    length, apart, joined = stored.itemsize, stored.itemsize, True
+    for _, side, chunk in reversed(_along(stored, pattern.block)):
+        if joined:
+            length *= min(side, chunk)
+            joined = side >= chunk
+            apart *= chunk
+    each = pieces / max(1.0, operations)
+    if length >= SIEVE_NBYTES or (each > 1 and apart >= SIEVE_NBYTES):
+        # Each is read by itself, or with neighbours that nobody wants.
+        return pieces
+    span = each * (apart if each > 1 else length)
+    if span < SIEVE_NBYTES and (pattern.scattered or pattern.selections is not None):
+        nbytes = math.prod(stored.shape) * stored.itemsize
+        return max(1.0, operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
+    if span < SIEVE_NBYTES:
+        # What one call leaves in the buffer, the next one finds.
+        return max(1.0, operations * span / SIEVE_NBYTES)
+    return operations * -(-span // SIEVE_NBYTES)
 
 
 def _is_dense(hyperslab: Hyperslab, axis: int) -> bool:
