@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise.advise.readers import CHUNKWISE
@@ -67,6 +67,7 @@ def test_threads_help_as_far_as_there_are_chunks_to_decode() -> None:
     assert MACHINE.speedup("libhdf5", 100) == 1
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(1e-9, 1e-4), min_size=len(RATES), max_size=len(RATES)))
 def test_rates_are_found_again_from_what_they_give(rates: list[float]) -> None:
     rng = np.random.default_rng(0)

@@ -37,6 +37,9 @@ INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
+# Of a front, so many points are shown, none slower than so many times the fastest.
+_MOST_SHOWN: Final = 12
+_SLOW: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,17 @@ def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
         ):
             kept.append(one)
     return tuple(kept)
+
+
+def worth_a_look(found: Sequence[Outcome], problem: Problem) -> tuple[Outcome, ...]:
+    """Choose the points of a front that somebody would consider: a dozen, none very slow."""
+    able = [one for one in found if problem.fits(one)] or list(found)
+    fastest = min(one.read_s for one in able)
+    able = [one for one in able if one.read_s <= _SLOW * fastest]
+    if len(able) > _MOST_SHOWN:
+        step = (len(able) - 1) / (_MOST_SHOWN - 1)
+        able = [able[round(i * step)] for i in range(_MOST_SHOWN)]
+    return tuple(able)
 
 
 def _called(layout: Layout, named: Mapping[Shape, list[str]]) -> tuple[str, ...]:

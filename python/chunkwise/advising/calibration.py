@@ -29,13 +29,20 @@ from chunkwise.advise.seconds import Machine, Rates, Storage, fitted, terms
 from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
+from chunkwise.trials.environment import available_memory_nbytes
 
-VERSION: Final = 3
+VERSION: Final = 5
 LIBHDF5: Final = "libhdf5"
 # Of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
 _CHUNKS: Final = ((128, 2048), (32, 512), (8, 128), (1, 2048), (128, 8), (4, 16))
-_BLOCKS: Final = ((128, 2048), (1, 2048), (128, 1), (16, 64), (8, 128))
+_BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
+# Of a dataset that no processor's cache holds: what bytes cost shows there.
+_LARGE_SHAPE: Final = (2048, 16384)
+_LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
+_LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
+# Few walks that say all about bytes, among many that say all about calls.
+_LARGE_WEIGHT: Final = 5
 _POINTS: Final = 2_000
 _REPEATS: Final = 3
 # Of a file that is read from storage.
@@ -80,6 +87,11 @@ def machine(
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, json.dumps(record, indent=1).encode())
     return found
+
+
+def storage_of(nbytes: float, known: Machine) -> Storage | None:
+    """Return the storage from which so many bytes are read, over and over; None for memory."""
+    return known.cold if nbytes > available_memory_nbytes() // 2 else None
 
 
 def cache_path() -> Path:
@@ -166,6 +178,10 @@ def _write(path: Path) -> None:
                 options: dict[str, Any] = _FILTERED if filtered else {}
                 file.create_dataset(_name(chunks, filtered), data=data, chunks=chunks, **options)
         file.create_dataset(_name(None, False), data=data)
+        # More than once the same: what the bytes are does not matter.
+        many = np.tile(data, (_LARGE_SHAPE[0] // _SHAPE[0], _LARGE_SHAPE[1] // _SHAPE[1]))
+        for chunks in _LARGE_CHUNKS:
+            file.create_dataset(f"large-{_name(chunks, False)}", data=many, chunks=chunks)
         # For threads to decode: chunks that take a millisecond each.
         smooth = np.cumsum(np.random.default_rng(1).integers(-3, 4, (24, 1 << 18)), axis=1)
         file.create_dataset(
@@ -204,6 +220,13 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
                 stored = Stored(_SHAPE, chunks, 1, filtered=False)
                 found = traffic(stored, pattern, UNCACHED)
                 add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
+    for chunks in _LARGE_CHUNKS:
+        for block in _LARGE_BLOCKS:
+            pattern, walk = Pattern("", block), _native.Walk(_LARGE_SHAPE, block)
+            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+            found = traffic(stored, pattern, who)
+            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
+            rows += rows[-1:] * (_LARGE_WEIGHT - 1)
     return rows
 
 
@@ -232,6 +255,18 @@ def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
                 Path(target).unlink(missing_ok=True)
                 spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
                 rows.append(_Row(counts, max(1e-7, spent + done["elapsed_s"])))
+    for chunks in _LARGE_CHUNKS:
+        like = _native.OpenDataset(library(), str(path), f"large-{_name(chunks, False)}", {})
+        write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
+        stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+        pattern = Pattern("", (64, 16384), writes=True)
+        counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
+        walk = _native.Walk(_LARGE_SHAPE, pattern.block)
+        many = np.zeros(_LARGE_SHAPE, np.uint8).reshape(-1)
+        done = write(target, "x", many, walk, walk.operations, 10.0)
+        Path(target).unlink(missing_ok=True)
+        spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
+        rows += [_Row(counts, spent + done["elapsed_s"])] * _LARGE_WEIGHT
     return rows
 
 

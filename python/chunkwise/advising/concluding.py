@@ -23,7 +23,7 @@ from chunkwise.advise.remedies import (
     rechunk,
     refilter,
 )
-from chunkwise.advise.search import Found, Outcome, Problem, front
+from chunkwise.advise.search import Found, Outcome, Problem, front, worth_a_look
 from chunkwise.advise.traffic import traffic
 from chunkwise.advising import patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
@@ -39,7 +39,6 @@ WORTH_IT: Final = 1.1
 _SMALLER: Final = 1.05
 # A cache that gains less is not worth a line.
 _CACHE_WORTH_IT: Final = 1.3
-_MOST_FRONT: Final = 12
 
 
 @dataclass(frozen=True)
@@ -203,10 +202,7 @@ def _front(case: Case) -> tuple[FrontPoint, ...]:
         ]
         found = list(front(outcomes))
     else:
-        found = list(case.found.front)
-    if len(found) > _MOST_FRONT:
-        step = (len(found) - 1) / (_MOST_FRONT - 1)
-        found = [found[round(i * step)] for i in range(_MOST_FRONT)]
+        found = list(worth_a_look(case.found.front, case.problem))
     return tuple(
         FrontPoint(o.layout, o.read_s, o.write_s, o.nbytes, o.layout in measured) for o in found
     )
@@ -410,6 +406,10 @@ def _notes(case: Case) -> list[str]:
                 "Without any change to the file, chunkwise.open reads these patterns "
                 f"{format_ratio(gain)} as fast (measured)."
             )
+    if case.problem.storage is not None:
+        notes.append(
+            "The dataset is larger than half of the memory: it is taken to be read from storage."
+        )
     if case.target.unclosed:
         notes.append("The file's writer has not closed it: save it first (chunkwise inspect).")
     return notes

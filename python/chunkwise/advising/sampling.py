@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,7 @@ from chunkwise.advise.readers import CHUNKWISE, UNCACHED, reader
 from chunkwise.advise.seconds import Codec, Machine, Speed, parts
 from chunkwise.advise.traffic import Pattern, traffic
 from chunkwise.advising.calibration import LIBHDF5, one_thread
+from chunkwise.benching.target import Target
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 
@@ -131,6 +132,22 @@ def _bounded(shape: Shape, itemsize: int) -> Shape:
         if math.prod(sides) * itemsize <= _LARGEST_NBYTES:
             break
     return tuple(sides)
+
+
+def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:
+    """Scale what a few places said of sizes to what the whole dataset takes."""
+    known = codecs.get(target.filters)
+    if known is None or target.chunks is None or target.filters == "none":
+        return dict(codecs)
+    grid = math.prod(-(-n // c) for n, c in zip(target.shape, target.chunks, strict=True))
+    sampled = known.ratio(target.chunks) * grid * target.chunk_nbytes
+    factor = min(2.0, max(0.5, target.stored_nbytes / max(1.0, sampled)))
+    return {
+        name: codec if name in ("none", "fletcher32") else replace(
+            codec, ratios=tuple((shape, ratio * factor) for shape, ratio in codec.ratios)
+        )
+        for name, codec in codecs.items()
+    }  # fmt: skip
 
 
 # --- blocks --------------------------------------------------------------------------------

@@ -404,7 +404,13 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
     if here.chunks is not None and problem.reader_name != CHUNKWISE:
         reader = _smaller(reader, _cache(part, layout, here, one, problem))
     small = replace(
-        problem, shape=part.shape, patterns=(cut_pattern,), reader=reader, known={}, present=None
+        problem,
+        shape=part.shape,
+        patterns=(cut_pattern,),
+        reader=reader,
+        known={},
+        present=None,
+        storage=None,
     )
     return problem.pattern_s(layout, pattern) / max(1e-12, small.pattern_s(here, cut_pattern))
 
