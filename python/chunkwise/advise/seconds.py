@@ -319,10 +319,23 @@ def parts(
     return total
 
 
-def fitted(
-    counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64], rounds: int = 12
-) -> Rates:
+def fitted(counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64]) -> Rates:
     """Find the rates that explain measurements, none of them negative.
+
+    Parameters
+    ----------
+    counts
+        A row of `terms` for each measurement.
+    measured_s
+        Its seconds, more than 0.
+    """
+    return Rates(*map(float, fitted_columns(counts, measured_s)))
+
+
+def fitted_columns(
+    counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64], rounds: int = 12
+) -> npt.NDArray[np.float64]:
+    """Find what each column of counts costs, none of it negative.
 
     Ratios count: a read of a microsecond says as much as one of a second, half as long is as
     wrong as twice as long, and what is far off says little about all others.
@@ -330,7 +343,7 @@ def fitted(
     Parameters
     ----------
     counts
-        A row of `terms` for each measurement.
+        A row for each measurement.
     measured_s
         Its seconds, more than 0.
     rounds
@@ -343,7 +356,7 @@ def fitted(
         predicted = np.maximum(counts @ found, 1e-3 * measured_s)
         off = np.abs(np.log(predicted / measured_s))
         weights = 1 / np.sqrt(predicted * measured_s * (1 + off / _FAR_OFF))
-    return Rates(*map(float, found))
+    return found
 
 
 # The logarithm of a ratio from which on a measurement counts less and less.
