@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from chunkwise.access import count
 from chunkwise.access.pattern import Access
 from chunkwise.advise.cost import Stored
 from chunkwise.advise.readers import CHUNKWISE, Reader
@@ -110,6 +111,9 @@ def _row(study: str, record: dict[str, Any]) -> Row | None:
     itemsize, filters = int(record["itemsize"]), record["filters"]
     writing = record["operation"] == "write"
     pattern = replace(as_pattern(_access(record), shape), writes=writing)
+    total = record.get("total_operations")
+    if pattern.selections is None and total and total < count(shape, pattern.block):
+        pattern = replace(pattern, operations=total)
     reader = _reader(record)
     if chunks is None:
         counts = contiguous_traffic(shape, itemsize, pattern, reader)
@@ -131,7 +135,7 @@ def _row(study: str, record: dict[str, Any]) -> Row | None:
     )  # fmt: skip
     return Row(
         study, record["operation"], group, key, terms(counts, nbytes * ratio),
-        _codecs(study, record, counts, nbytes), seconds,
+        _codecs(study, record, counts, nbytes, ratio), seconds,
     )  # fmt: skip
 
 
@@ -156,11 +160,15 @@ def _reader(record: dict[str, Any]) -> Reader:
     )  # fmt: skip
 
 
-def _codecs(study: str, record: dict[str, Any], counts: Traffic, nbytes: int) -> dict[str, float]:
+def _codecs(
+    study: str, record: dict[str, Any], counts: Traffic, nbytes: int, ratio: float
+) -> dict[str, float]:
     """Count bytes and chunks for each pipeline on each data, which the fit finds the speed of."""
     if record["filters"] == "none":
         return {}
-    name = f"{study} {record.get('dataset')} {record['filters']}"
+    # Data that compresses otherwise is other data, whatever it is called.
+    alike = round(2 * math.log2(max(ratio, 1e-6)))
+    name = f"{study} {record.get('dataset')} {record['filters']} {alike}"
     found = {f"{name}: bytes": counts.loads * nbytes, f"{name}: chunks": counts.loads}
     if counts.partial:
         found[f"{name}: bytes back"] = counts.partial * nbytes

@@ -86,9 +86,9 @@ def test_no_rate_is_negative_whatever_was_measured() -> None:
 
 def test_the_terms_are_those_of_the_rates() -> None:
     found = Traffic(2, 3, 5, 0, 0, 7, 11, 13, 1, 0, 4)
-    assert terms(found, 10.0) == (1, 2, 3, 0, 5, 0, 7, 11, 50, 13, 4)
+    assert terms(found, 10.0) == (1, 2, 3, 0, 5, 0, 7, 11, 50, 13, 4, 0)
     pieces = Traffic(2, 3, 0, 0, 5, 0, 11, 13, 1, 1, 4)
-    assert terms(pieces, 10.0) == (1, 2, 3, 0, 1, 5, 0, 11, SIEVE_NBYTES, 13, 4)
+    assert terms(pieces, 10.0) == (1, 2, 3, 0, 1, 5, 0, 11, SIEVE_NBYTES, 13, 4, 0)
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))

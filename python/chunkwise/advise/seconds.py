@@ -50,6 +50,8 @@ class Rates:
         Seconds a chunk of the dataset, to learn where all are.
     fresh_s
         Seconds a byte of memory that is touched for the first time.
+    irregular_s
+        Seconds a byte of a chunk of which a union takes parts.
     """
 
     walk_s: float = 0.0
@@ -63,6 +65,7 @@ class Rates:
     fetch_s: float = 0.0
     index_s: float = 0.0
     fresh_s: float = 0.0
+    irregular_s: float = 0.0
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -239,6 +242,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         fetched,
         float(found.chunks),
         found.fresh_nbytes,
+        found.irregular_nbytes,
     )
 
 
@@ -256,6 +260,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "run_s": "copying",
     "copy_s": "copying",
     "fresh_s": "copying",
+    "irregular_s": "copying",
     "fetch_s": "storage",
 }
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")

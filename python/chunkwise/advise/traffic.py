@@ -96,7 +96,9 @@ class Traffic:
     sieves
         How often libhdf5 fills its sieve buffer with what lies around a piece.
     fresh_nbytes
-        Bytes of memory that the first call is the first to touch.
+        Bytes of memory that are touched for the first time: the first call's, and the cache's.
+    irregular_nbytes
+        Bytes of chunks of which a union takes parts that are no box: libhdf5 goes through those.
     """
 
     operations: float
@@ -110,6 +112,7 @@ class Traffic:
     abreast: float
     sieves: float = 0.0
     fresh_nbytes: float = 0.0
+    irregular_nbytes: float = 0.0
 
     @property
     def crowd(self) -> float:
@@ -200,10 +203,12 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     total = pattern.operations or len(selections)
     room = reader.cache_nbytes // max(1, stored.chunk_nbytes)
     cache: OrderedDict[Shape, None] = OrderedDict()
-    touches = loads = runs = selected = 0.0
+    touches = loads = runs = selected = irregular = 0.0
     for parts in selections:
         chunks = _chunks_of(stored, parts)
         touches += chunks.count
+        if len(parts) > 1:
+            irregular += chunks.count * stored.chunk_nbytes
         for hyperslab in parts:
             _, _, counts, block = hyperslab
             elements = math.prod(c * b for c, b in zip(counts, block, strict=True))
@@ -226,10 +231,11 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     scale = total / max(1, len(selections))
     each = touches / max(1, len(selections))
     runs = max(runs, touches)
-    return _completed(
+    found = _completed(
         stored, pattern, reader, total, touches * scale, loads * scale, runs * scale,
         selected * scale, each,
     )  # fmt: skip
+    return replace(found, irregular_nbytes=irregular * scale)
 
 
 def _completed(
@@ -254,7 +260,8 @@ def _completed(
     elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
         # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
         pieces, loads = runs, 0.0
-    fresh = float(math.prod(pattern.block) * stored.itemsize)
+    cached = max(stored.chunk_nbytes, reader.cache_nbytes)
+    fresh = math.prod(pattern.block) * stored.itemsize + min(loads * stored.chunk_nbytes, cached)
     # chunkwise decodes the next steps' chunks of a walk ahead.
     ahead = ours and not pattern.scattered and pattern.selections is None
     abreast = max(each, min(loads, 16.0)) if ahead else each

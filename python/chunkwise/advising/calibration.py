@@ -26,12 +26,12 @@ from chunkwise._lib import library
 from chunkwise.advise.cost import Shape, Stored
 from chunkwise.advise.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.advise.seconds import Machine, Rates, Storage, fitted, terms
-from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.advise.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
-VERSION: Final = 5
+VERSION: Final = 6
 LIBHDF5: Final = "libhdf5"
 # Of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
@@ -220,6 +220,13 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
                 stored = Stored(_SHAPE, chunks, 1, filtered=False)
                 found = traffic(stored, pattern, UNCACHED)
                 add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
+    walk = _native.Walk.cells(_SHAPE, 6, 20, 0)
+    parts = tuple(tuple(_frozen(one)) for one in (walk[i] for i in range(20)))
+    union = Pattern("", _SHAPE, operations=20, selections=parts)
+    for chunks in _CHUNKS[:3]:
+        stored = Stored(_SHAPE, chunks, 1, filtered=name == CHUNKWISE)
+        found = traffic(stored, union, who)
+        add(_name(chunks, name == CHUNKWISE), found, stored.chunk_nbytes, walk)
     for chunks in _LARGE_CHUNKS:
         for block in _LARGE_BLOCKS:
             pattern, walk = Pattern("", block), _native.Walk(_LARGE_SHAPE, block)
@@ -228,6 +235,11 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
             add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
             rows += rows[-1:] * (_LARGE_WEIGHT - 1)
     return rows
+
+
+def _frozen(union: Any) -> Iterator[Hyperslab]:
+    for start, stride, counts, block in union if isinstance(union[0][0], list) else [union]:
+        yield tuple(start), tuple(stride), tuple(counts), tuple(block)
 
 
 def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: int) -> float:
