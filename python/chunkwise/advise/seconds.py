@@ -100,7 +100,8 @@ class Codec:
     filters
         The pipeline in the grammar of filters.
     ratios
-        Stored bytes over bytes before filters, for each chunk shape that was tried.
+        Stored bytes over bytes before filters, for each chunk shape that was tried; an empty
+        shape stands for all.
     decode, encode
         The speed of each reader, by its name; of others that of libhdf5.
     spread
@@ -120,6 +121,8 @@ class Codec:
         """
         total = weights = 0.0
         for shape, ratio in self.ratios:
+            if not shape:
+                return ratio
             pairs = zip(shape, chunks, strict=True)
             away = sum(math.log2(max(1, a) / max(1, b)) ** 2 for a, b in pairs)
             if away == 0:

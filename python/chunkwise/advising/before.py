@@ -229,5 +229,5 @@ def _for_rank(codec: Codec, usual: tuple[int, ...]) -> Codec:
     """Let what was tried in another rank stand for all shapes of this one."""
     if codec.ratios and len(codec.ratios[0][0]) != len(usual):
         mean = sum(ratio for _, ratio in codec.ratios) / len(codec.ratios)
-        return replace(codec, ratios=((usual, mean),))
+        return replace(codec, ratios=(((), mean),))
     return codec
