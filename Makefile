@@ -22,7 +22,8 @@
 #                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
-#                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk
+#                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
+#                  model of `advise` is from the studies; ONLY=advise: how good its advice is
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
@@ -227,9 +228,15 @@ $(VENV)/.peers: $(VENV)/.installed
 	    $(PIP) $$peer || echo "make bench: $$peer could not be installed"; done
 	touch $@
 
+# Of the advice, not of peers.
+ifneq ($(filter advise model,$(ONLY)),)
+bench: install
+	PYTHONPATH=benches $(BIN)/python -m advice $(ONLY)
+else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
+endif
 
 benchmarks: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits

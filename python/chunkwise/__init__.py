@@ -19,7 +19,9 @@ from chunkwise._native import (
 )
 from chunkwise.errors import ChunkwiseError
 
-# Now, as the module of that name would otherwise come to stand in its place.
+# Now, as the modules of those names would otherwise come to stand in their places.
+import chunkwise.advise  # noqa: F401  # isort: skip
+from chunkwise.advising.api import advise  # isort: skip
 from chunkwise.settings import Settings, read_environment, settings
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ __all__ = [
     "Settings",
     "Union",
     "__version__",
+    "advise",
     "bench",
     "cache_clear",
     "cache_stats",

@@ -15,6 +15,7 @@ from chunkwise.advise.cost import (
     Stored,
     decodes_by_size,
     decodes_in_no_order,
+    decodes_of_walk,
     effort,
     walk_cost,
 )
@@ -103,3 +104,12 @@ def test_a_walk_in_another_order() -> None:
 def test_reads_in_no_order_lose_what_the_cache_has_no_room_for() -> None:
     assert decodes_in_no_order(DAILY, (1, 1, 1), LIBHDF5_1, 3650) == 10.0
     assert decodes_in_no_order(DAILY, (1, 1, 1), LIBRARIES[-1], 100) == 1.0
+
+
+@given(walks(), st.sampled_from([*LIBRARIES, UNCACHED, Reader("tiny", "", 64, 3, 0.75)]))
+def test_decodes_alone_are_those_of_the_whole_cost(
+    walk: tuple[Stored, tuple[int, ...]], reader: Reader
+) -> None:
+    stored, block = walk
+    whole = walk_cost(stored, block, reader).decodes
+    assert decodes_of_walk(stored, block, reader) == pytest.approx(whole)

@@ -168,6 +168,20 @@ def kept(reader: Reader, read: Read) -> Kept:
     return Kept(chunks, lost, loads)
 
 
+def collisions(reader: Reader, read: Read) -> int:
+    """Count the chunks of a read that share their slot with another one of it.
+
+    As `kept` tells, without following what is dropped.
+    """
+    chunks = math.prod(read.extent)
+    if read.chunk_nbytes > reader.cache_nbytes or reader.w0 is None or not reader.nslots:
+        return 0
+    if chunks > MOST_LISTED:
+        return chunks
+    held = np.bincount(slots(read.grid, read.first, read.extent, reader.nslots))
+    return chunks - int(np.count_nonzero(held == 1))
+
+
 def hash_slots(chunks: int) -> int:
     """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
 

@@ -155,13 +155,21 @@ def _best(
     readers: tuple[Reader, ...],
 ) -> _Shape:
     sides = [
-        _sides(extent, {block[axis] for block in blocks}) for axis, extent in enumerate(extents)
+        divisors(extent, {block[axis] for block in blocks}) for axis, extent in enumerate(extents)
     ]
     return _Search(extents, itemsize, blocks, sides, limit_nbytes, readers).best()
 
 
-def _sides(extent: int, blocks: set[int]) -> list[int]:
-    """List lengths that a chunk may have along a dimension, ascending: about two an octave."""
+def divisors(extent: int, blocks: set[int]) -> list[int]:
+    """List lengths that a chunk may have along a dimension, ascending: about two an octave.
+
+    Parameters
+    ----------
+    extent
+        Elements along the dimension, at least 1.
+    blocks
+        How many of them one read asks for: multiples of these are among the lengths.
+    """
     wanted = {-(-extent // parts) for parts in _parts(extent)}
     for block in blocks:
         wanted |= {min(extent, block * times) for times in _parts(extent // block)}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from chunkwise.advise.chunk_cache import Read, fits, kept
+from chunkwise.advise.chunk_cache import Read, collisions, fits, kept
 from chunkwise.advise.geometry import Walk, touched_along
 from chunkwise.advise.readers import UNCACHED, Reader
 
@@ -151,11 +151,33 @@ def walk_cost(
         return Cost(chunks, selected, decoded, 0, chunks, 1.0)
     start = (0,) * len(block)
     found = kept(reader, Read(stored.shape, stored.chunks, stored.itemsize, start, block))
-    by_size = decodes_by_size(stored, block, reader, order=order)
-    # Chunks that collide with others of their read are lost before the next one.
-    lost = found.collisions / found.chunks
-    decodes = (1 - lost) * by_size + lost * walk.decodes_per_chunk(0)
+    decodes = _decodes(stored, block, reader, order, found.collisions / found.chunks)
     return Cost(chunks, selected, decoded, found.collisions, found.reloads, decodes)
+
+
+def decodes_of_walk(
+    stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
+) -> float:
+    """Tell how often a walk decodes each chunk: `Cost.decodes`, in a tenth of the time.
+
+    Parameters are those of `walk_cost`.
+    """
+    if stored.is_read_in_pieces(reader):
+        return 1.0
+    read = Read(stored.shape, stored.chunks, stored.itemsize, (0,) * len(block), block)
+    lost = collisions(reader, read) / math.prod(read.extent)
+    return _decodes(stored, block, reader, order, lost)
+
+
+def _decodes(
+    stored: Stored, block: Shape, reader: Reader, order: Sequence[int] | None, lost: float
+) -> float:
+    """Count decodes where a share of each read's chunks collides with others of it."""
+    by_size = decodes_by_size(stored, block, reader, order=order)
+    if not lost:
+        return by_size
+    # Those are lost before the next read.
+    return (1 - lost) * by_size + lost * stored.walk(block, order).decodes_per_chunk(0)
 
 
 def decodes_by_size(

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Tool = Literal[
-    "h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "h5clear", "shell", "chunkwise"
+    "h5py",
+    "netCDF4",
+    "xarray",
+    "C",
+    "Fortran",
+    "h5repack",
+    "nccopy",
+    "h5clear",
+    "shell",
+    "chunkwise",
 ]
 
 
@@ -18,8 +27,8 @@ class Fix:
     Attributes
     ----------
     tool
-        What understands them: Python with ``h5py`` or ``netCDF4``, ``C``, ``Fortran``, or a shell
-        with ``h5repack``, ``nccopy``, ``h5clear`` or anything else.
+        What understands them: Python with ``h5py``, ``netCDF4`` or ``xarray``, ``C``,
+        ``Fortran``, or a shell with ``h5repack``, ``nccopy``, ``h5clear`` or anything else.
     text
         The lines, complete with the names of file and dataset.
     writing

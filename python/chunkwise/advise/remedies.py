@@ -433,9 +433,9 @@ def _writer(
         plugin = "import hdf5plugin\n" if any(map(_is_plugin, pipeline.filters)) else ""
         lines = f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"
         fixes.append(Fix("h5py", lines, writing=True))
-    netcdf_options = _netcdf_options(pipeline)
-    if netcdf_options is not None and _in_netcdf(path):
-        options = {**({} if chunks is None else {"chunksizes": chunks}), **netcdf_options}
+    of_netcdf = netcdf_options(pipeline)
+    if of_netcdf is not None and _in_netcdf(path):
+        options = {**({} if chunks is None else {"chunksizes": chunks}), **of_netcdf}
         if step is not None and step.nbytes > NETCDF_C_SMALLEST_NBYTES:
             options["chunk_cache"] = step.nbytes
         arguments = ", ".join([repr(path), "datatype", "dimensions", *_keywords(options)])
@@ -586,8 +586,8 @@ def _is_plugin(one: Filter) -> bool:
     return one.filter_id >= 256 and one.name != "lzf"
 
 
-def _netcdf_options(pipeline: Pipeline) -> dict[str, object] | None:
-    """Give the keywords of createVariable; None for what they cannot say."""
+def netcdf_options(pipeline: Pipeline) -> dict[str, object] | None:
+    """Give the keywords of netCDF4's createVariable; None for what they cannot say."""
     names = [one.name for one in pipeline.filters]
     kept = [name for name in names if name != "fletcher32"]
     if kept not in ([], ["deflate"], ["shuffle", "deflate"]):

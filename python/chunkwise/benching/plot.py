@@ -44,7 +44,7 @@ def effects_plot(results: Results) -> Table | None:
                 Text(axis if first else ""),
                 Text(_value(results, effect)),
                 ("~" if effect.estimated else "") + format_speed(effect.speed),
-                Text(_bar(share)),
+                Text(bar(share)),
                 "-" if first else f"{effect.pairs:,}",
                 end_section=effect is worth[-1],
             )
@@ -56,9 +56,9 @@ def _decades(worth: list[Effect]) -> float:
     return math.log10(max(speeds) / min(speeds))
 
 
-def _bar(share: float) -> str:
+def bar(share: float, width: int = _WIDTH) -> str:
     """Draw a bar of a share of the width, to an eighth of a character."""
-    eighths = max(1, round(share * _WIDTH * 8))
+    eighths = max(1, round(share * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 

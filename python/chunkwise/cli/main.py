@@ -22,6 +22,7 @@ from chunkwise.settings import HELP, check_environment
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
     "bench": "Time access patterns on a file, and say why they cost what they cost.",
+    "advise": "Say which chunks, filters and cache suit a dataset, and prove it.",
     "hstest": "Read complex selections of a file, check every element, and time it.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
@@ -34,7 +35,7 @@ COMMANDS = {
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
-BY_SETTINGS = ("inspect", "bench", "hstest", "repack", "study")
+BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "repack", "study")
 
 
 class ReaderGoneError(Exception):

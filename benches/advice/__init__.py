@@ -1,0 +1,1 @@
+"""Is the model right, and is the advice good?"""

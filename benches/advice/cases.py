@@ -1,0 +1,122 @@
+"""On which data, for which patterns and readers is advice tried?
+
+Each case is a dataset of some tens of megabytes, generated, in a layout that somebody chose for
+another purpose, and what is read of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+Shape = tuple[int, ...]
+DEFLATE: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+PLAIN: Final[dict[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dataset, and what is read of it.
+
+    Attributes
+    ----------
+    name
+        In tables.
+    shape, dtype, data
+        Of the dataset; `data` is a name of `DATA`.
+    chunks, filters
+        How it is stored, as h5py takes it.
+    access
+        The patterns.
+    reader
+        For whom: a name of ``--for``; None for the libhdf5 here.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str
+    data: str
+    chunks: Shape | None
+    filters: dict[str, Any]
+    access: tuple[str, ...]
+    reader: str | None = None
+
+    def write(self, path: Path) -> None:
+        """Write its file."""
+        with h5py.File(path, "w") as file:
+            values = DATA[self.data](self.shape).astype(self.dtype)
+            file.create_dataset("x", data=values, chunks=self.chunks, **self.filters)
+
+
+def _smooth(shape: Shape) -> Any:
+    """A field that changes slowly along every dimension, rounded as measurements are."""
+    field = np.zeros(shape)
+    for axis, extent in enumerate(shape):
+        along = np.sin(np.linspace(0, 9 + axis, extent))
+        field = field + along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return (20 * field + np.random.default_rng(0).normal(0, 0.3, shape)).round(1)
+
+
+def _noise(shape: Shape) -> Any:
+    return np.random.default_rng(1).normal(size=shape)
+
+
+def _counts(shape: Shape) -> Any:
+    """What a detector counts: small numbers, most of them 0."""
+    return np.random.default_rng(2).poisson(0.4, shape)
+
+
+def _walks(shape: Shape) -> Any:
+    """Series that go on where they were."""
+    return np.random.default_rng(3).integers(-3, 4, shape).cumsum(axis=0)
+
+
+DATA: Final = {"smooth": _smooth, "noise": _noise, "counts": _counts, "walks": _walks}
+
+_MAPS: Final = (400, 120, 180)
+_IMAGES: Final = (120, 300, 260)
+_TABLE: Final = (40_000, 200)
+_BLOCK: Final = (40, 60, 60, 60)
+_LINE: Final = (9_000_000,)
+
+
+def cases() -> Iterator[Case]:
+    """Give all cases: 20 mixes of data and patterns, for libhdf5 and for chunkwise."""
+    for reader in (None, "chunkwise"):
+        who = reader or "libhdf5"
+        for name, shape, dtype, data, chunks, filters, access in _mixes():
+            yield Case(f"{name}, {who}", shape, dtype, data, chunks, filters, access, reader)
+
+
+def _mixes() -> Iterator[
+    tuple[str, Shape, str, str, Shape | None, dict[str, Any], tuple[str, ...]]
+]:
+    maps, series = "map=1x120x180", "series=400x1x1"
+    yield "maps", _MAPS, "f4", "smooth", (400, 4, 4), DEFLATE, (maps,)
+    yield "series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, (series,)
+    yield "maps and series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, (maps, series)
+    yield "maps thrice", _MAPS, "f4", "walks", (1, 120, 180), DEFLATE, (f"{maps} weight 3", series)
+    yield "random series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, ("random:500:400x1x1",)
+    yield "random boxes", _MAPS, "i2", "walks", (50, 30, 30), DEFLATE, ("random:500:10x20x20",)
+    yield "points", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, ("random:2000",)
+    yield "noise, both", _MAPS, "f4", "noise", (1, 120, 180), DEFLATE, (maps, series)
+    yield "plain, both", _MAPS, "f4", "noise", None, PLAIN, (maps, series)
+    yield "frames", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, ("frame=1x300x260",)
+    yield "regions", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, ("random:400:120x40x40",)
+    yield "frames and pixels", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, (
+        "frame=1x300x260", "pixel=120x1x1")  # fmt: skip
+    yield "rows", _TABLE, "f4", "smooth", (40_000, 1), DEFLATE, ("random:2000:1x200",)
+    yield "columns", _TABLE, "f4", "smooth", (100, 200), DEFLATE, ("column=40000x1",)
+    yield "rows and columns", _TABLE, "f4", "smooth", (1, 200), DEFLATE, (
+        "random:2000:1x200", "column=40000x1")  # fmt: skip
+    yield "levels", _BLOCK, "f4", "smooth", (40, 60, 10, 10), DEFLATE, ("level=1x1x60x60",)
+    yield "profiles", _BLOCK, "f4", "smooth", (1, 1, 60, 60), DEFLATE, ("profile=1x60x1x1",)
+    yield "levels and profiles", _BLOCK, "f4", "smooth", (1, 60, 60, 60), DEFLATE, (
+        "random:400:1x1x60x60", "random:2000:1x60x1x1")  # fmt: skip
+    yield "pieces", _LINE, "i4", "walks", (3_000_000,), DEFLATE, ("random:1000:1000",)
+    yield "everything", _MAPS, "f4", "smooth", (1, 10, 10), DEFLATE, ("all",)

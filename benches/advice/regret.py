@@ -1,0 +1,206 @@
+"""How much slower is what was advised than the best layout that there is?
+
+For each case the advice is asked for, with a budget; then every layout of a grid of chunk shapes
+and filters is measured; then the best of those, what was advised, the present layout and what
+rules of thumb would take are measured together, in turns.  Regret is the time of what was advised
+over that of the best, less 1.
+
+python -m advice advise                         # in benches/; `make bench ONLY=advise`: hours
+python -m advice advise --cases 4 --sides 4
+python -m advice advise --file data.nc:t2m --access 1x721x1440
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from advice.cases import Case
+from chunkwise.advise.chunk_shape import divisors
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.references import h5py_guess, netcdf_default, square
+from chunkwise.advise.search import Problem
+from chunkwise.advising.api import advise
+from chunkwise.advising.patterns import Asked
+from chunkwise.advising.verifying import Part, measure, weighed
+from chunkwise.advising.work import Work
+from chunkwise.benching.schedule import Step
+
+_LEAST_NBYTES: Final = 8 << 10
+_MOST_NBYTES: Final = 16 << 20
+_AT_ONCE: Final = 12
+_FINAL: Final = 3
+_FINAL_REPEATS: Final = 5
+# A run that is only bounded by what it measures.
+_LONG_S: Final = 1e5
+_TRIAL_S: Final = 0.3
+
+
+@dataclass(frozen=True)
+class Regret:
+    """What one case showed.
+
+    Attributes
+    ----------
+    name
+        Of the case.
+    advised, best
+        The layouts, in words.
+    advised_s, best_s, present_s
+        Seconds of all patterns.
+    others_s
+        Of what rules of thumb would take.
+    regret
+        Of the advice: how much slower than the best, 0.1 for a tenth.
+    left
+        Whether the advice was to leave it.
+    layouts
+        How many were measured.
+    advice_s
+        What the advice took.
+    """
+
+    name: str
+    advised: str
+    best: str
+    advised_s: float
+    best_s: float
+    present_s: float
+    others_s: dict[str, float] = field(default_factory=dict)
+    regret: float = 0.0
+    left: bool = False
+    layouts: int = 0
+    advice_s: float = 0.0
+
+
+def run(
+    cases: Sequence[Case], *, sides: int, budget_s: float, say: Callable[[str], None]
+) -> Iterator[Regret]:
+    """Try the advice on cases, one after another."""
+    for case in cases:
+        with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+            path = Path(folder) / "case.h5"
+            say(f"{case.name}: writing")
+            case.write(path)
+            yield of_file(
+                case.name, str(path), "x", case.access, case.reader,
+                sides=sides, budget_s=budget_s, say=say,
+            )  # fmt: skip
+
+
+def of_file(
+    name: str,
+    path: str,
+    dataset: str,
+    access: Sequence[str],
+    reader: str | None,
+    *,
+    sides: int,
+    budget_s: float,
+    say: Callable[[str], None],
+) -> Regret:
+    """Try the advice on one dataset."""
+
+    def follow(step: Step) -> None:
+        say(f"{name}: {step.text}")
+
+    advice = advise(path, dataset, access, reader=reader, budget_s=budget_s, progress=follow)
+    work = Work.of(path, dataset, access, reader=reader, begun=0.0, budget_s=_LONG_S)
+    problem = work.modelled(calibrate=False)
+    target = work.target
+    part = Part(target.file, target.dataset, (0,) * len(target.shape), target.shape, True)
+    present = Layout(target.chunks, target.filters)
+    grid = [one for one in _grid(problem, sides) if problem.fits(problem.outcome(one))]
+    seconds: dict[Layout, float] = {}
+    for first in range(0, len(grid), _AT_ONCE):
+        few = grid[first : first + _AT_ONCE]
+        say(f"{name}: layouts {first + 1} to {first + len(few)} of {len(grid)}")
+        seconds |= _measured(part, few, work.asked, problem, 1)
+    best = sorted(seconds, key=lambda layout: seconds[layout])[:_FINAL]
+    thumbs = {
+        "h5py's guess": h5py_guess(target.shape, target.itemsize),
+        "netCDF-C's default": netcdf_default(target.shape, target.itemsize, target.maxshape),
+        "1 MiB, square": square(target.shape, target.itemsize),
+    }
+    filters = present.filters if present.chunks is not None else advice.best.filters
+    others = {text: Layout(chunks, filters) for text, chunks in thumbs.items()}
+    final = list(dict.fromkeys([advice.best, *best, present, *others.values()]))
+    say(f"{name}: the last {len(final)}, in turns")
+    last = _measured(part, final, work.asked, problem, _FINAL_REPEATS)
+    winner = min((one for one in (*best, advice.best) if one in last), key=lambda o: last[o])
+    return Regret(
+        name,
+        str(advice.best),
+        str(winner),
+        last[advice.best],
+        last[winner],
+        last[present],
+        {text: last[one] for text, one in others.items() if one in last},
+        last[advice.best] / last[winner] - 1,
+        advice.leave,
+        len(seconds),
+        advice.elapsed_s,
+    )
+
+
+def _measured(
+    part: Part, layouts: Sequence[Layout], asked: Sequence[Asked], problem: Problem, repeat: int
+) -> dict[Layout, float]:
+    trials = len(layouts) * len(asked) * repeat
+    proof = measure(
+        part, layouts, asked, problem, repeat=repeat, seconds=trials * (0.9 + _TRIAL_S)
+    )
+    return {
+        layout: weighed(timings, asked, writes=False)[0]
+        for layout, timings in proof.timings.items()
+    }
+
+
+def _grid(problem: Problem, sides: int) -> list[Layout]:
+    """List every layout of a grid: some lengths a dimension, the shortest and the longest too."""
+    along = []
+    for axis, extent in enumerate(problem.shape):
+        known = divisors(extent, {pattern.block[axis] for pattern in problem.patterns})
+        places = np.linspace(0, len(known) - 1, min(sides, len(known)))
+        along.append(sorted({known[round(place)] for place in places}))
+    found = []
+    for chunks in itertools.product(*along):
+        nbytes = math.prod(chunks) * problem.itemsize
+        if _LEAST_NBYTES <= nbytes <= _MOST_NBYTES:
+            found += [Layout(chunks, filters) for filters in problem.codecs]
+    return found
+
+
+def lines(found: Sequence[Regret]) -> Iterator[str]:
+    """Write a table, and what is claimed."""
+    yield f"{'case':32} {'regret':>7} {'now':>7} {'layouts':>8}  advised"
+    for one in found:
+        gain = one.present_s / one.advised_s
+        yield (
+            f"{one.name:32} {one.regret:7.0%} {gain:6.1f}x {one.layouts:8,}  "
+            f"{one.advised}{' (left)' if one.left else ''}"
+        )
+    if found:
+        regrets = np.array([one.regret for one in found])
+        yield ""
+        median, worst = np.median(regrets), regrets.max()
+        yield f"regret: median {median:.0%}, worst {worst:.0%} (claimed: 10%, 25%)"
+        for text in found[0].others_s:
+            times = [one.others_s[text] / one.advised_s for one in found if text in one.others_s]
+            if times:
+                yield (
+                    f"against {text}: median {np.median(times):.2f}x as fast, "
+                    f"from {min(times):.2f}x to {max(times):.2f}x"
+                )
+
+
+def as_records(found: Sequence[Regret]) -> list[dict[str, Any]]:
+    """Return plain JSON values."""
+    return [asdict(one) for one in found]

@@ -1,0 +1,189 @@
+"""Which chunk shapes do others take, that a search must not lose to?
+
+The guess of h5py, netCDF-C's default, the rule of thumb of 'about 1 MiB, square', shapes from the
+literature for a mix of reads, the chooser's own (`chunk_shape.default_chunk`), and the block of
+each pattern.  Pure arithmetic on shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from chunkwise.advise.chunk_shape import default_chunk
+
+Shape = tuple[int, ...]
+
+RULE_OF_THUMB_NBYTES: Final = 1 << 20
+# h5py's: a chunk of 16 KiB for a dataset of 1 MiB, doubled for ten times as many bytes.
+_H5PY_BASE: Final = 16 << 10
+_H5PY_LEAST: Final = 8 << 10
+_H5PY_MOST: Final = 1 << 20
+# netCDF-C's (NC_DEFAULT_CHUNK_SIZE, since 4.7); an unlimited dimension gets 1.
+_NETCDF_NBYTES: Final = 4 << 20
+# Rounds of the search for sides that stay within their array.
+_ROUNDS: Final = 16
+
+
+def references(
+    shape: Shape,
+    itemsize: int,
+    blocks: Sequence[Shape],
+    weights: Sequence[float],
+    maxshape: Sequence[int | None] | None = None,
+) -> Iterator[tuple[str, Shape]]:
+    """Name the shapes that are always candidates.
+
+    Parameters
+    ----------
+    shape, itemsize
+        The dataset's extents in elements, at least 1 each, and bytes of an element.
+    blocks, weights
+        The shapes that are read, and how often each is.
+    maxshape
+        As h5py has it.
+    """
+    yield "chunkwise's rule", default_chunk(shape, itemsize, None, tuple(blocks))
+    yield "h5py's guess", h5py_guess(shape, itemsize)
+    yield "netCDF-C's default", netcdf_default(shape, itemsize, maxshape)
+    yield "1 MiB, square", square(shape, itemsize)
+    yield "Sarawagi and Stonebraker (1994)", least_blocks(shape, itemsize, blocks, weights)
+    yield "Otoo, Rotem and Seshadri (2007)", independent_ranges(shape, itemsize, blocks, weights)
+    for block in dict.fromkeys(blocks):
+        yield "the block that is read", within(shape, itemsize, block)
+
+
+def h5py_guess(shape: Shape, itemsize: int) -> Shape:
+    """Return what h5py chooses for ``chunks=True`` (``h5py._hl.filters.guess_chunk``)."""
+    sides = [float(n) for n in shape]
+    mebibytes = math.prod(sides) * itemsize / (1 << 20)
+    target = _H5PY_BASE * 2 ** math.log10(mebibytes)
+    target = min(max(target, _H5PY_LEAST), _H5PY_MOST)
+    axis = 0
+    while True:
+        nbytes = math.prod(sides) * itemsize
+        near = nbytes < target or abs(nbytes - target) / target < 0.5
+        if (near and nbytes < _H5PY_MOST) or math.prod(sides) == 1:
+            return tuple(int(side) for side in sides)
+        sides[axis % len(sides)] = math.ceil(sides[axis % len(sides)] / 2)
+        axis += 1
+
+
+def netcdf_default(
+    shape: Shape, itemsize: int, maxshape: Sequence[int | None] | None = None
+) -> Shape:
+    """Return netCDF-C's default for a variable (``nc4_find_default_chunksizes2``).
+
+    An unlimited dimension gets 1, the others the same share of their length, so that a chunk
+    is about 4 MiB, then slightly less, so that the last one is as full as the others.
+    """
+    growing = [most is None for most in maxshape] if maxshape else [False] * len(shape)
+    if len(shape) == 1 and growing[0]:
+        return (max(1, min(shape[0], _NETCDF_NBYTES // itemsize)),)
+    fixed = math.prod(n for n, grows in zip(shape, growing, strict=True) if not grows)
+    number = max(1, len(shape) - sum(growing))
+    share = min(1.0, (_NETCDF_NBYTES / (max(1, fixed) * itemsize)) ** (1 / number))
+    sides = [1 if grows else max(1, int(n * share - 0.5)) if share < 1 else n
+             for n, grows in zip(shape, growing, strict=True)]  # fmt: skip
+    # Overhanging parts are avoided.
+    return tuple(-(-n // -(-n // side)) for n, side in zip(shape, sides, strict=True))
+
+
+def square(shape: Shape, itemsize: int, nbytes: int = RULE_OF_THUMB_NBYTES) -> Shape:
+    """Return a chunk with sides of one length, of about so many bytes, within the array."""
+    return _scaled(shape, itemsize, [1.0] * len(shape), nbytes)
+
+
+def least_blocks(
+    shape: Shape,
+    itemsize: int,
+    blocks: Sequence[Shape],
+    weights: Sequence[float],
+    nbytes: int = RULE_OF_THUMB_NBYTES,
+) -> Shape:
+    """Return the shape with which reads fetch the fewest chunks, each aligned to chunks.
+
+    Sarawagi and Stonebraker, 'Efficient organization of large multidimensional arrays' (ICDE
+    1994): of all shapes of a chunk's size, the one that minimises the mean number of chunks
+    fetched, the product over the dimensions of ceil(block / side).  Sides are powers of 2 of
+    the array's; each is halved, the cheapest way first, until a chunk is small enough.
+    """
+    return _halved(shape, itemsize, blocks, weights, nbytes, lambda block, side: -(-block // side))
+
+
+def independent_ranges(
+    shape: Shape,
+    itemsize: int,
+    blocks: Sequence[Shape],
+    weights: Sequence[float],
+    nbytes: int = RULE_OF_THUMB_NBYTES,
+) -> Shape:
+    """Return the shape for reads that begin anywhere.
+
+    Otoo, Rotem and Seshadri, 'Optimal chunking of large multidimensional arrays for data
+    warehousing' (DOLAP 2007): a block of b elements that begins anywhere touches
+    1 + (b - 1) / side chunks on average; the product over the dimensions is minimised.
+    """
+    return _halved(
+        shape, itemsize, blocks, weights, nbytes, lambda block, side: 1 + (block - 1) / side
+    )
+
+
+def within(
+    shape: Shape, itemsize: int, block: Shape, nbytes: int = 4 * RULE_OF_THUMB_NBYTES
+) -> Shape:
+    """Return a pattern's own block, cut where it is larger than a chunk should be."""
+    sides = [min(b, n) for b, n in zip(block, shape, strict=True)]
+    while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
+        longest = max(range(len(sides)), key=lambda axis: sides[axis])
+        parts = -(-shape[longest] // sides[longest]) + 1
+        sides[longest] = min(sides[longest] - 1, -(-shape[longest] // parts))
+    return tuple(sides)
+
+
+def _scaled(shape: Shape, itemsize: int, sides: Sequence[float], nbytes: int) -> Shape:
+    """Scale sides to so many bytes; what an array cannot hold goes to its other dimensions."""
+    wanted = [float(side) for side in sides]
+    for _ in range(_ROUNDS):
+        free = [axis for axis, side in enumerate(wanted) if side < shape[axis]]
+        factor = nbytes / (math.prod(wanted) * itemsize)
+        if not free or abs(factor - 1) < 0.01:
+            break
+        each = factor ** (1 / len(free))
+        for axis in free:
+            wanted[axis] = min(float(shape[axis]), wanted[axis] * each)
+    return tuple(max(1, min(n, round(side))) for n, side in zip(shape, wanted, strict=True))
+
+
+def _halved(
+    shape: Shape,
+    itemsize: int,
+    blocks: Sequence[Shape],
+    weights: Sequence[float],
+    nbytes: int,
+    touched: Callable[[int, int], float],
+) -> Shape:
+    def cost(sides: Sequence[int]) -> float:
+        return sum(
+            weight * math.prod(touched(b, s) for b, s in zip(block, sides, strict=True))
+            for block, weight in zip(blocks, weights, strict=True)
+        )
+
+    sides = list(shape)
+    while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
+        halves = []
+        for axis, side in enumerate(sides):
+            if side > 1:
+                cut = [*sides]
+                cut[axis] = -(-side // 2)
+                halves.append(cut)
+        # Of ways that cost the same, the longest side is cut.
+        costs = np.array([cost(cut) for cut in halves])
+        close = [
+            cut for cut, one in zip(halves, costs, strict=True) if one <= costs.min() * 1.0001
+        ]
+        sides = min(close, key=max)
+    return tuple(sides)

@@ -1,0 +1,369 @@
+"""Which chunk shape and filters suit a mix of patterns best, by the model?
+
+Every shape is made of lengths that divide a dimension nearly evenly; from each reference
+(`references`) and from the present layout the search goes step by step to what costs less, for
+every filter pipeline.  What is looked at on the way makes the front of reading, writing and size.
+
+Pure arithmetic: nothing is read.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Final, Literal
+
+from chunkwise.advise.chunk_shape import divisors
+from chunkwise.advise.cost import Stored
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.readers import Reader
+from chunkwise.advise.references import Shape, references
+from chunkwise.advise.seconds import Codec, Machine, Storage, parts
+from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
+
+Objective = Literal["read", "write", "size", "balanced"]
+OBJECTIVES: Final = ("read", "write", "size", "balanced")
+# How much each counts where all count: of a product, so that it does not matter in which unit.
+BALANCE: Final[Mapping[str, float]] = {"read": 0.8, "write": 0.1, "size": 0.1}
+# What decides between layouts that are alike in what was asked for.
+_TIE: Final = 0.02
+# Chunks beyond this need more memory than a reader should be told to have.
+MOST_CHUNK_NBYTES: Final = 16 << 20
+# Of the index: a leaf of a B-tree is half full, and a chunk's header, too, takes bytes.
+INDEX_NBYTES: Final = 64
+# A file of more chunks is slow to open for anyone.
+MOST_CHUNKS: Final = 20_000_000
+_STEPS: Final = 40
+# Of a front, so many points are shown, none slower than so many times the fastest.
+_MOST_SHOWN: Final = 12
+_SLOW: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a layout comes to, by the model.
+
+    Attributes
+    ----------
+    layout
+        The layout.
+    pattern_s
+        Seconds of each pattern, in their order.
+    read_s, write_s
+        Seconds of all that is read, and written, each pattern as often as its weight says.
+    nbytes
+        Bytes in the file.
+    names
+        What it is called, where it is a reference.
+    """
+
+    layout: Layout
+    pattern_s: tuple[float, ...]
+    read_s: float
+    write_s: float
+    nbytes: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> tuple[float, float, float]:
+        """Reading, writing and size; the smaller, the better."""
+        return self.read_s, self.write_s, float(self.nbytes)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is asked for, and all that the model needs to answer.
+
+    Attributes
+    ----------
+    shape, itemsize
+        Of the dataset, in elements, and bytes of one.
+    patterns
+        What is read and written.
+    reader
+        Whose cache and whose time.
+    reader_name
+        As bench and the rates call it.
+    machine, codecs
+        What was measured; a codec for each pipeline that may be chosen.
+    present
+        How it is stored; None before there is a file.
+    objective
+        What is to be small.
+    keep
+        ``chunk``, ``filter``: what of the present layout stays.
+    most_nbytes
+        The most bytes in the file; None for any number.
+    maxshape
+        As h5py has it.
+    storage
+        Where bytes come from; None for memory.
+    """
+
+    shape: Shape
+    itemsize: int
+    patterns: tuple[Pattern, ...]
+    reader: Reader
+    reader_name: str
+    machine: Machine
+    codecs: Mapping[str, Codec]
+    present: Layout | None = None
+    objective: Objective = "balanced"
+    keep: frozenset[str] = frozenset()
+    most_nbytes: int | None = None
+    maxshape: tuple[int | None, ...] | None = None
+    storage: Storage | None = None
+    known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
+
+    def outcome(self, layout: Layout) -> Outcome:
+        """Predict what a layout comes to; each once."""
+        found = self.known.get(layout)
+        if found is None:
+            found = self.known[layout] = self._predicted(layout)
+        return found
+
+    def _predicted(self, layout: Layout) -> Outcome:
+        codec = self.codecs.get(layout.filters) or Codec(layout.filters)
+        pattern_s = tuple(self.pattern_s(layout, pattern) for pattern in self.patterns)
+        read_s = sum(
+            s * p.weight for s, p in zip(pattern_s, self.patterns, strict=True) if not p.writes
+        )
+        write_s = sum(
+            s * p.weight for s, p in zip(pattern_s, self.patterns, strict=True) if p.writes
+        )
+        if not any(pattern.writes for pattern in self.patterns):
+            # Nobody said how it is written: once, chunk by chunk, as a copy is.
+            block = layout.chunks or self.shape
+            write_s = self.pattern_s(layout, Pattern("", block, writes=True))
+        chunks = layout.chunks or self.shape
+        grid = [-(-n // c) for n, c in zip(self.shape, chunks, strict=True)]
+        whole = math.prod(grid) * math.prod(chunks) * self.itemsize
+        nbytes = round(whole * codec.ratio(chunks))
+        if layout.chunks is not None:
+            nbytes += INDEX_NBYTES * math.prod(grid)
+        return Outcome(layout, pattern_s, read_s, write_s, nbytes)
+
+    def pattern_s(self, layout: Layout, pattern: Pattern) -> float:
+        """Predict the seconds of one pattern."""
+        return sum(self.parts(layout, pattern).values())
+
+    def traffic(self, layout: Layout, pattern: Pattern) -> Traffic:
+        """Count what a pattern comes to."""
+        if layout.chunks is None:
+            return contiguous_traffic(self.shape, self.itemsize, pattern, self.reader)
+        stored = Stored(self.shape, layout.chunks, self.itemsize, layout.filters != "none")
+        return traffic(stored, pattern, self.reader)
+
+    def parts(self, layout: Layout, pattern: Pattern) -> dict[str, float]:
+        """Predict the seconds of one pattern by what they go into (`seconds.parts`)."""
+        return parts(
+            self.traffic(layout, pattern),
+            layout.chunks or self.shape,
+            self.itemsize,
+            self.codecs.get(layout.filters) or Codec(layout.filters),
+            self.machine,
+            self.reader_name,
+            writing=pattern.writes,
+            storage=self.storage,
+        )
+
+    def score(self, figures: Sequence[float]) -> float:
+        """Rate reading, writing and size by the objective; the smaller the better.
+
+        A file larger than it may be is worse than any that is not.
+        """
+        read_s, write_s, nbytes = (max(1e-12, figure) for figure in figures)
+        logs = {"read": math.log(read_s), "write": math.log(write_s), "size": math.log(nbytes)}
+        if self.objective == "balanced":
+            score = sum(BALANCE[name] * value for name, value in logs.items())
+        else:
+            score = logs[self.objective] + _TIE * sum(logs.values())
+        if self.most_nbytes is not None and nbytes > self.most_nbytes:
+            score += 10 + math.log(nbytes / self.most_nbytes)
+        return score
+
+    def fits(self, outcome: Outcome) -> bool:
+        """Whether a layout is within the size that was asked for."""
+        return self.most_nbytes is None or outcome.nbytes <= self.most_nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    ranked
+        Layouts, the best first; all references and the present one are among them.
+    front
+        Those of all looked at to which no other is better in reading, writing and size, by
+        their seconds of reading.
+    looked_at
+        How many layouts were.
+    """
+
+    ranked: tuple[Outcome, ...]
+    front: tuple[Outcome, ...]
+    looked_at: int
+
+
+def search(problem: Problem) -> Found:
+    """Search layouts for the patterns of a problem.
+
+    Returns
+    -------
+    Found
+        By the model alone; whoever can should measure the first few.
+    """
+    named = dict(_named(problem))
+    starts = list(named)
+    filters = _filters(problem)
+    if "chunk" in problem.keep and problem.present is not None:
+        for one in filters:
+            problem.outcome(Layout(problem.present.chunks, one))
+    else:
+        steps = _Steps(problem)
+        for one in filters:
+            for start in starts:
+                steps.descend(start, one)
+    if problem.present is not None:
+        problem.outcome(problem.present)
+    outcomes = [
+        Outcome(o.layout, o.pattern_s, o.read_s, o.write_s, o.nbytes, _called(o.layout, named))
+        for o in problem.known.values()
+    ]
+    ranked = sorted(outcomes, key=lambda one: (problem.score(one.figures), str(one.layout)))
+    return Found(tuple(ranked), front(ranked), len(outcomes))
+
+
+def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Return those to which no other is better in reading, writing and size at once."""
+    kept: list[Outcome] = []
+    for one in sorted(outcomes, key=lambda o: o.figures):
+        if not any(
+            all(a <= b for a, b in zip(other.figures, one.figures, strict=True)) for other in kept
+        ):
+            kept.append(one)
+    return tuple(kept)
+
+
+def worth_a_look(found: Sequence[Outcome], problem: Problem) -> tuple[Outcome, ...]:
+    """Choose the points of a front that somebody would consider: a dozen, none very slow."""
+    able = [one for one in found if problem.fits(one)] or list(found)
+    fastest = min(one.read_s for one in able)
+    able = [one for one in able if one.read_s <= _SLOW * fastest]
+    if len(able) > _MOST_SHOWN:
+        step = (len(able) - 1) / (_MOST_SHOWN - 1)
+        able = [able[round(i * step)] for i in range(_MOST_SHOWN)]
+    return tuple(able)
+
+
+def _called(layout: Layout, named: Mapping[Shape, list[str]]) -> tuple[str, ...]:
+    return () if layout.chunks is None else tuple(named.get(layout.chunks, ()))
+
+
+def _named(problem: Problem) -> Iterator[tuple[Shape, list[str]]]:
+    """Give the shapes to start from, with their names."""
+    found: dict[Shape, list[str]] = {}
+    if problem.present is not None and problem.present.chunks is not None:
+        found[problem.present.chunks] = ["the present one"]
+    if "chunk" not in problem.keep:
+        blocks = [pattern.block for pattern in problem.patterns]
+        weights = [pattern.weight for pattern in problem.patterns]
+        shapes = references(problem.shape, problem.itemsize, blocks, weights, problem.maxshape)
+        for name, shape in shapes:
+            names = found.setdefault(shape, [])
+            if name not in names:
+                names.append(name)
+    yield from found.items()
+
+
+def _filters(problem: Problem) -> list[str]:
+    if "filter" in problem.keep and problem.present is not None:
+        return [problem.present.filters]
+    return list(problem.codecs)
+
+
+class _Steps:
+    """Chunk shapes made of lengths that divide the array nearly evenly."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        along = zip(*(pattern.block for pattern in problem.patterns), strict=True)
+        self.sides = [
+            divisors(extent, set(blocks))
+            for extent, blocks in zip(problem.shape, along, strict=True)
+        ]
+
+    def descend(self, start: Shape, filters: str) -> None:
+        """Go from a shape to what costs less, until nothing near does."""
+        self.score(start, filters)
+        places = tuple(
+            min(len(sides) - 1, bisect_left(sides, side))
+            for sides, side in zip(self.sides, start, strict=True)
+        )
+        best = self.score(self.shape(places), filters)
+        for _ in range(_STEPS):
+            near = [(self.score(self.shape(one), filters), one) for one in self.neighbours(places)]
+            score, moved = min(near, default=(math.inf, places))
+            if score >= best:
+                break
+            best, places = score, moved
+
+    def neighbours(self, places: Shape) -> Iterator[Shape]:
+        """Give shapes with one side longer or shorter, or one longer for another shorter."""
+        ranks = range(len(places))
+        moved = [_moved(places, axis, step) for axis in ranks for step in (-2, -1, 1, 2)]
+        moved += [
+            _moved(_moved(places, i, longer), j, -shorter)
+            for i, j in permutations(ranks, 2)
+            for longer, shorter in ((1, 1), (1, 2), (2, 1))
+        ]
+        for one in moved:
+            if all(0 <= place < len(self.sides[axis]) for axis, place in enumerate(one)):
+                yield one
+
+    def shape(self, places: Shape) -> Shape:
+        return tuple(sides[place] for sides, place in zip(self.sides, places, strict=True))
+
+    def score(self, chunks: Shape, filters: str) -> float:
+        """Rate a layout; infinity for one that no file should have."""
+        problem = self.problem
+        nbytes = math.prod(chunks) * problem.itemsize
+        count = math.prod(-(-n // c) for n, c in zip(problem.shape, chunks, strict=True))
+        if count > MOST_CHUNKS or (nbytes > MOST_CHUNK_NBYTES and math.prod(chunks) > 1):
+            return math.inf
+        return problem.score(problem.outcome(Layout(chunks, filters)).figures)
+
+
+def _moved(places: Shape, axis: int, step: int) -> Shape:
+    return (*places[:axis], places[axis] + step, *places[axis + 1 :])
+
+
+def chosen(found: Found, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
+    """Choose the layouts that are worth a measurement: the best, and unlike each other.
+
+    Neighbours that cost the same tell little; the model is more often wrong about a filter, or
+    about the size of chunks, than about one length.
+    """
+    kept: list[Outcome] = []
+    for one in found.ranked:
+        if len(kept) == number:
+            break
+        if one.layout != present and problem.fits(one) and _is_new(one, kept):
+            kept.append(one)
+    return kept
+
+
+def _is_new(one: Outcome, kept: Sequence[Outcome]) -> bool:
+    return all(_away(one.layout, other.layout) >= 1.0 for other in kept)
+
+
+def _away(one: Layout, other: Layout) -> float:
+    if one.filters != other.filters or one.chunks is None or other.chunks is None:
+        return math.inf
+    pairs = zip(one.chunks, other.chunks, strict=True)
+    return sum(abs(math.log2(a / b)) for a, b in pairs)

@@ -1,0 +1,391 @@
+"""How long does a pattern take a reader, on a machine?
+
+Time is a sum: so many calls, touches, loads, runs and bytes (`traffic`), each at its rate, and
+the codec's time for each chunk that is loaded.  The rates of a machine are measured once
+(`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
+linear, the same terms fit rates to measurements (`fitted`).
+
+Pure arithmetic: nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.traffic import SIEVE_NBYTES, Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What each part of a walk costs one reader, on one thread, from memory.
+
+    Attributes
+    ----------
+    walk_s
+        Seconds once, whatever is read.
+    call_s
+        Seconds a call.
+    touch_s
+        Seconds for each chunk that a call touches.
+    crowd_s
+        Seconds more, for each doubling of a call's chunks beyond a dozen.
+    load_s
+        Seconds to find, fetch and keep a chunk, besides its bytes.
+    piece_s
+        Seconds for a run of bytes that is read by itself, without a chunk.
+    run_s
+        Seconds for each run that is copied.
+    copy_s
+        Seconds a byte that is asked for.
+    fetch_s
+        Seconds a stored byte that is read or written.
+    index_s
+        Seconds a chunk of the dataset, to learn where all are.
+    fresh_s
+        Seconds a byte of memory that is touched for the first time.
+    irregular_s
+        Seconds a byte of a chunk of which a union takes parts.
+    """
+
+    walk_s: float = 0.0
+    call_s: float = 0.0
+    touch_s: float = 0.0
+    crowd_s: float = 0.0
+    load_s: float = 0.0
+    piece_s: float = 0.0
+    run_s: float = 0.0
+    copy_s: float = 0.0
+    fetch_s: float = 0.0
+    index_s: float = 0.0
+    fresh_s: float = 0.0
+    irregular_s: float = 0.0
+
+
+RATES: Final = tuple(one.name for one in fields(Rates))
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast chunks pass a filter pipeline, one way, on one thread.
+
+    Attributes
+    ----------
+    start_s
+        Seconds a chunk.
+    nbyte_s
+        Seconds a byte before filters.
+    """
+
+    start_s: float = 0.0
+    nbyte_s: float = 0.0
+
+    def chunk_s(self, nbytes: int) -> float:
+        """Seconds of one chunk."""
+        return self.start_s + nbytes * self.nbyte_s
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """What a filter pipeline makes of one dataset's chunks.
+
+    Attributes
+    ----------
+    filters
+        The pipeline in the grammar of filters.
+    ratios
+        Stored bytes over bytes before filters, for each chunk shape that was tried; an empty
+        shape stands for all.
+    decode, encode
+        The speed of each reader, by its name; of others that of libhdf5.
+    spread
+        By how much places of the dataset differ: the largest ratio over the smallest.
+    """
+
+    filters: str
+    ratios: tuple[tuple[tuple[int, ...], float], ...] = ()
+    decode: Mapping[str, Speed] = field(default_factory=dict)
+    encode: Mapping[str, Speed] = field(default_factory=dict)
+    spread: float = 1.0
+
+    def ratio(self, chunks: Sequence[int]) -> float:
+        """Tell what share of their bytes chunks of a shape take, from the shapes nearest to it.
+
+        1.0 where nothing was tried.
+        """
+        total = weights = 0.0
+        for shape, ratio in self.ratios:
+            if not shape:
+                return ratio
+            pairs = zip(shape, chunks, strict=True)
+            away = sum(math.log2(max(1, a) / max(1, b)) ** 2 for a, b in pairs)
+            if away == 0:
+                return ratio
+            total += ratio / away
+            weights += 1 / away
+        return total / weights if weights else 1.0
+
+    def speed(self, reader: str, *, encoding: bool = False) -> Speed:
+        """Return a reader's speed; libhdf5's where it has none of its own."""
+        known = self.encode if encoding else self.decode
+        return known.get(reader) or known.get("libhdf5") or Speed()
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the bytes come from, where that is not memory.
+
+    Attributes
+    ----------
+    request_s
+        Seconds until the first byte of a request.
+    nbytes_per_s
+        Bytes that follow in a second.
+    """
+
+    request_s: float
+    nbytes_per_s: float
+
+    def seconds(self, requests: float, nbytes: float) -> float:
+        """Seconds for so many requests, one after another, of so many bytes in all."""
+        return requests * self.request_s + nbytes / self.nbytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine's readers cost, as it was measured.
+
+    Attributes
+    ----------
+    reads, writes
+        The rates of each reader, by its name.
+    threads
+        Threads that chunkwise uses.
+    scaling
+        How many times as fast all of them decode as one.
+    cold
+        The storage, where it could be measured.
+    """
+
+    reads: Mapping[str, Rates]
+    writes: Mapping[str, Rates]
+    threads: int = 1
+    scaling: float = 1.0
+    cold: Storage | None = None
+
+    def rates(self, reader: str, *, writing: bool = False) -> Rates:
+        """Return a reader's rates; libhdf5's where it has none of its own."""
+        known = self.writes if writing else self.reads
+        return known.get(reader) or known.get("libhdf5") or Rates()
+
+    def speedup(self, reader: str, abreast: float) -> float:
+        """Tell how many times as fast a reader decodes so many chunks at a time as one."""
+        if reader != CHUNKWISE or self.threads < 2:
+            return 1.0
+        busy = min(1.0, (abreast - 1) / (self.threads - 1))
+        return 1 + (self.scaling - 1) * max(0.0, busy)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "reads": {name: asdict(one) for name, one in self.reads.items()},
+            "writes": {name: asdict(one) for name, one in self.writes.items()},
+            "threads": self.threads,
+            "scaling": self.scaling,
+            "cold": None if self.cold is None else asdict(self.cold),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Machine:
+        """Undo `as_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            The values are not those of a machine.
+        """
+        cold = values["cold"]
+        found = cls(
+            {name: Rates(**one) for name, one in values["reads"].items()},
+            {name: Rates(**one) for name, one in values["writes"].items()},
+            int(values["threads"]),
+            float(values["scaling"]),
+            None if cold is None else Storage(**cold),
+        )
+        numbers = [n for one in (*found.reads.values(), *found.writes.values()) for n in _all(one)]
+        if not found.reads or not all(math.isfinite(n) and n >= 0 for n in numbers):
+            raise ValueError("no rates of a machine")
+        return found
+
+
+def _all(rates: Rates) -> tuple[float, ...]:
+    return tuple(float(getattr(rates, name)) for name in RATES)
+
+
+def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
+    """List what is multiplied by each rate, in the order of `RATES`."""
+    fetched = found.loads * chunk_stored_nbytes
+    if found.pieces or found.sieves:
+        fetched += max(found.selected_nbytes, found.sieves * SIEVE_NBYTES)
+    return (
+        1.0,
+        found.operations,
+        found.touches,
+        found.crowd,
+        found.loads + found.sieves,
+        found.pieces,
+        found.runs,
+        found.selected_nbytes,
+        fetched,
+        float(found.chunks),
+        found.fresh_nbytes,
+        found.irregular_nbytes,
+    )
+
+
+# Terms that several threads share: loads, and the bytes that they fetch.
+_SHARED: Final = frozenset({"load_s", "fetch_s"})
+# What of a walk each rate is a part of, in words.
+_PARTS: Final[Mapping[str, str]] = {
+    "walk_s": "calls",
+    "call_s": "calls",
+    "touch_s": "chunks",
+    "crowd_s": "chunks",
+    "load_s": "chunks",
+    "index_s": "chunks",
+    "piece_s": "copying",
+    "run_s": "copying",
+    "copy_s": "copying",
+    "fresh_s": "copying",
+    "irregular_s": "copying",
+    "fetch_s": "storage",
+}
+PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
+
+
+def parts(
+    found: Traffic,
+    chunks: Sequence[int],
+    itemsize: int,
+    codec: Codec,
+    machine: Machine,
+    reader: str,
+    *,
+    writing: bool = False,
+    storage: Storage | None = None,
+) -> dict[str, float]:
+    """Predict the seconds of a pattern by what they go into.
+
+    Parameters
+    ----------
+    found
+        What the pattern comes to (`traffic.traffic`).
+    chunks
+        Shape of a chunk, in elements; that of the dataset where it has none.
+    itemsize
+        Bytes of an element.
+    codec
+        What the filters make of the chunks.
+    machine
+        What the machine's readers cost.
+    reader
+        Whose time.
+    writing
+        Whether it writes.
+    storage
+        Where the bytes come from; None for memory.
+
+    Returns
+    -------
+    dict of str to float
+        ``calls``; ``chunks``, to find and keep them; ``filters``; ``copying`` of elements;
+        ``storage``, to fetch or store bytes.
+    """
+    nbytes = math.prod(chunks) * itemsize
+    stored_nbytes = nbytes * codec.ratio(chunks)
+    rates = machine.rates(reader, writing=writing)
+    speedup = machine.speedup(reader, found.abreast)
+    total = dict.fromkeys(PARTS, 0.0)
+    for name, count in zip(RATES, terms(found, stored_nbytes), strict=True):
+        share = speedup if name in _SHARED else 1.0
+        total[_PARTS[name]] += count * float(getattr(rates, name)) / share
+    codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(nbytes)
+    codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
+    total["filters"] = codec_s / speedup
+    if storage is not None:
+        requests = found.loads or found.sieves or found.pieces
+        fetched = found.loads * stored_nbytes or max(
+            found.selected_nbytes, found.sieves * SIEVE_NBYTES
+        )
+        total["storage"] += storage.seconds(requests, fetched)
+    return total
+
+
+def fitted(counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64]) -> Rates:
+    """Find the rates that explain measurements, none of them negative.
+
+    Parameters
+    ----------
+    counts
+        A row of `terms` for each measurement.
+    measured_s
+        Its seconds, more than 0.
+    """
+    return Rates(*map(float, fitted_columns(counts, measured_s)))
+
+
+def fitted_columns(
+    counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64], rounds: int = 12
+) -> npt.NDArray[np.float64]:
+    """Find what each column of counts costs, none of it negative.
+
+    Ratios count: a read of a microsecond says as much as one of a second, half as long is as
+    wrong as twice as long, and what is far off says little about all others.
+
+    Parameters
+    ----------
+    counts
+        A row for each measurement.
+    measured_s
+        Its seconds, more than 0.
+    rounds
+        How often measurements are weighed anew by how far off they are.
+    """
+    weights = 1 / measured_s
+    found: npt.NDArray[np.float64] = np.zeros(counts.shape[1])
+    for _ in range(rounds):
+        found = _non_negative(counts * weights[:, None], measured_s * weights)
+        predicted = np.maximum(counts @ found, 1e-3 * measured_s)
+        off = np.abs(np.log(predicted / measured_s))
+        weights = 1 / np.sqrt(predicted * measured_s * (1 + off / _FAR_OFF))
+    return found
+
+
+# The logarithm of a ratio from which on a measurement counts less and less.
+_FAR_OFF: Final = 0.3
+
+
+def _non_negative(
+    rows: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Solve least squares with no negative unknown, coordinate by coordinate."""
+    # Columns of one length, so that bytes and calls converge alike.
+    lengths = np.sqrt((rows**2).sum(axis=0))
+    lengths[lengths == 0] = 1.0
+    rows = rows / lengths
+    gram, target = rows.T @ rows, rows.T @ wanted
+    found = np.zeros(rows.shape[1])
+    for _ in range(1000):
+        before = found.copy()
+        for i in np.flatnonzero(np.diag(gram) > 0):
+            rest = target[i] - gram[i] @ found + gram[i, i] * found[i]
+            found[i] = max(0.0, rest / gram[i, i])
+        if np.abs(found - before).max() < 1e-9:
+            break
+    return np.asarray(found / lengths, np.float64)

@@ -1,0 +1,105 @@
+"""How should a dataset be stored, for what is read of it, and is that true?
+
+`advise` looks at the dataset, measures the machine (once) and a sample of the data, searches by
+the model, measures the best few layouts beside the present one, and answers with what was
+measured.  What it needs is imported when it is called: `chunkwise` itself has it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from chunkwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from chunkwise.advising.answer import Advice
+    from chunkwise.benching.schedule import Step
+
+DEFAULT_BUDGET_S: Final = 60.0
+
+
+def advise(
+    path: str | os.PathLike[str],
+    dataset: str,
+    access: Sequence[str] = (),
+    *,
+    objective: str = "balanced",
+    keep: Sequence[str] = (),
+    lossless: bool = True,
+    max_size: str | None = None,
+    reader: str | None = None,
+    budget_s: float = DEFAULT_BUDGET_S,
+    calibrate: bool = False,
+    scratch: str | None = None,
+    progress: Callable[[Step], None] | None = None,
+) -> Advice:
+    """Find the chunks, filters and cache that suit a dataset, and measure that they do.
+
+    Parameters
+    ----------
+    path : str or path
+        An HDF5 or netCDF-4 file; it is not changed.
+    dataset : str
+        The dataset's path.
+    access : sequence of str
+        What is read or written, as `chunkwise.bench` takes it, with ``weight W``, ``write`` or
+        ``append`` behind it: ``"map=1x721x1440 weight 3"``.  Without any, the patterns that
+        `inspect` judges by.
+    objective : str
+        ``read``, ``write``, ``size``; or ``balanced``: reading counts most, and a compressed
+        dataset grows by a tenth at most.
+    keep : sequence of str
+        ``chunk`` or ``filter``: what stays as it is.
+    lossless : bool
+        Whether only filters are chosen that keep each value.  Others are never proposed; without
+        it, one that the dataset has already may stay.
+    max_size : str, optional
+        The most bytes that it may take: ``"500MB"``, or ``"+10%"`` more than now.
+    reader : str, optional
+        Who reads: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.  None for the
+        libhdf5 of this process.
+    budget_s : float
+        Seconds that the answer may take.  Too few for measurements give an answer by the model,
+        which says so.
+    calibrate : bool
+        Whether this machine is measured again, whatever is known of it.
+    scratch : str, optional
+        The folder for scratch files; None for the system's.  Whatever is written there is
+        removed.
+    progress : callable, optional
+        Called before each step with a `chunkwise.benching.schedule.Step`.
+
+    Returns
+    -------
+    Advice
+        `Advice.as_dict` is what ``chunkwise advise --json`` prints.
+
+    Raises
+    ------
+    UsageError
+        The dataset cannot be stored in another way, a pattern does not fit, or what is asked
+        for contradicts itself.
+    ChunkwiseError
+        The file cannot be opened or read.
+
+    Examples
+    --------
+    >>> advice = chunkwise.advise(                              # doctest: +SKIP
+    ...     "era5.nc", "t2m", ["map=1x721x1440 weight 3", "series=8760x1x1"]
+    ... )
+    >>> advice.best.chunks, advice.leave, advice.verified       # doctest: +SKIP
+    """
+    from chunkwise.advising.work import Work
+
+    begun = time.monotonic()
+    if not budget_s > 0:
+        raise UsageError(f"a budget of {budget_s:g} seconds is no time: give more than 0")
+    work = Work.of(
+        path, dataset, access, objective=objective, keep=keep, lossless=lossless,
+        max_size=max_size, reader=reader, begun=begun, budget_s=budget_s, scratch=scratch,
+        progress=progress,
+    )  # fmt: skip
+    return work.advice(calibrate=calibrate)

@@ -1,0 +1,233 @@
+"""How should a dataset be stored that is not there yet?
+
+From its shape, its type, and data like it: a file that has some.  Nothing of it can be measured,
+so that the answer is the model's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import h5py
+import numpy as np
+
+from chunkwise.advise.chunk_shape import default_chunk, shrunk
+from chunkwise.advise.encoding import xarray_encoding
+from chunkwise.advise.remedies import refilter
+from chunkwise.advise.search import Problem, search, worth_a_look
+from chunkwise.advise.seconds import Codec
+from chunkwise.advising import calibration, patterns, sampling, wishes
+from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.target import look
+from chunkwise.benching.variants import scratch_folder
+from chunkwise.errors import UsageError
+from chunkwise.files.opening import find_dataset
+from chunkwise.files.unclosed import open_readable
+from chunkwise.grammar import format_shape, parse_shape
+from chunkwise.words import joined
+
+# Of data that nobody has shown, so much is made up.
+_MADE_NBYTES: Final = 8 << 20
+_SMALL_NBYTES: Final = 1 << 16
+# What a name stands for in lines to paste, where none was given.
+DATASET: Final = "data"
+
+
+def advise_new(
+    shape: str | Sequence[int],
+    dtype: str,
+    access: Sequence[str] = (),
+    *,
+    like: str | os.PathLike[str] | None = None,
+    dataset: str = DATASET,
+    objective: str = "balanced",
+    max_size: str | None = None,
+    reader: str | None = None,
+    budget_s: float = 60.0,
+    calibrate: bool = False,
+    scratch: str | None = None,
+    progress: Callable[[Step], None] | None = None,
+) -> Advice:
+    """Find the chunks and filters for a dataset before there is a file.
+
+    Parameters
+    ----------
+    shape
+        In elements: ``"8760x721x1440"``, or a sequence.
+    dtype
+        As NumPy writes it: ``"f4"``, ``">i2"``.
+    access
+        As for `chunkwise.advise`.
+    like
+        A file whose largest chunked dataset, or ``FILE:DATASET`` whose dataset, holds data like
+        that which will be written.  None: something smooth with some noise is made up, and the
+        answer says so.
+    dataset
+        What it will be called, for lines to paste.
+    objective, max_size, reader, budget_s, calibrate, scratch, progress
+        As for `chunkwise.advise`; a `max_size` in bytes.
+
+    Returns
+    -------
+    Advice
+        With neither a present layout nor a proof.
+
+    Raises
+    ------
+    UsageError
+        A shape, type or pattern that makes no sense.
+    """
+    begun = time.monotonic()
+    extents, itemsize, kind = _described(shape, dtype)
+    asked_for = wishes.read(objective, (), max_size, reader)
+    where = f"a dataset of {format_shape(extents)}"
+    asked = patterns.read(access, extents, itemsize, where)
+    most = asked_for.most_nbytes(None, compressed=False)
+
+    def say(text: str) -> None:
+        if progress is not None:
+            progress(Step(text))
+
+    with scratch_folder(scratch) as folder:
+        machine = calibration.machine(again=calibrate, say=say)
+        usual = default_chunk(extents, itemsize, None, [one.pattern.block for one in asked])
+        pipelines = wishes.pipelines(asked_for, None, itemsize)
+        file, name = _like(like) if like is not None else (_made(folder, kind), "data")
+        deadline = begun + budget_s / 2
+        with open_readable(file) as source:
+            known = find_dataset(source, name)
+            if known.dtype.itemsize != itemsize:
+                raise UsageError(
+                    f"--like {file}: '{name}' has elements of {known.dtype.itemsize} bytes, and "
+                    f"{kind.str} has {itemsize}: name data of that type, as FILE:DATASET"
+                )
+            shapes = _within(known.shape, usual, itemsize)
+            samples = sampling.take(
+                known, pipelines, shapes, machine, folder, deadline=deadline, say=say
+            )
+    if samples.constant:
+        raise UsageError(f"--like {like}: all elements that were looked at are equal")
+    problem = Problem(
+        shape=extents,
+        itemsize=itemsize,
+        patterns=tuple(one.pattern for one in asked),
+        reader=asked_for.reader,
+        reader_name=asked_for.reader_name,
+        machine=machine,
+        codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
+        objective=asked_for.objective,
+        most_nbytes=most,
+    )
+    ratio = min(one.ratio(usual) for one in problem.codecs.values())
+    stored = math.prod(extents) * itemsize * min(1.0, ratio)
+    problem = replace(problem, storage=calibration.storage_of(stored, machine))
+    if most is None and objective == "balanced":
+        # As a compressed dataset may grow by a tenth, one that is not there may be so much larger.
+        problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
+    say("comparing layouts by the model")
+    found = search(problem)
+    best = found.ranked[0]
+    chunks = best.layout.chunks or extents
+    told = joined([f"'{one.pattern.name}'" for one in asked])
+    source_words = "what --like shows" if like is not None else (
+        "made-up smooth data: give --like FILE for an answer about yours"
+    )  # fmt: skip
+    lines = refilter("new.nc", dataset, best.layout.filters, chunks=chunks, chunked=False,
+                     shape=extents, itemsize=itemsize)  # fmt: skip
+    lines += xarray_encoding("new.nc", dataset, chunks, best.layout.filters)
+    return Advice(
+        file="",
+        dataset=dataset,
+        shape=extents,
+        itemsize=itemsize,
+        reader=asked_for.title,
+        objective=objective,
+        present=None,
+        best=best.layout,
+        patterns=tuple(
+            PatternAdvice(
+                one.pattern.name, one.text, one.pattern.block, one.pattern.weight,
+                one.pattern.writes, None, None, None, best.pattern_s[i],
+            )
+            for i, one in enumerate(asked)
+        ),
+        stated=bool(access),
+        front=tuple(
+            FrontPoint(o.layout, o.read_s, o.write_s, o.nbytes, False)
+            for o in worth_a_look(found.front, problem)
+        ),
+        present_nbytes=None,
+        best_nbytes=best.nbytes,
+        leave=False,
+        verified=False,
+        reason=f"For {asked_for.title} and {told}, {best.layout} suits best. There is no file "
+        f"yet: this is the model's word, not proved, from {source_words}.",
+        fixes=tuple(replace(fix, rechunks=True) for fix in lines if fix.writing),
+        looked_at=found.looked_at,
+        elapsed_s=time.monotonic() - begun,
+    )  # fmt: skip
+
+
+def _described(
+    shape: str | Sequence[int], dtype: str
+) -> tuple[tuple[int, ...], int, np.dtype[np.generic]]:
+    extents = parse_shape(shape) if isinstance(shape, str) else tuple(map(int, shape))
+    if not isinstance(extents, tuple) or not extents or min(extents) < 1:
+        raise UsageError(
+            f"--shape {shape}: write the extents in elements, each at least 1, as 8760x721x1440"
+        )
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise UsageError(f"--type {dtype}: write a type as NumPy does: f4, i2, >f8, u1") from None
+    if kind.kind not in "iufcb":
+        raise UsageError(f"--type {dtype}: only numbers are advised on before there is a file")
+    return extents, kind.itemsize, kind
+
+
+def _like(like: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return a file and the dataset of it that shows data."""
+    text = os.fspath(like)
+    path, colon, name = text.rpartition(":")
+    target = look(path, name) if colon and not Path(text).exists() else look(text)
+    return target.file, target.dataset
+
+
+def _made(folder: str, kind: np.dtype[np.generic]) -> str:
+    """Make up data: a walk at random along rows, its last digits noise."""
+    number = _MADE_NBYTES // kind.itemsize
+    rows = 64
+    generator = np.random.default_rng(0)
+    steps = generator.normal(size=(rows, number // rows)).cumsum(axis=1)
+    if kind.kind in "iub":
+        steps = np.abs(steps).round() % 120
+    path = str(Path(folder) / "made.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("data", data=steps.round(2).astype(kind))
+    return path
+
+
+def _within(
+    known: tuple[int, ...], usual: tuple[int, ...], itemsize: int
+) -> list[tuple[int, ...]]:
+    """Give shapes in which a dataset that is there can be tried."""
+    if len(known) == len(usual):
+        fits = tuple(min(n, c) for n, c in zip(known, usual, strict=True))
+    else:
+        fits = default_chunk(known, itemsize, None, limit_nbytes=math.prod(usual) * itemsize)
+    return [fits, shrunk(fits, itemsize, _SMALL_NBYTES)]
+
+
+def _for_rank(codec: Codec, usual: tuple[int, ...]) -> Codec:
+    """Let what was tried in another rank stand for all shapes of this one."""
+    if codec.ratios and len(codec.ratios[0][0]) != len(usual):
+        mean = sum(ratio for _, ratio in codec.ratios) / len(codec.ratios)
+        return replace(codec, ratios=(((), mean),))
+    return codec

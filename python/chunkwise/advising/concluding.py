@@ -1,0 +1,415 @@
+"""What is the answer: which layout, what does it gain, and which lines give it?
+
+Of what was measured, or of what the model says where nothing was.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chunkwise.advise.cost import Stored
+from chunkwise.advise.encoding import xarray_encoding
+from chunkwise.advise.fix import Fix
+from chunkwise.advise.held import caches, free_slots
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.remedies import (
+    DEFAULT_W0,
+    keeps_all_data,
+    larger_cache,
+    read_natively,
+    rechunk,
+    refilter,
+)
+from chunkwise.advise.search import Found, Outcome, Problem, front, worth_a_look
+from chunkwise.advise.traffic import traffic
+from chunkwise.advising import patterns, sampling, wishes
+from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
+from chunkwise.advising.verifying import Proof, weighed
+from chunkwise.benching.target import Target
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import printable
+from chunkwise.words import counted, format_ratio, joined
+
+# What gains less is not worth a copy of the file.
+WORTH_IT: Final = 1.1
+# Of sizes, which are known better.
+_SMALLER: Final = 1.05
+# A cache that gains less is not worth a line.
+_CACHE_WORTH_IT: Final = 1.3
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known when a conclusion is drawn."""
+
+    target: Target
+    asked: tuple[patterns.Asked, ...]
+    stated: bool
+    wishes: wishes.Wishes
+    problem: Problem
+    samples: sampling.Samples
+    found: Found
+    proof: Proof | None
+    elapsed_s: float
+
+    @property
+    def present(self) -> Layout:
+        """How the dataset is stored."""
+        return Layout(self.target.chunks, self.target.filters)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the present layout and another one were measured."""
+        timings = self.proof.timings if self.proof is not None else {}
+        return self.present in timings and len(timings) > 1
+
+    def outcome(self, layout: Layout) -> Outcome:
+        """Return what the model says of a layout."""
+        return self.problem.outcome(layout)
+
+    def figures(self, layout: Layout) -> tuple[float, float, float]:
+        """Return reading, writing and size, measured as far as they were."""
+        read_s, write_s, nbytes = self.outcome(layout).figures
+        if layout == self.present:
+            nbytes = float(self.target.stored_nbytes)
+        timings = self.proof.timings.get(layout) if self.proof is not None else None
+        if timings is not None:
+            if any(not one.pattern.writes for one in self.asked):
+                read_s = weighed(timings, self.asked, writes=False)[0]
+            if any(one.pattern.writes for one in self.asked):
+                write_s = weighed(timings, self.asked, writes=True)[0]
+        return read_s, write_s, nbytes
+
+
+def conclude(case: Case) -> Advice:
+    """Draw the conclusion."""
+    best = _best(case)
+    leave = best == case.present or _within_noise(case, best)
+    if leave:
+        best = case.present
+    target = case.target
+    found = tuple(_pattern(case, one, best) for one in case.asked)
+    cache = _cache(case)
+    advice = Advice(
+        file=target.file,
+        dataset=target.dataset,
+        shape=target.shape,
+        itemsize=target.itemsize,
+        reader=case.wishes.title,
+        objective=case.wishes.objective,
+        present=case.present,
+        best=best,
+        patterns=found,
+        stated=case.stated,
+        front=_front(case),
+        present_nbytes=target.stored_nbytes,
+        best_nbytes=round(case.figures(best)[2]),
+        leave=leave,
+        verified=case.is_proved,
+        reason="",
+        fixes=() if leave else fixes(target, best),
+        cache=cache,
+        open_fixes=_open_fixes(case, cache),
+        part=str(case.proof.part) if case.proof is not None and case.is_proved else "",
+        notes=tuple(_notes(case)),
+        looked_at=case.found.looked_at,
+        measured=len(case.proof.timings) if case.proof is not None else 0,
+        elapsed_s=case.elapsed_s,
+    )
+    return replace(advice, reason=_reason(case, advice))
+
+
+# --- which layout ----------------------------------------------------------------------------
+
+
+def _best(case: Case) -> Layout:
+    """Return the best layout that was measured; where none was, the model's."""
+    problem = case.problem
+    if case.is_proved and case.proof is not None:
+        able = [one for one in case.proof.timings if _fits(case, one)]
+        able = able or list(case.proof.timings)
+        return min(able, key=lambda layout: problem.score(case.figures(layout)))
+    able = [o.layout for o in case.found.ranked if problem.fits(o)] or [
+        o.layout for o in case.found.ranked
+    ]
+    return min([*able[:1], case.present], key=lambda one: problem.score(case.figures(one)))
+
+
+def _fits(case: Case, layout: Layout) -> bool:
+    most = case.problem.most_nbytes
+    return most is None or case.figures(layout)[2] <= most
+
+
+def _within_noise(case: Case, best: Layout) -> bool:
+    """Whether the best layout is not clearly better than the present one."""
+    if not _fits(case, case.present):
+        return False
+    before, after = case.figures(case.present), case.figures(best)
+    gains = [b / max(1e-12, a) for b, a in zip(before, after, strict=True)]
+    read, write, size = gains
+    wanted = {
+        "read": read >= WORTH_IT,
+        "write": write >= WORTH_IT,
+        "size": size >= _SMALLER,
+        "balanced": read >= WORTH_IT
+        or (size >= _SMALLER and read >= 1 / WORTH_IT)
+        or (write >= WORTH_IT and read >= 1),
+    }[case.wishes.objective]
+    if not wanted:
+        return True
+    if case.problem.score(after) >= case.problem.score(before):
+        return True
+    if case.is_proved and case.proof is not None and case.wishes.objective in ("read", "balanced"):
+        if size >= _SMALLER and read >= 1 / WORTH_IT:
+            return False
+        lowest_before = weighed(case.proof.timings[case.present], case.asked, writes=False)[1]
+        highest_after = weighed(case.proof.timings[best], case.asked, writes=False)[2]
+        writes_alone = all(one.pattern.writes for one in case.asked)
+        return not writes_alone and lowest_before <= highest_after
+    return False
+
+
+def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
+    name = one.pattern.name
+    timings = case.proof.timings if case.proof is not None and case.is_proved else {}
+    place = case.asked.index(one)
+    return PatternAdvice(
+        name=name,
+        text=one.text,
+        block=one.pattern.block,
+        weight=one.pattern.weight,
+        writes=one.pattern.writes,
+        present=timings.get(case.present, {}).get(name),
+        best=timings.get(best, {}).get(name),
+        present_model_s=case.outcome(case.present).pattern_s[place],
+        best_model_s=case.outcome(best).pattern_s[place],
+        ours=case.proof.ours.get(name) if case.proof is not None else None,
+    )
+
+
+def _front(case: Case) -> tuple[FrontPoint, ...]:
+    """Give the choices: those that were measured, and between them what the model says."""
+    measured = case.proof.timings if case.proof is not None and case.is_proved else {}
+    if measured:
+        outcomes = [case.outcome(layout) for layout in measured]
+        outcomes = [
+            replace(o, read_s=f[0], write_s=f[1], nbytes=round(f[2]))
+            for o in outcomes
+            for f in [case.figures(o.layout)]
+        ]
+        found = list(front(outcomes))
+    else:
+        found = list(worth_a_look(case.found.front, case.problem))
+    return tuple(
+        FrontPoint(o.layout, o.read_s, o.write_s, o.nbytes, o.layout in measured) for o in found
+    )
+
+
+# --- lines to paste --------------------------------------------------------------------------
+
+
+def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
+    """Give the lines that store a dataset so: a command for both chunks and filters."""
+    if best.chunks is None:
+        return ()
+    if target.unclosed:
+        # No command but the one that saves it takes a file that was not closed.
+        return ()
+    found: tuple[Fix, ...]
+    if best.filters == target.filters:
+        found = rechunk(
+            target.file, target.dataset, best.chunks, best.filters,
+            shape=target.shape, itemsize=target.itemsize,
+        )  # fmt: skip
+    else:
+        found = refilter(
+            target.file, target.dataset, best.filters, stored=target.filters, chunks=best.chunks,
+            chunked=best.chunks == target.chunks, shape=target.shape, itemsize=target.itemsize,
+        )  # fmt: skip
+    found += xarray_encoding(target.file, target.dataset, best.chunks, best.filters)
+    return tuple(one for one in found if keeps_all_data(one, target.file_filters))
+
+
+def _cache(case: Case) -> CacheAdvice | None:
+    """Say which cache helps a reader of the file as it is, or why none does."""
+    target, problem = case.target, case.problem
+    if case.wishes.reader_name == CHUNKWISE:
+        return None
+    reads = [one.pattern for one in case.asked if not one.pattern.writes]
+    if not reads:
+        return None
+    if target.chunks is None:
+        return CacheAdvice("The dataset has no chunks, so that no chunk cache concerns it.")
+    stored = Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
+    before = sum(p.weight * problem.pattern_s(case.present, p) for p in reads)
+    trials = []
+    for nbytes in caches(stored, reads):
+        if nbytes > problem.reader.cache_nbytes:
+            nslots = free_slots(stored, reads, nbytes)
+            who = replace(problem.reader, cache_nbytes=nbytes, nslots=nslots)
+            other = replace(problem, reader=who, known={})
+            trials.append((sum(p.weight * other.pattern_s(case.present, p) for p in reads), nbytes,
+                           nslots))  # fmt: skip
+    after, nbytes, nslots = min(trials, default=(before, 0, 0))
+    # The smallest that is about as good.
+    for after_s, size, number in trials:
+        if after_s <= 1.05 * after:
+            after, nbytes, nslots = after_s, size, number
+            break
+    if before < _CACHE_WORTH_IT * after or not nbytes:
+        return CacheAdvice(_no_cache(case, stored))
+    return CacheAdvice(
+        f"A chunk cache of {format_size(nbytes)} holds the chunks that these reads come back to: "
+        f"about {format_ratio(before / after)} as fast, by the model.",
+        nbytes,
+        nslots,
+        DEFAULT_W0,
+        before,
+        after,
+    )
+
+
+def _no_cache(case: Case, stored: Stored) -> str:
+    """Say why no cache helps."""
+    reads = [one.pattern for one in case.asked if not one.pattern.writes]
+    found = [traffic(stored, pattern, case.problem.reader) for pattern in reads]
+    loads, chunks = sum(one.loads for one in found), sum(one.chunks for one in found)
+    if stored.is_read_in_pieces(case.problem.reader):
+        return "No chunk cache helps: the chunks are not compressed, and read piece by piece."
+    if loads <= 1.1 * chunks:
+        return (
+            "No larger chunk cache helps: with the default one, these reads decode each chunk "
+            "about once already."
+        )
+    return (
+        "No chunk cache helps: what these reads need again does not fit one of "
+        f"{format_size(512 << 20)}, or they do not come back to it."
+    )
+
+
+def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
+    target = case.target
+    found: tuple[Fix, ...] = ()
+    if cache is not None and cache.nbytes is not None and cache.nslots is not None:
+        found = larger_cache(
+            target.file, target.dataset, cache.nbytes, cache.nslots, filters=target.filters
+        )
+    if case.wishes.reader_name != CHUNKWISE:
+        found += read_natively(target.file, target.dataset, target.filters)
+    return found
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def _reason(case: Case, advice: Advice) -> str:
+    parts = []
+    mix = joined([f"'{printable(one.name)}'" for one in advice.patterns])
+    if advice.leave:
+        compared = f"{advice.measured} that were measured" if advice.verified else (
+            f"{advice.looked_at:,} that the model compared"
+        )  # fmt: skip
+        parts.append(
+            f"Leave it: for {advice.reader} and {mix}, {case.present} is as good, within the "
+            f"noise, as the best of the {compared}."
+        )
+    else:
+        before, after = advice.present_read_s or 0.0, advice.best_read_s
+        what = []
+        if after and before and any(not one.writes for one in advice.patterns):
+            gain = before / after
+            word = "as fast" if gain >= 1 else "as long"
+            what.append(f"reads {mix} {format_ratio(max(gain, 1 / gain))} {word}")
+        if advice.present_nbytes:
+            share = advice.best_nbytes / advice.present_nbytes
+            if not 0.95 < share < 1.05:
+                more = "more" if share > 1 else "less"
+                what.append(f"takes {abs(share - 1):.0%} {more} space")
+        parts.append(f"For {advice.reader}, {advice.best} {joined(what) or 'suits better'}.")
+        parts.append(_why(case, advice))
+    if not advice.verified:
+        parts.append(
+            "This is the model's word, not proved: there was no time to measure it (--budget)."
+        )
+    elif not (case.proof is not None and case.proof.part.whole):
+        parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")
+    return " ".join(filter(None, parts))
+
+
+def _why(case: Case, advice: Advice) -> str:
+    """Say in one sentence what makes the difference to the pattern that gains most."""
+    problem, itemsize = case.problem, case.target.itemsize
+    places = [i for i, one in enumerate(advice.patterns) if not one.writes]
+    if not places:
+        return ""
+    saved = [p.weight * ((p.present_s or 0.0) - p.best_s) for p in advice.patterns]
+    pattern = case.asked[max(places, key=saved.__getitem__)].pattern
+    before, after = (problem.parts(one, pattern) for one in (case.present, advice.best))
+    part = max(before, key=lambda name: before[name] - after[name])
+    then, now = (problem.traffic(one, pattern) for one in (case.present, advice.best))
+    each = f"one read of '{printable(pattern.name)}' ({format_shape(pattern.block)})"
+    if part == "filters" and case.present.chunks and advice.best.chunks:
+        sides = (case.present.chunks, advice.best.chunks)
+        loads = (then.loads, now.loads)
+        nbytes = [n * math.prod(c) * itemsize for n, c in zip(loads, sides, strict=True)]
+        if nbytes[0] > 1.2 * nbytes[1] and advice.best.filters != "none":
+            return (
+                f"All reads of '{printable(pattern.name)}' then decode "
+                f"{format_size(round(nbytes[1]))} instead of {format_size(round(nbytes[0]))}."
+            )
+        return f"What counts is the filter: {advice.best.filters} for {case.present.filters}."
+    if part == "chunks":
+        counts = [found.touches / max(1.0, found.operations) for found in (then, now)]
+        return (
+            f"{each[0].upper()}{each[1:]} then goes through {_number(counts[1])} chunks instead "
+            f"of {_number(counts[0])}."
+        )
+    if part == "copying":
+        return f"{each[0].upper()}{each[1:]} then gathers fewer and longer pieces."
+    return ""
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _notes(case: Case) -> list[str]:
+    notes = []
+    if not case.stated:
+        notes.append(
+            "No pattern was stated (--access): these are the usual ones, a line along each "
+            "dimension and a step."
+        )
+    if case.samples.unlike >= sampling.UNLIKE:
+        notes.append(
+            "Places of the dataset differ: the same filters leave up to "
+            f"{format_ratio(case.samples.unlike)} as many bytes in one as in another."
+        )
+    if case.samples.left_out:
+        names = joined([printable(name) for name in case.samples.left_out])
+        notes.append(f"Not tried, as HDF5 refuses them for this data: {names}.")
+    if case.proof is not None and case.proof.failed:
+        notes.append(
+            f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
+        )
+    ours = list(case.proof.ours.values()) if case.proof is not None else []
+    if ours and case.is_proved and case.proof is not None:
+        theirs = case.proof.timings[case.present]
+        gain = sum(theirs[n].median for n in case.proof.ours if n in theirs) / max(
+            1e-12, sum(t.median for t in ours)
+        )
+        if gain >= _CACHE_WORTH_IT:
+            notes.append(
+                "Without any change to the file, chunkwise.open reads these patterns "
+                f"{format_ratio(gain)} as fast (measured)."
+            )
+    if case.problem.storage is not None:
+        notes.append(
+            "The dataset is larger than half of the memory: it is taken to be read from storage."
+        )
+    if case.target.unclosed:
+        notes.append("The file's writer has not closed it: save it first (chunkwise inspect).")
+    return notes

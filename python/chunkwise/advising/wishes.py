@@ -1,0 +1,185 @@
+"""What may the answer be: which objective, filters and sizes did the user ask for?"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from chunkwise import _native
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.readers import CHUNKWISE, NAMES, Reader, reader, this_process
+from chunkwise.advise.search import OBJECTIVES, Objective
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline, parse_size
+from chunkwise.words import offered
+
+KEEPABLE: Final = ("chunk", "filter")
+# What every libhdf5 and all that is built on it reads, however it was built.
+_UNIVERSAL: Final = ("shuffle+deflate:1", "shuffle+deflate:4", "deflate:1", "none")
+_SMALLEST: Final = ("shuffle+deflate:9",)
+# With these plugins; the last ones are tried if there is time.
+_PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+zstd:9")
+_SHARE: Final = re.compile(r"\+(\d+(?:\.\d+)?)%")
+# Of the balanced objective: what a file may grow by where nobody said so.
+GROWTH: Final = 0.10
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What was asked for, checked.
+
+    Attributes
+    ----------
+    objective
+        What is to be small.
+    keep
+        ``chunk``, ``filter``: what of the present layout stays.
+    reader
+        For whom: whose cache.
+    reader_name
+        As `bench` calls it.
+    title
+        The reader, in words.
+    max_size
+        As it was written; None for no limit but the objective's own.
+    """
+
+    objective: Objective
+    keep: frozenset[str]
+    reader: Reader
+    reader_name: str
+    title: str
+    max_size: str | None = None
+    lossless: bool = True
+
+    def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
+        """Return the most bytes that the dataset may take; None for any number.
+
+        Parameters
+        ----------
+        present_nbytes
+            What it takes now; None before there is a file.
+        compressed
+            Whether it is compressed now.
+
+        Raises
+        ------
+        UsageError
+            A share of nothing.
+        """
+        if self.max_size is not None:
+            share = _SHARE.fullmatch(self.max_size)
+            if share is None:
+                return parse_size(self.max_size)
+            if present_nbytes is None:
+                raise UsageError(
+                    f"--max-size {self.max_size} is a share of what the dataset takes, and there "
+                    "is no file yet: give a size such as 500MB"
+                )
+            return round(present_nbytes * (1 + float(share[1]) / 100))
+        if self.objective == "balanced" and present_nbytes and compressed:
+            return round(present_nbytes * (1 + GROWTH))
+        return None
+
+
+def read(
+    objective: str,
+    keep: Sequence[str],
+    max_size: str | None,
+    reader_name: str | None,
+    *,
+    lossless: bool = True,
+) -> Wishes:
+    """Check what was asked for.
+
+    Raises
+    ------
+    UsageError
+        A word that there is not, or words that contradict each other.
+    """
+    if objective not in OBJECTIVES:
+        raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
+    for word in keep:
+        if word not in KEEPABLE:
+            raise UsageError(f"nothing called '{word}' can be kept{offered(word, KEEPABLE)}")
+    if set(keep) == set(KEEPABLE):
+        raise UsageError(
+            "to keep chunk and filter leaves nothing to advise on but the cache: keep one of the "
+            "two, or ask `chunkwise inspect` about the cache"
+        )
+    if max_size is not None and not _SHARE.fullmatch(max_size):
+        try:
+            parse_size(max_size)
+        except UsageError:
+            raise UsageError(
+                f"--max-size {max_size}: give a size such as 500MB, or how much more than now, "
+                "such as +10%"
+            ) from None
+    named, who, title = _reader(reader_name)
+    return Wishes(
+        cast("Objective", objective), frozenset(keep), who, named, title, max_size, lossless
+    )
+
+
+def _reader(name: str | None) -> tuple[str, Reader, str]:
+    """Return who reads: as bench calls it, its cache, and in words."""
+    if name is None:
+        who = this_process()
+        return "libhdf5", who, who.title
+    if name not in NAMES:
+        raise UsageError(f"no reader is called '{name}'{offered(name, NAMES)}")
+    who = reader(name)
+    return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
+
+
+def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:
+    """List the filters that may be chosen, the most wanted first; the present ones among them.
+
+    Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
+    filter already, so that whoever reads it has the plugin.
+    """
+    found = [present.filters] if present is not None and present.chunks is not None else []
+    if "filter" in wishes.keep and present is not None:
+        return [present.filters]
+    wanted = [*_UNIVERSAL]
+    if wishes.objective == "size":
+        wanted[:0] = _SMALLEST
+    if plugins_may_be_used(wishes, present):
+        wanted += _PLUGINS
+    if itemsize == 1:
+        # There is nothing to shuffle.
+        wanted = [text.removeprefix("shuffle+") for text in wanted]
+    checked = present is not None and "fletcher32" in _names(present.filters)
+    for text in wanted:
+        # A checksum that somebody asked for stays.
+        filters = text if not checked else _with_checksum(text)
+        if _can_be_had(filters):
+            found.append(str(Pipeline.parse(filters)))
+    return list(dict.fromkeys(found))
+
+
+def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:
+    """Whether filters that come as plugins may be chosen."""
+    if wishes.reader_name == CHUNKWISE:
+        return True
+    usual = {"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset", "lzf"}
+    return present is not None and not _names(present.filters) <= usual
+
+
+def _with_checksum(filters: str) -> str:
+    return "fletcher32" if filters == "none" else f"{filters}+fletcher32"
+
+
+def _names(filters: str) -> set[str]:
+    return {one.name for one in Pipeline.parse(filters).filters}
+
+
+def _can_be_had(filters: str) -> bool:
+    """Whether libhdf5 has the filters here, and chunkwise writes them."""
+    known = {one["name"] for one in _native.filters().values() if one["encoded"]}
+    usual = {"deflate", "shuffle", "fletcher32"}
+    plugin = _names(filters) - usual
+    return plugin <= known and (not plugin or importlib.util.find_spec("hdf5plugin") is not None)

@@ -1,0 +1,291 @@
+"""In which order is an answer found: the machine, a sample, the model, measurements?"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk, shrunk
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.search import Found, Outcome, Problem, chosen, search
+from chunkwise.advise.seconds import Codec, Machine
+from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
+from chunkwise.advising.answer import Advice
+from chunkwise.advising.verifying import Part, Proof, cut, measure, part_nbytes, weighed
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import scratch_folder
+from chunkwise.errors import UsageError
+from chunkwise.files.opening import find_dataset
+from chunkwise.files.unclosed import open_readable
+from chunkwise.words import LAYOUTS
+
+# A trial takes a process: so long, besides what it measures.
+_TRIAL_S: Final = 1.0
+# Bytes a second in which layouts are written, about.
+_WRITTEN_NBYTES_PER_S: Final = 40e6
+# Of what is left when the search is over, the share for measuring many layouts once; the rest is
+# for measuring the best of them again.
+_FIRST_SHARE: Final = 0.55
+_FEWEST_LAYOUTS: Final = 2
+_MOST_LAYOUTS: Final = 10
+_LAST_LAYOUTS: Final = 3
+_REPEATS: Final = 3
+# Of the budget, what trying filters may take.
+_SAMPLING_SHARE: Final = 0.25
+_SMALL_NBYTES: Final = 1 << 16
+
+Say = Callable[[Step], None]
+
+
+def refuse(target: Target) -> None:
+    """Raise UsageError for what can have no other layout, or nothing to tell of one."""
+    if target.layout in ("virtual", "external"):
+        raise UsageError(
+            f"{target.where} is {LAYOUTS[target.layout]}: its data lies elsewhere; advise on the "
+            "datasets that hold it, or make it real data first: chunkwise repack --merge"
+        )
+    if target.layout == "compact":
+        raise UsageError(
+            f"{target.where} is {LAYOUTS['compact']}: it is read with the header, and at most "
+            "64 KiB; there is nothing to gain"
+        )
+    if target.nbytes <= PAGE_NBYTES:
+        raise UsageError(
+            f"{target.where} has {target.nbytes:,} bytes: it is read at once however it is "
+            "stored; there is nothing to gain"
+        )
+    if not target.stored_nbytes:
+        raise UsageError(
+            f"{target.where}: nothing was ever written to it, so that nothing can be tried; "
+            "write some of it first, or describe it: chunkwise advise --shape ... --like FILE"
+        )
+
+
+@dataclass
+class Work:
+    """One answer, step by step."""
+
+    target: Target
+    asked: tuple[patterns.Asked, ...]
+    stated: bool
+    wishes: wishes.Wishes
+    begun: float
+    deadline: float
+    scratch: str | None
+    progress: Say | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str | os.PathLike[str],
+        dataset: str,
+        access: Sequence[str],
+        *,
+        objective: str = "balanced",
+        keep: Sequence[str] = (),
+        lossless: bool = True,
+        max_size: str | None = None,
+        reader: str | None = None,
+        begun: float,
+        budget_s: float,
+        scratch: str | None = None,
+        progress: Say | None = None,
+    ) -> Work:
+        """Check all that was asked for; parameters are those of `chunkwise.advise`."""
+        asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
+        target = look(path, dataset)
+        refuse(target)
+        asked = patterns.read(access, target.shape, target.itemsize, target.where)
+        deadline = begun + budget_s
+        return cls(target, asked, bool(access), asked_for, begun, deadline, scratch, progress)
+
+    def _say(self, text: str) -> None:
+        if self.progress is not None:
+            self.progress(Step(text))
+
+    @property
+    def _left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def advice(self, *, calibrate: bool) -> Advice:
+        """Find the answer; `calibrate` measures the machine again."""
+        target = self.target
+        present = Layout(target.chunks, target.filters)
+        with scratch_folder(self.scratch) as folder:
+            machine = calibration.machine(again=calibrate, say=self._say)
+            samples = self._samples(present, machine, folder)
+            problem = self._problem(present, machine, samples)
+            self._say("comparing layouts by the model")
+            found = search(problem)
+            proof = self._proof(problem, found, present, folder)
+        return concluding.conclude(
+            concluding.Case(
+                target=target,
+                asked=self.asked,
+                stated=self.stated,
+                wishes=self.wishes,
+                problem=problem,
+                samples=samples,
+                found=found,
+                proof=proof,
+                elapsed_s=time.monotonic() - self.begun,
+            )
+        )
+
+    def modelled(self, *, calibrate: bool) -> Problem:
+        """Measure the machine and a sample of the data, and nothing else."""
+        present = Layout(self.target.chunks, self.target.filters)
+        with scratch_folder(self.scratch) as folder:
+            machine = calibration.machine(again=calibrate, say=self._say)
+            samples = self._samples(present, machine, folder)
+        return self._problem(present, machine, samples)
+
+    def _samples(self, present: Layout, machine: Machine, folder: str) -> sampling.Samples:
+        """Try filters on blocks in the shapes that are the likeliest."""
+        target = self.target
+        usual = default_chunk(
+            target.shape, target.itemsize, None, [one.pattern.block for one in self.asked]
+        )
+        shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
+        pipelines = wishes.pipelines(self.wishes, present, target.itemsize)
+        if wishes.plugins_may_be_used(self.wishes, present):
+            _load_plugins()
+        deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
+        with open_readable(target.file) as file:
+            found = sampling.take(
+                find_dataset(file, target.dataset),
+                pipelines,
+                shapes,
+                machine,
+                folder,
+                deadline=deadline,
+                say=self._say,
+            )
+        if found.constant:
+            raise UsageError(
+                f"{target.where}: all elements that were looked at are equal: any filter stores "
+                "them in next to nothing, and nothing can be told from that; advise on a file "
+                "that holds data"
+            )
+        return found
+
+    def _problem(self, present: Layout, machine: Machine, samples: sampling.Samples) -> Problem:
+        target = self.target
+        codecs = sampling.corrected(samples.codecs, target)
+        if present.chunks is None:
+            codecs.setdefault("none", Codec("none"))
+        compressed = present.filters not in ("none", "fletcher32", "shuffle")
+        problem = Problem(
+            shape=target.shape,
+            itemsize=target.itemsize,
+            patterns=tuple(one.pattern for one in self.asked),
+            reader=self.wishes.reader,
+            reader_name=self.wishes.reader_name,
+            machine=machine,
+            codecs=codecs,
+            present=present,
+            objective=self.wishes.objective,
+            keep=self.wishes.keep,
+            most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
+            maxshape=target.maxshape,
+            storage=calibration.storage_of(target.stored_nbytes, machine),
+        )
+        if present.chunks is None and "chunk" in self.wishes.keep:
+            raise UsageError(
+                f"{target.where} has no chunks: there is nothing to keep; leave --keep chunk out"
+            )
+        return problem
+
+    def _proof(self, problem: Problem, found: Found, present: Layout, folder: str) -> Proof | None:
+        """Measure the best few and the present one, first once and then the best again."""
+        number = len(self.asked)
+        most = part_nbytes(self._left_s)
+        writing_s = min(self.target.nbytes, most) / _WRITTEN_NBYTES_PER_S
+        each_s = number * _TRIAL_S + writing_s
+        affordable = int(_FIRST_SHARE * self._left_s / each_s) - 1
+        if affordable < 1:
+            return None
+        layouts = [
+            one.layout for one in chosen(found, problem, min(_MOST_LAYOUTS, affordable), present)
+        ]
+        layouts = [present, *layouts]
+        with cut(self.target, self.asked, most, folder, self._say) as part:
+            first = self._measured(
+                part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
+            )
+            best = self._best(first, problem, found)
+            again = [present, *(one for one in best if one != present)][: _LAST_LAYOUTS + 1]
+            if len(again) < _FEWEST_LAYOUTS or self._left_s < len(again) * each_s:
+                return first
+            last = self._measured(
+                part, again, problem, present, repeat=_REPEATS, seconds=max(1.0, self._left_s)
+            )
+        return joined(first, last)
+
+    def _measured(
+        self,
+        part: Part,
+        layouts: Sequence[Layout],
+        problem: Problem,
+        present: Layout,
+        *,
+        repeat: int,
+        seconds: float,
+    ) -> Proof:
+        return measure(
+            part,
+            layouts,
+            self.asked,
+            problem,
+            repeat=repeat,
+            seconds=seconds,
+            ours=True,
+            stored=present,
+            scratch=self.scratch,
+            progress=self.progress,
+        )
+
+    def _best(self, proof: Proof, problem: Problem, found: Found) -> list[Layout]:
+        """Sort the layouts that were measured, the best first."""
+        known = {one.layout: one for one in found.ranked}
+        return sorted(
+            proof.timings,
+            key=lambda layout: problem.score(figures(known[layout], proof, self.asked)),
+        )
+
+
+def figures(
+    outcome: Outcome, proof: Proof | None, asked: Sequence[patterns.Asked]
+) -> tuple[float, float, float]:
+    """Return reading, writing and size of a layout, measured as far as they were."""
+    read_s, write_s, nbytes = outcome.figures
+    timings = proof.timings.get(outcome.layout) if proof is not None else None
+    if timings is not None:
+        if any(not one.pattern.writes for one in asked):
+            read_s = weighed(timings, asked, writes=False)[0]
+        if any(one.pattern.writes for one in asked):
+            write_s = weighed(timings, asked, writes=True)[0]
+    return read_s, write_s, nbytes
+
+
+def joined(first: Proof, last: Proof) -> Proof:
+    """Put two rounds of measurements together; what was measured again is the better known."""
+    return Proof(
+        last.part,
+        {**first.timings, **last.timings},
+        {**first.ours, **last.ours},
+        {**first.failed, **last.failed},
+    )
+
+
+def _load_plugins() -> None:
+    """Make the filters of hdf5plugin known to the libhdf5 here, where it is installed."""
+    try:
+        importlib.import_module("hdf5plugin")
+    except ImportError:
+        return

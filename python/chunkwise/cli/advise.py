@@ -1,0 +1,224 @@
+"""Say how a dataset should be stored, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chunkwise.cli.echo import echo_json
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
+from chunkwise.cli.values import listed
+from chunkwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from chunkwise.benching.schedule import Step
+
+EXAMPLES = """\b
+Examples:
+  chunkwise advise data.nc t2m
+  chunkwise advise data.nc t2m --access map=1x721x1440 --access series=8760x1x1
+  chunkwise advise data.nc t2m --access 'map=1x721x1440 weight 3' \\
+      --access 'random:1000:8760x1x1'
+  chunkwise advise data.nc t2m --access row --objective size --max-size 500MB
+  chunkwise advise data.nc t2m --access row --keep filter --for libhdf5-1.10
+  chunkwise advise data.h5 frames --access plane:0 --access 'step=1x2167x2070 append'
+  chunkwise advise data.nc t2m --access row --tool all --json
+  chunkwise advise data.nc t2m --access map=1x721x1440 \\
+      --access series=8760x1x1 --tradeoff map,series --plot tradeoff.png
+  chunkwise advise data.nc t2m --access row --bandwidth
+  chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
+      --access map=1x721x1440 --access series=8760x1x1
+  chunkwise advise archive/
+"""
+TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "Fortran", "all")
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path(), required=False)
+@click.argument("dataset", required=False)
+@click.option(
+    "--access",
+    multiple=True,
+    metavar="[NAME=]PATTERN [weight W]",
+    help="What is read: a pattern as bench takes it, such as 1x721x1440, line:0 or random:1000; "
+    "behind it how often beside the others (weight 3), and whether it is written instead "
+    "(write, append). May be repeated.  [default: a line along each dimension, and a step]",
+)
+@click.option(
+    "--objective",
+    metavar="read|write|size|balanced",
+    default="balanced",
+    show_default=True,
+    help="What is to be small. Balanced: reading counts most; a compressed dataset grows by a "
+    "tenth at most.",
+)
+@click.option("--keep", metavar="chunk|filter", help="What of the present layout stays as it is.")
+@click.option(
+    "--lossless/--no-lossless",
+    default=True,
+    help="Only filters that keep each value. Others are never proposed; one that the dataset has "
+    "may stay.  [default: --lossless]",
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE|+N%",
+    help="The most that the dataset may take in the file: 500MB, or +10% more than now.",
+)
+@click.option(
+    "--for",
+    "reader",
+    metavar="READER",
+    help="Who reads: libhdf5-1.10, libhdf5-2, netcdf-c or chunkwise.  [default: the libhdf5 here]",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds that the answer may take. Too few for measurements: the model's word alone.",
+)
+@click.option(
+    "--calibrate", is_flag=True, help="Measure this machine again, whatever is known of it."
+)
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(TOOLS),
+    help="Whose lines are printed. May be repeated.  [default: commands that copy the file]",
+)
+@click.option(
+    "--tradeoff",
+    metavar="A,B",
+    help="Instead: the best layouts between two of the patterns, from memory, storage and remote, "
+    "by libhdf5 and by chunkwise.",
+)
+@click.option(
+    "--bandwidth",
+    is_flag=True,
+    help="Instead: the fastest filters as a function of the storage's bandwidth.",
+)
+@click.option("--plot", metavar="FILE", help="Also draw either of them: png, svg or pdf.")
+@click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
+@click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
+@click.option("--like", metavar="FILE[:DATASET]", help="Data like that which it will hold.")
+@click.option(
+    "--reads",
+    "reads_a_year",
+    type=click.FloatRange(min=0, min_open=True),
+    default=100.0,
+    show_default=True,
+    help="Without DATASET: how often a year all patterns of a dataset are run.",
+)
+@click.option(
+    "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"
+)
+@click.option("--json", "as_object", is_flag=True, help="Print all of it as JSON.")
+def command(file: str | None, dataset: str | None, access: tuple[str, ...], **words: Any) -> None:
+    """Say how DATASET of FILE should be stored for what is read of it, and prove it.
+
+    The machine is measured once, then a sample of the data; a model compares thousands of
+    layouts, and the best few are written from the data and measured beside the present one.
+    The file is not changed. Without DATASET: which datasets of a file, or of a folder, are worth
+    touching.
+    """
+    _check(file, dataset, words)
+    with following() as progress:
+        found = _found(file, dataset, access, words, progress)
+    if words["plot"]:
+        from chunkwise.advising.pictures import draw
+
+        draw(found, words["plot"])
+    if words["as_object"]:
+        record = found.as_dict()
+        echo_json(record, indent=1)
+        return
+    _show(found, words["tools"])
+
+
+def _check(file: str | None, dataset: str | None, words: dict[str, Any]) -> None:
+    """Raise UsageError for words that do not go together."""
+    study = words["tradeoff"] is not None or words["bandwidth"]
+    if words["tradeoff"] is not None and words["bandwidth"]:
+        raise UsageError("--tradeoff and --bandwidth are two questions: ask one at a time")
+    if words["plot"] and not study:
+        raise UsageError("--plot draws --tradeoff A,B or --bandwidth: add one of the two")
+    if words["shape"] is not None:
+        if file is not None:
+            raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
+        if words["dtype"] is None:
+            raise UsageError("--shape needs --type, such as f4")
+        if words["keep"] or study:
+            raise UsageError(
+                "--keep, --tradeoff and --bandwidth are about a dataset of a file; leave them out"
+            )
+        return
+    for option, name in (("dtype", "--type"), ("like", "--like")):
+        if words[option] is not None:
+            raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
+    if file is None:
+        raise UsageError("name a file: chunkwise advise FILE [DATASET], or describe it: --shape")
+    if dataset is None and study:
+        raise UsageError("--tradeoff and --bandwidth are about one dataset: name it behind FILE")
+
+
+def _found(
+    file: str | None,
+    dataset: str | None,
+    access: tuple[str, ...],
+    words: dict[str, Any],
+    progress: Callable[[Step], None],
+) -> Any:
+    """Ask what was asked."""
+    common = {
+        "objective": words["objective"],
+        "max_size": words["max_size"],
+        "reader": words["reader"],
+        "calibrate": words["calibrate"],
+        "scratch": words["scratch"],
+        "progress": progress,
+    }
+    if words["shape"] is not None:
+        from chunkwise.advising.before import advise_new
+
+        return advise_new(
+            words["shape"], words["dtype"], access, like=words["like"], budget_s=words["budget"],
+            **common,
+        )  # fmt: skip
+    assert file is not None
+    if dataset is None:
+        from chunkwise.advising.ranking import rank
+
+        return rank([file], access, reads_a_year=words["reads_a_year"], **common)
+    common |= {"keep": listed(words["keep"]), "lossless": words["lossless"]}
+    if words["tradeoff"] is not None:
+        from chunkwise.advising.questions import ask_tradeoff
+
+        return ask_tradeoff(file, dataset, listed(words["tradeoff"]), access, **common)
+    if words["bandwidth"]:
+        from chunkwise.advising.questions import ask_bandwidth
+
+        return ask_bandwidth(file, dataset, access, **common)
+    from chunkwise.advising.api import advise
+
+    return advise(file, dataset, access, budget_s=words["budget"], **common)
+
+
+def _show(found: Any, tools: tuple[str, ...]) -> None:
+    """Print it."""
+    from chunkwise.advise.tradeoff import Bandwidth, Tradeoff
+    from chunkwise.advising import pictures, text
+    from chunkwise.advising.ranking import Ranking
+
+    console = for_results()
+    if isinstance(found, Tradeoff):
+        pictures.show_tradeoff(found, console)
+    elif isinstance(found, Bandwidth):
+        pictures.show_bandwidth(found, console)
+    elif isinstance(found, Ranking):
+        text.show_ranking(found, console)
+    else:
+        text.show(found, console, tools)

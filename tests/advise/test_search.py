@@ -1,0 +1,194 @@
+"""A search loses to nothing that others would choose, and keeps to what was asked for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import h5py
+import pytest
+from h5py._hl.filters import guess_chunk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
+from chunkwise.advise.references import (
+    h5py_guess,
+    independent_ranges,
+    least_blocks,
+    netcdf_default,
+    references,
+    square,
+    within,
+)
+from chunkwise.advise.search import MOST_CHUNK_NBYTES, MOST_CHUNKS, Problem, chosen, front, search
+from chunkwise.advise.seconds import Codec, Machine, Rates, Speed
+from chunkwise.advise.traffic import Pattern
+
+SLOW_AND_SMALL = Codec(
+    "shuffle+deflate:4",
+    (((10, 10, 10), 0.3),),
+    {"libhdf5": Speed(2e-5, 4e-9)},
+    {"libhdf5": Speed(2e-5, 2e-8)},
+)
+PLAIN = Codec("none")
+RATES = Rates(1e-4, 1e-6, 6e-7, 4e-7, 2e-6, 2.5e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
+MACHINE = Machine({"libhdf5": RATES}, {"libhdf5": RATES})
+PRESENT = Layout((1, 60, 90), "shuffle+deflate:4")
+
+
+def problem(
+    shape: tuple[int, ...] = (365, 60, 90),
+    blocks: tuple[tuple[int, ...], ...] = ((1, 60, 90), (365, 1, 1)),
+    **changes: object,
+) -> Problem:
+    asked = tuple(Pattern(str(i), block) for i, block in enumerate(blocks))
+    found = Problem(
+        shape=shape,
+        itemsize=4,
+        patterns=asked,
+        reader=LIBHDF5_2,
+        reader_name="libhdf5",
+        machine=MACHINE,
+        codecs={one.filters: one for one in (SLOW_AND_SMALL, PLAIN)},
+        present=PRESENT,
+    )
+    return replace(found, known={}, **changes)  # type: ignore[arg-type]
+
+
+@st.composite
+def shapes_and_blocks(
+    draw: st.DrawFn,
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    shape = tuple(draw(st.lists(st.integers(1, 2000), min_size=3, max_size=3)))
+    block = st.tuples(*(st.sampled_from((1, max(1, n // 7), n)) for n in shape))
+    return shape, tuple(draw(st.lists(block, min_size=1, max_size=3)))
+
+
+@settings(max_examples=8, deadline=None)
+@given(shapes_and_blocks(), st.sampled_from(("read", "size", "write", "balanced")))
+def test_no_reference_is_better_than_what_is_found(
+    case: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], objective: str
+) -> None:
+    shape, blocks = case
+    present = Layout(tuple(min(7, n) for n in shape), "shuffle+deflate:4")
+    asked = problem(shape, blocks, objective=objective, present=present)
+    found = search(asked)
+    best = asked.score(found.ranked[0].figures)
+    looked_at = {one.layout for one in found.ranked}
+    assert present in looked_at
+    named = dict(references(shape, 4, blocks, [1.0] * len(blocks)))
+    for chunks in named.values():
+        number = math.prod(-(-n // c) for n, c in zip(shape, chunks, strict=True))
+        if math.prod(chunks) * 4 <= MOST_CHUNK_NBYTES and number <= MOST_CHUNKS:
+            layout = Layout(chunks, "shuffle+deflate:4")
+            assert layout in looked_at
+            assert best <= asked.score(asked.outcome(layout).figures)
+    assert default_chunk(shape, 4, None, blocks) in named.values()
+
+
+def test_one_shape_serves_maps_and_series_where_each_alone_does_not() -> None:
+    found = search(problem(objective="read"))
+    best = found.ranked[0].layout.chunks
+    assert best is not None
+    # Neither a map nor a series.
+    assert 1 < best[0] < 366
+    assert best != (1, 60, 90)
+
+
+@pytest.mark.parametrize("keep", ["chunk", "filter"])
+def test_what_is_to_be_kept_is_kept(keep: str) -> None:
+    for one in search(problem(keep=frozenset({keep}))).ranked:
+        if keep == "chunk":
+            assert one.layout.chunks == PRESENT.chunks
+        else:
+            assert one.layout.filters == PRESENT.filters
+
+
+def test_a_file_that_is_too_large_comes_last() -> None:
+    asked = problem(objective="read", most_nbytes=4_000_000)
+    assert asked.fits(search(asked).ranked[0])
+    free = problem(objective="read")
+    assert not asked.fits(search(free).ranked[0])
+
+
+def test_size_alone_takes_the_filter_that_compresses() -> None:
+    found = search(problem(objective="size"))
+    assert found.ranked[0].layout.filters == "shuffle+deflate:4"
+    assert search(problem(objective="write")).ranked[0].layout.filters == "none"
+
+
+def test_nothing_on_the_front_is_worse_in_everything_than_another() -> None:
+    found = search(problem())
+    for one in found.front:
+        for other in found.ranked:
+            worse = all(a > b for a, b in zip(one.figures, other.figures, strict=True))
+            assert not worse
+    assert front(found.front) == found.front
+
+
+def test_what_is_to_be_measured_is_unlike_each_other_and_not_the_present_one() -> None:
+    asked = problem()
+    few = chosen(search(asked), asked, 6, PRESENT)
+    layouts = [one.layout for one in few]
+    assert len(set(layouts)) == len(layouts) == 6
+    assert PRESENT not in layouts
+    assert asked.score(few[0].figures) == min(asked.score(one.figures) for one in few)
+
+
+def test_a_smaller_cache_does_not_ask_for_larger_chunks() -> None:
+    sizes = []
+    for reader in (LIBHDF5_1, LIBHDF5_2):
+        asked = problem((3650, 600, 900), ((1, 600, 900), (3650, 1, 1)), reader=reader)
+        sizes.append(math.prod(search(asked).ranked[0].layout.chunks or ()))
+    assert sizes[0] <= sizes[1]
+
+
+# --- references ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=4), st.sampled_from((1, 2, 4, 8)))
+def test_the_guess_is_h5pys_own(shape: list[int], itemsize: int) -> None:
+    expected = tuple(map(int, guess_chunk(tuple(shape), None, itemsize)))
+    assert h5py_guess(tuple(shape), itemsize) == expected
+
+
+def test_the_guess_is_what_a_file_gets() -> None:
+    with h5py.File("guess", "w", driver="core", backing_store=False) as file:
+        made = file.create_dataset("x", (365, 600, 900), "f4", chunks=True)
+        assert made.chunks == h5py_guess((365, 600, 900), 4)
+
+
+@given(
+    st.lists(st.integers(1, 3000), min_size=1, max_size=4),
+    st.lists(st.integers(1, 3000), min_size=4, max_size=4),
+)
+def test_references_lie_within_the_array(shape: list[int], lengths: list[int]) -> None:
+    extents = tuple(shape)
+    blocks = [tuple(min(a, n) for a, n in zip(lengths, extents, strict=False))]
+    for _, chunks in references(extents, 4, blocks, [1.0]):
+        assert len(chunks) == len(extents)
+        assert all(1 <= c <= n for c, n in zip(chunks, extents, strict=True))
+
+
+def test_shapes_from_the_literature_for_reads_of_rows() -> None:
+    # A row needs the fewest chunks where chunks are rows.
+    shape, rows = (4096, 4096), [(1, 4096)]
+    assert least_blocks(shape, 4, rows, [1.0]) == (64, 4096)
+    assert independent_ranges(shape, 4, rows, [1.0]) == (64, 4096)
+    both = [(1, 4096), (4096, 1)]
+    assert least_blocks(shape, 4, both, [1.0, 1.0]) == (512, 512)
+    assert least_blocks(shape, 4, both, [100.0, 1.0]) != (512, 512)
+
+
+def test_a_square_uses_what_a_short_dimension_leaves() -> None:
+    assert square((10000, 10000), 4) == (512, 512)
+    assert square((4, 100000), 4) == (4, 65536)
+    assert within((365, 600, 900), 4, (1, 600, 900)) == (1, 600, 900)
+
+
+def test_an_unlimited_dimension_gets_chunks_of_1_from_netcdf() -> None:
+    assert netcdf_default((100, 50, 60), 4, (None, 50, 60)) == (1, 50, 60)
+    assert math.prod(netcdf_default((5000, 5000), 4)) * 4 <= 4 << 20

@@ -1,0 +1,119 @@
+"""Counts become seconds by rates, and rates are found from seconds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.seconds import (
+    PARTS,
+    RATES,
+    Codec,
+    Machine,
+    Rates,
+    Speed,
+    Storage,
+    fitted,
+    parts,
+    terms,
+)
+from chunkwise.advise.traffic import SIEVE_NBYTES, Traffic
+
+SOME = Rates(1e-4, 1e-6, 5e-7, 3e-7, 2e-6, 1e-7, 4e-9, 2e-10, 1e-10, 1e-7, 1e-10)
+MACHINE = Machine({"libhdf5": SOME, CHUNKWISE: SOME}, {"libhdf5": SOME}, 4, 3.0)
+DEFLATE = Codec(
+    "deflate:4", (((64, 64), 0.5),), {"libhdf5": Speed(2e-5, 3e-9)}, {"libhdf5": Speed(4e-5, 2e-8)}
+)
+COUNTS = ("operations", "touches", "loads", "partial", "pieces", "runs", "selected_nbytes")
+
+traffics = st.builds(
+    Traffic,
+    *[st.floats(0, 1e6) for _ in COUNTS],
+    st.integers(1, 10**6),
+    st.floats(1, 64),
+)
+
+
+def total(found: Traffic, reader: str = "libhdf5", **options: object) -> float:
+    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, reader, **options)  # type: ignore[arg-type]
+    assert tuple(told) == PARTS
+    return sum(told.values())
+
+
+# Of more calls for as many chunks, each has fewer to sort.
+@given(traffics, st.sampled_from([name for name in COUNTS if name != "operations"]))
+def test_more_of_anything_never_takes_less_time(found: Traffic, name: str) -> None:
+    more = replace(found, **{name: getattr(found, name) + 1000})
+    assert total(more) >= total(found)
+    assert total(more, writing=True) >= total(found, writing=True)
+
+
+@given(traffics)
+def test_storage_only_adds_and_threads_only_take_off(found: Traffic) -> None:
+    assert total(found, storage=Storage(1e-3, 1e8)) >= total(found)
+    assert total(found, CHUNKWISE) <= total(found) + 1e-12
+
+
+def test_threads_help_as_far_as_there_are_chunks_to_decode() -> None:
+    assert MACHINE.speedup(CHUNKWISE, 1) == 1
+    assert MACHINE.speedup(CHUNKWISE, 4) == MACHINE.speedup(CHUNKWISE, 100) == 3
+    assert 1 < MACHINE.speedup(CHUNKWISE, 2) < 3
+    assert MACHINE.speedup("libhdf5", 100) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.floats(1e-9, 1e-4), min_size=len(RATES), max_size=len(RATES)))
+def test_rates_are_found_again_from_what_they_give(rates: list[float]) -> None:
+    rng = np.random.default_rng(0)
+    counts = 10 ** rng.uniform(0, 6, (60, len(RATES)))
+    found = fitted(counts, counts @ np.array(rates))
+    predicted = counts @ np.array([getattr(found, name) for name in RATES])
+    assert np.median(np.abs(predicted / (counts @ np.array(rates)) - 1)) < 0.05
+
+
+def test_no_rate_is_negative_whatever_was_measured() -> None:
+    rng = np.random.default_rng(1)
+    counts = rng.uniform(0, 100, (20, len(RATES)))
+    found = fitted(counts, rng.uniform(1e-6, 1, 20))
+    assert min(getattr(found, name) for name in RATES) >= 0
+
+
+def test_the_terms_are_those_of_the_rates() -> None:
+    found = Traffic(2, 3, 5, 0, 0, 7, 11, 13, 1, 0, 4)
+    assert terms(found, 10.0) == (1, 2, 3, 0, 5, 0, 7, 11, 50, 13, 4, 0)
+    pieces = Traffic(2, 3, 0, 0, 5, 0, 11, 13, 1, 1, 4)
+    assert terms(pieces, 10.0) == (1, 2, 3, 0, 1, 5, 0, 11, SIEVE_NBYTES, 13, 4, 0)
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000))
+def test_a_ratio_between_shapes_lies_between_their_ratios(rows: int, columns: int) -> None:
+    codec = Codec("x", (((64, 64), 0.5), ((8, 512), 0.8)))
+    assert 0.5 <= codec.ratio((rows, columns)) <= 0.8
+    assert codec.ratio((64, 64)) == 0.5
+    assert Codec("x").ratio((rows, columns)) == 1.0
+
+
+def test_a_machine_is_read_back_as_it_was_written() -> None:
+    machine = replace(MACHINE, cold=Storage(1e-4, 1e9))
+    assert Machine.from_dict(json.loads(json.dumps(machine.as_dict()))) == machine
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reads": {}},
+        {"reads": {"libhdf5": {"walk_s": -1.0}}},
+        {"reads": {"libhdf5": {"speed": 1.0}}},
+        {"threads": "many"},
+        {"cold": {"request_s": 1}},
+    ],
+)
+def test_what_is_no_machine_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        Machine.from_dict({**MACHINE.as_dict(), **change})

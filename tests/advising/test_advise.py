@@ -1,0 +1,341 @@
+"""One command says how a dataset should be stored, and proves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.advise.layout import Layout
+from chunkwise.advising.answer import Advice
+from chunkwise.advising.api import advise
+from chunkwise.errors import UsageError
+from tests.support.tools import paste
+
+MAP, SERIES = "map=1x40x60", "series=400x1x1"
+
+
+def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("chunkwise"), "advise", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Advice, Path]:
+    """Ask once, with measurements."""
+    folder = tmp_path_factory.mktemp("proved")
+    path = folder / "daily.nc"
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((400, 40, 60)).cumsum(0).round(1).astype("f4")
+    with h5py.File(path, "w") as file:
+        options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+        file.create_dataset("t2m", data=values, chunks=(1, 40, 60), **options)
+    return advise(path, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=25), path
+
+
+@pytest.mark.slow
+def test_what_is_slow_is_found_and_the_better_layout_is_measured(
+    proved: tuple[Advice, Path],
+) -> None:
+    advice, _ = proved
+    assert advice.verified
+    assert not advice.leave
+    assert advice.present == Layout((1, 40, 60), "shuffle+deflate:4")
+    assert advice.best.chunks is not None
+    assert advice.best.chunks[0] > 1
+    series = next(one for one in advice.patterns if one.name == "series")
+    assert series.present is not None
+    assert series.best is not None
+    # Each read decodes 400 chunks, and a 1 MiB cache holds a quarter of them.
+    assert series.present.median > 3 * series.best.median
+    assert series.best.lowest <= series.best.median <= series.best.highest
+    assert advice.present_read_s is not None
+    assert advice.present_read_s > 2 * advice.best_read_s
+    assert any(one.layout == advice.best for one in advice.front)
+
+
+@pytest.mark.slow
+def test_the_answer_is_plain_json(proved: tuple[Advice, Path]) -> None:
+    record = json.loads(json.dumps(proved[0].as_dict()))
+    assert record["format"] == "chunkwise-advise"
+    assert record["best"]["chunks"] == list(proved[0].best.chunks or ())
+    assert record["patterns"][1]["gain"] > 3
+    assert record["rules"][:2] == ["--chunk", f"/t2m:{proved[0].best.chunk_word}"]
+
+
+@pytest.mark.slow
+def test_each_command_gives_the_layout(proved: tuple[Advice, Path], tmp_path: Path) -> None:
+    advice, path = proved
+    commands = [fix for fix in advice.fixes if not fix.writing]
+    assert {fix.tool for fix in commands} == {"chunkwise", "h5repack", "nccopy"}
+    with h5py.File(path) as file:
+        expected = file["t2m"][...]
+    for fix in commands:
+        folder = tmp_path / fix.tool
+        folder.mkdir()
+        shutil.copy(path, folder / path.name)
+        paste(fix.text.replace(str(path), path.name), folder)
+        (made,) = [one for one in folder.iterdir() if one.name != path.name]
+        with h5py.File(made) as file:
+            assert file["t2m"].chunks == advice.best.chunks
+            assert np.array_equal(file["t2m"][...], expected)
+
+
+@pytest.mark.slow
+def test_each_line_of_python_gives_the_layout(
+    proved: tuple[Advice, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advice, path = proved
+    monkeypatch.chdir(tmp_path)
+    with h5py.File(path) as file:
+        values = file["t2m"][...]
+    tools = set()
+    for fix in advice.fixes:
+        if fix.tool == "h5py":
+            with h5py.File("made.h5", "w") as file:
+                exec(fix.text, {"file": file, "data": values})
+                chunks = file["t2m"].chunks
+        elif fix.tool == "netCDF4":
+            netcdf = pytest.importorskip("netCDF4")
+            with netcdf.Dataset("made.nc", "w") as file:
+                for name, length in zip("tyx", values.shape, strict=True):
+                    file.createDimension(name, length)
+                names = {"file": file, "datatype": "f4", "dimensions": tuple("tyx")}
+                exec(fix.text, names)
+                chunks = tuple(file["t2m"].chunking())
+        elif fix.tool == "xarray":
+            xarray = pytest.importorskip("xarray")
+            ds = xarray.Dataset({"t2m": (tuple("tyx"), values)})
+            exec(fix.text, {"ds": ds})
+            (written,) = tmp_path.glob("*_rechunked.nc")
+            with h5py.File(written) as file:
+                chunks = file["t2m"].chunks
+        else:
+            continue
+        tools.add(fix.tool)
+        assert chunks == advice.best.chunks, fix.tool
+    assert tools == {"h5py", "netCDF4", "xarray"}
+
+
+@pytest.mark.slow
+def test_lines_that_open_the_file_as_it_is_read_it(proved: tuple[Advice, Path]) -> None:
+    advice, path = proved
+    tools = set()
+    with h5py.File(path) as file:
+        expected = file["t2m"][5]
+    for fix in advice.open_fixes:
+        if fix.tool == "h5py":
+            names: dict[str, Any] = {"h5py": h5py}
+            exec(fix.text, names)
+            assert np.array_equal(names["dataset"][5], expected)
+            names["file"].close()
+            tools.add("h5py")
+        elif fix.tool == "chunkwise":
+            assert np.array_equal(eval(fix.text, {"chunkwise": chunkwise})[5], expected)
+            tools.add("chunkwise")
+    assert "chunkwise" in tools
+    assert ("h5py" in tools) == (advice.cache is not None and advice.cache.nbytes is not None)
+
+
+@pytest.mark.slow
+def test_a_layout_that_suits_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "suits.h5"
+    values = np.random.default_rng(0).integers(0, 50, (200, 200, 20)).astype("i4")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(20, 200, 20), compression=1, shuffle=True)
+    advice = advise(path, "x", ("20x200x20",), keep=("filter",), budget_s=20)
+    assert advice.verified
+    assert advice.leave
+    assert advice.best == advice.present
+    assert advice.reason.startswith("Leave it")
+    assert not advice.fixes
+
+
+def test_without_time_the_answer_is_the_models_and_says_so(daily: Path) -> None:
+    advice = advise(daily, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=0.5)
+    assert not advice.verified
+    assert not advice.leave
+    assert "not proved" in advice.reason
+    assert advice.fixes
+    assert advice.patterns[1].best is None
+    assert advice.patterns[1].best_s > 0
+
+
+def test_the_usual_patterns_are_meant_where_none_is_stated(daily: Path) -> None:
+    advice = advise(daily, "t2m", budget_s=0.5)
+    assert not advice.stated
+    assert "No pattern was stated" in " ".join(advice.notes)
+    names = {one.name for one in advice.patterns}
+    assert names == {"line-along-0", "line-along-1", "line-along-2", "step"}
+
+
+def test_what_is_kept_is_kept(daily: Path) -> None:
+    kept = advise(daily, "t2m", (SERIES,), keep=("filter",), budget_s=0.5)
+    assert kept.best.filters == "shuffle+deflate:4"
+    kept = advise(daily, "t2m", (SERIES,), keep=("chunk",), objective="read", budget_s=0.5)
+    assert kept.best.chunks == (1, 40, 60)
+
+
+def test_a_size_is_kept_to(daily: Path) -> None:
+    free = advise(daily, "t2m", (MAP,), objective="read", budget_s=0.5)
+    assert free.best.filters == "none"
+    bound = advise(daily, "t2m", (MAP,), objective="read", max_size="+5%", budget_s=0.5)
+    assert bound.present_nbytes is not None
+    assert bound.best_nbytes <= 1.05 * bound.present_nbytes
+
+
+def test_a_checksum_stays(tmp_path: Path) -> None:
+    path = tmp_path / "checked.h5"
+    values = np.arange(400 * 40 * 60, dtype="i4").reshape(400, 40, 60)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(1, 40, 60), fletcher32=True, compression=4)
+    advice = advise(path, "x", (SERIES,), reader="libhdf5-1.10", budget_s=0.5)
+    assert "fletcher32" in advice.best.filters
+
+
+def test_contiguous_data_is_advised_on(tmp_path: Path) -> None:
+    path = tmp_path / "plain.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.random.default_rng(0).integers(0, 9, (2000, 500)).astype("i4")
+    advice = advise(path, "x", ("2000x1",), budget_s=0.5)
+    assert advice.present == Layout(None, "none")
+    assert advice.best.chunks is not None
+    assert advice.cache is not None
+    assert advice.cache.nbytes is None
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def test_the_command_prints_80_columns_and_lines_to_paste(daily: Path) -> None:
+    words = (daily, "t2m", "--access", f"{MAP} weight 3", "--access", SERIES)
+    said = run(*words, "--budget", "0.5", "--for", "libhdf5-1.10").stdout
+    for line in said.splitlines():
+        assert len(line) <= 80 or line.startswith("    "), line
+    assert "chunkwise repack --chunk /t2m:" in said
+    assert "weight 3" in said
+    assert "not proved" in said
+    more = run(*words, "--budget", "0.5", "--for", "libhdf5-1.10", "--tool", "all").stdout
+    for line in ("ds.to_netcdf(", "H5Pset_chunk(", "h5pset_chunk_f(", "file.createVariable("):
+        assert line in more
+
+
+def test_the_command_prints_json(daily: Path) -> None:
+    said = run(daily, "t2m", "--access", SERIES, "--budget", "0.5", "--json").stdout
+    record = json.loads(said)
+    assert record["format"] == "chunkwise-advise"
+    assert record["verified"] is False
+
+
+BAD = [
+    (("t2m", "--access", "1x2"), "2 dimensions"),
+    (("t2m", "--access", "500x1x1"), "leaves the array"),
+    (("t2m", "--access", "row weight none"), "weight"),
+    (("t2m", "--access", "row weight 0"), "more than 0"),
+    (("t2m", "--access", "row", "--access", "row"), "two access patterns"),
+    (("t2m", "--access", "random:5 write"), "cover the array"),
+    (("t2m", "--objective", "speed"), "read, write, size, balanced"),
+    (("t2m", "--keep", "chunk,filter"), "nothing to advise on"),
+    (("t2m", "--keep", "cache"), "chunk, filter"),
+    (("t2m", "--max-size", "much"), "+10%"),
+    (("t2m", "--for", "idl"), "libhdf5-1.10"),
+    (("none",), "none"),
+    (("scalar",), "scalar"),
+    (("compact",), "compact"),
+    (("virtual",), "virtual"),
+    (("words",), "variable length"),
+    (("empty",), "no elements"),
+    (("unwritten",), "nothing was ever written"),
+    (("zeros",), "equal"),
+    (("tiny",), "nothing to gain"),
+]
+
+
+@pytest.fixture
+def odd(daily: Path) -> Path:
+    """Add what cannot be stored otherwise, or tells nothing."""
+    with h5py.File(daily, "r+") as file:
+        file["scalar"] = 3
+        file["words"] = np.array(["a", "b"] * 5000, dtype=h5py.string_dtype())
+        file.create_dataset("empty", (0, 10), "f4", maxshape=(None, 10))
+        file.create_dataset("unwritten", (1000, 100), "f4", chunks=(10, 100))
+        file.create_dataset("zeros", data=np.zeros((1000, 100), "f4"), chunks=(10, 100))
+        file["tiny"] = np.arange(5)
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((1500,))
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_DOUBLE, space, dcpl)
+        layout = h5py.VirtualLayout((400, 40, 60), "f4")
+        layout[...] = h5py.VirtualSource(".", "t2m", (400, 40, 60))
+        file.create_virtual_dataset("virtual", layout)
+    return daily
+
+
+@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda value: " ".join(value))
+def test_what_makes_no_sense_is_one_line(
+    odd: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from chunkwise.cli.main import main
+
+    arguments = ["chunkwise", "advise", str(odd), *words, "--budget", "0.5"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_a_budget_of_nothing_is_refused(daily: Path) -> None:
+    with pytest.raises(UsageError, match="no time"):
+        advise(daily, "t2m", budget_s=0)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_scratch_files_go_when_it_is_interrupted(
+    daily: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [
+            Path(sys.executable).with_name("chunkwise"),
+            *("advise", daily, "t2m", "--access", SERIES, "--scratch", scratch),
+        ],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    while not list(scratch.rglob("*.h5")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert b"Traceback" not in said
+    assert not list(scratch.iterdir())
+
+
+def test_the_file_is_not_changed(daily: Path) -> None:
+    before = daily.read_bytes()
+    advise(daily, "t2m", (SERIES,), budget_s=0.5)
+    assert daily.read_bytes() == before
