@@ -312,6 +312,7 @@ def refusal_record(summary: FileSummary) -> dict[str, Any]:
         **known,
         "objects": (),
         "findings": found,
+        "commands": (),
     }
 
 
