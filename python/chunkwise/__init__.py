@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
+    from chunkwise.fixing.api import fix
     from chunkwise.group import Group
     from chunkwise.inspecting.inspection import inspect
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
@@ -46,6 +47,7 @@ __all__ = [
     "bench",
     "cache_clear",
     "cache_stats",
+    "fix",
     "hyperslab",
     "inspect",
     "open",
@@ -73,6 +75,7 @@ _LATER = {
     "Selection": "chunkwise.selection",
     "Union": "chunkwise.selection",
     "bench": "chunkwise.benching.api",
+    "fix": "chunkwise.fixing.api",
     "hyperslab": "chunkwise.selection",
     "inspect": "chunkwise.inspecting.inspection",
     "open": "chunkwise.file",

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.moments import PATH_WIDTH, showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
-from chunkwise.grammar import format_size
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from chunkwise.repacking.crew import Crew
     from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.progress import Moment, Watch
+    from chunkwise.repacking.progress import Watch
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
 _LOST = 1
-# Beside a bar and figures, in a terminal of 80 columns.
-_PATH_WIDTH = 20
-_BAR_WIDTH = 10
 
 EXAMPLES = """\b
 Examples:
@@ -251,7 +243,7 @@ def _repack(
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)
-    with _showing(as_json, ends) as watch:
+    with showing(as_json, ends) as watch:
         summary = run(job, place, watch, crew)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
@@ -282,10 +274,10 @@ def _many(
     begin = time.monotonic()
     count = len(batch.pairs)
     try:
-        with _showing(as_json, ends, count) as watch:
+        with showing(as_json, ends, count) as watch:
 
             def at(number: int, path: Path) -> Watch:
-                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, _PATH_WIDTH)}: "
+                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, PATH_WIDTH)}: "
                 return watch
 
             for result in survey(
@@ -305,87 +297,3 @@ def _many(
                 echo(line)
     lost = any(result.summary is not None and result.summary.lost for result in results)
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
-
-
-class _Unshown:
-    """No progress, where nobody would see it."""
-
-    def __init__(self, ends: Ending) -> None:
-        self.file = ""
-        self._ends = ends
-
-    def __call__(self, _: Moment) -> None:
-        self._ends.check()
-
-    def say(self, line: str) -> None:
-        """Print a result."""
-        echo(line)
-
-
-class _Shown(_Unshown):
-    """Progress on a terminal: a line for the dataset, and one for the file."""
-
-    def __init__(self, bar: Progress, ends: Ending) -> None:
-        super().__init__(ends)
-        self._bar = bar
-        self._total = bar.add_task("", total=None, said="")
-        self._dataset = bar.add_task("", total=None, said="")
-
-    def __call__(self, moment: Moment) -> None:
-        from chunkwise.repacking.render import shortened
-
-        self._ends.check()
-        rate, left = moment.nbytes_per_s, moment.left_s
-        said = f"{format_size(moment.total_done_nbytes)} of {format_size(moment.total_nbytes)}"
-        if rate and left is not None:
-            said += f", {format_size(round(rate))}/s, {format_seconds(left)} left"
-        self._bar.update(
-            self._total,
-            description=f"{self.file}{moment.phase}",
-            total=moment.total_nbytes or None,
-            completed=moment.total_done_nbytes,
-            said=said if moment.total_nbytes else "",
-        )
-        within = ""
-        if moment.path:
-            within = f"{format_size(moment.done_nbytes)} of {format_size(moment.of_nbytes)}"
-            if rate:
-                dataset_left = (moment.of_nbytes - moment.done_nbytes) / rate
-                within += f", {format_seconds(dataset_left)} left"
-        self._bar.update(
-            self._dataset,
-            description=shortened(moment.path, _PATH_WIDTH),
-            total=moment.of_nbytes or None,
-            completed=moment.done_nbytes,
-            said=within,
-            visible=bool(moment.path),
-        )
-
-    def say(self, line: str) -> None:
-        """Print a result without tearing the bars apart."""
-        if not sys.stdout.isatty():
-            super().say(line)
-        else:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Unshown]:
-    """Show progress while the block runs, on a terminal only."""
-    if not sys.stderr.isatty() or (as_json and sys.stdout.isatty() and files > 1):
-        yield _Unshown(ends)
-        return
-    # Here, as it takes a twentieth of a second.
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    from chunkwise.cli.terminal import for_messages
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=_BAR_WIDTH),
-        TextColumn("{task.fields[said]}", markup=False),
-        console=for_messages(),
-        transient=True,
-    )
-    with bar:
-        yield _Shown(bar, ends)

@@ -130,13 +130,15 @@ def _copies_last(fix: Fix) -> bool:
 def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, Finding]:
     """Have all findings about a dataset offer the same chunks: two shapes cannot both be had.
 
-    A finding by itself offers what is next to the dataset's own shape; where several do not
-    agree, the rule for all datasets decides (`chunks.offered_chunks`).
+    A finding by itself may offer what is next to the dataset's own shape.  Where several do not
+    agree, or what is offered would have a finding again, the rule for all datasets decides
+    (`chunks.offered_chunks`).
     """
     rivals = {code: found for code, found in by_code.items() if _shape(found) is not None}
-    if len({_shape(found) for found in rivals.values()}) < 2:
+    shapes = {shape for found in rivals.values() if (shape := _shape(found)) is not None}
+    offered = chunks.offered_chunks(subject) if shapes else ()
+    if shapes <= {offered} or (len(shapes) == 1 and _serves(subject, *shapes)):
         return by_code
-    offered = chunks.offered_chunks(subject)
     anew = {one.code: one for one in chunks.check_reach(subject, offered)}
     fixes = chunks.other_chunks(subject, offered)
     agreed = dict(by_code)
@@ -145,6 +147,13 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, 
         at = next(i for i, fix in enumerate(found.fixes) if fix.rechunks)
         agreed[code] = replace(anew.get(code, found), fixes=(*kept[:at], *fixes, *kept[at:]))
     return agreed
+
+
+def _serves(subject: Subject, shape: tuple[int, ...]) -> bool:
+    """Whether a dataset in chunks of this shape would not be offered others again."""
+    instead = chunks.in_chunks(subject, shape)
+    checks = (*cache.CHECKS, *chunks.CHECKS)
+    return all(_shape(found) is None for check in checks for found in check(instead))
 
 
 def _shape(found: Finding) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
@@ -77,6 +78,23 @@ def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
         shape=facts.shape,
         itemsize=facts.itemsize,
     )
+
+
+def in_chunks(subject: Subject, shape: tuple[int, ...]) -> Subject:
+    """Return a dataset as it would be in other chunks, all of them stored, in order."""
+    facts = subject.facts
+    if facts.chunks is None:
+        return subject
+    grid = math.prod(_grid(_shape(subject), shape))
+    chunks = replace(
+        facts.chunks,
+        shape=shape,
+        nbytes=math.prod(shape) * facts.itemsize,
+        grid=grid,
+        allocated=grid,
+        edge_nbytes=_edge_nbytes(subject, shape),
+    )
+    return replace(subject, facts=replace(facts, chunks=chunks))
 
 
 def index_nbytes(chunks: ChunkFacts) -> int:
