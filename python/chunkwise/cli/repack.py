@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.moments import PATH_WIDTH, showing
+from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
@@ -36,6 +37,8 @@ Examples:
   chunkwise repack in.nc cloud.nc --paged 4MiB          for object storage
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
+  chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
+  chunkwise repack --files-from list.txt --out packed/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
 
 \b
@@ -56,7 +59,7 @@ Exit code:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("arguments", nargs=-1, required=True, metavar="IN [OUT]")
+@click.argument("arguments", nargs=-1, metavar="IN [OUT]")
 @click.option(
     "--chunk",
     "chunks",
@@ -109,6 +112,7 @@ Exit code:
 @click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
 @click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
+@batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
     arguments: tuple[str, ...],
@@ -132,6 +136,9 @@ def command(
     alignment: int | None,
     paged: int | None,
     metadata_block: int | None,
+    files_from: str | None,
+    jobs: int | None,
+    task: str | None,
     as_json: bool,
 ) -> int:
     """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
@@ -147,15 +154,20 @@ def command(
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
+    if not arguments and files_from is None:
+        raise UsageError("name a file, as in: chunkwise repack IN OUT")
+    many = out is not None or batches.are_many(arguments, files_from)
     comm = of_many_ranks()
     if comm.size > 1:
-        if out is not None:
+        if many:
             raise UsageError(
-                "--out: several ranks repack one file together; start a command for each of many "
-                "files, as the batch script in docs/mpi.md does"
+                "several ranks repack one file together; give each task of an array its part of "
+                "many files (--task), or start a command for each, as in docs/mpi.md"
             )
         threads = cores(comm) if threads is None else threads
         memory = default_budget() // neighbours(comm) if memory is None else memory
+    if many and jobs is not None:
+        memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
         options=Options(
@@ -174,10 +186,15 @@ def command(
         anew=unchanged == "copy",
     )
     with using_threads(threads), ending() as ends, leaving():
-        if out is not None:
-            if in_place:
-                raise UsageError("--in-place and --out: give one of them")
-            return _many(arguments, out, job, unchanged or "copy", force, dry_run, as_json, ends)
+        if many and (out is not None or in_place or files_from is not None):
+            if in_place == (out is not None):
+                raise UsageError("of many files, give either --out FOLDER or --in-place")
+            if in_place and unchanged == "link":
+                raise UsageError("--unchanged link is for --out; in place, write skip or copy")
+            unchanged = unchanged or ("skip" if in_place else "copy")
+            asked = batches.Many(arguments, files_from, out, jobs or 1, task)
+            return _many(asked, job, unchanged, force, dry_run, as_json, ends)
+        batches.require_many(jobs, task)
         source, target = _one(arguments, in_place)
         if unchanged is not None and not in_place:
             raise UsageError("--unchanged is for --out and --in-place; OUT is always written")
@@ -201,7 +218,9 @@ def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
             f"{counted(len(arguments), 'file')}: give IN and OUT, or --out FOLDER for many files"
         )
     if Path(source).is_dir():
-        raise UsageError(f"{source}: is a folder; --out FOLDER repacks its files")
+        raise UsageError(
+            f"{source}: is a folder; --out FOLDER repacks its files, --in-place replaces them"
+        )
     if not others and not in_place:
         raise UsageError("give OUT, or --in-place to replace the file itself")
     return source, others[0] if others else None
@@ -254,8 +273,7 @@ def _repack(
 
 
 def _many(
-    arguments: tuple[str, ...],
-    out: Path,
+    asked: batches.Many,
     job: Job,
     unchanged: str,
     force: bool,
@@ -263,37 +281,32 @@ def _many(
     as_json: bool,
     ends: Ending,
 ) -> int:
-    from chunkwise.repacking.folder import check, gather, survey
-    from chunkwise.repacking.render import batch_lines, file_line, shortened
+    from chunkwise.repacking.folder import check, survey
+    from chunkwise.repacking.render import file_line
 
     if dry_run:
         raise UsageError("--dry-run is for one file; name one of them")
-    batch = gather(arguments, out)
+    batch = asked.batch()
     check(batch, job.rules, force=force, resume=job.resume)
-    results: list[FileResult] = []
-    begin = time.monotonic()
-    count = len(batch.pairs)
-    try:
-        with showing(as_json, ends, count) as watch:
 
-            def at(number: int, path: Path) -> Watch:
-                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, PATH_WIDTH)}: "
-                return watch
+    def repacked(
+        at: Callable[[int, Path], Watch], going_on: Callable[[], object]
+    ) -> Iterator[FileResult]:
+        return survey(
+            batch,
+            job,
+            unchanged=unchanged,  # type: ignore[arg-type]
+            force=force,
+            watch=at,
+            jobs=asked.jobs,
+            going_on=going_on,
+        )
 
-            for result in survey(
-                batch,
-                job,
-                unchanged=unchanged,  # type: ignore[arg-type]
-                force=force,
-                watch=at,
-            ):
-                results.append(result)
-                said = json_text(result.as_dict()) if as_json else file_line(result)
-                watch.say(said)
-                ends.check()
-    finally:
-        if not as_json:
-            for line in batch_lines(results, time.monotonic() - begin):
-                echo(line)
+    def line(result: FileResult) -> str:
+        return json_text(result.as_dict()) if as_json else file_line(result)
+
+    results, _ = batches.tell_each(
+        batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
+    )
     lost = any(result.summary is not None and result.summary.lost for result in results)
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0

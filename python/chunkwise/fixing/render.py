@@ -11,6 +11,8 @@ from chunkwise.fixing.choose import ASKED_FOR, Change
 from chunkwise.fixing.records import Fixed, Found, Gain
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
+from chunkwise.repacking.folder import FileResult
+from chunkwise.repacking.render import file_line as repacked_line
 from chunkwise.repacking.render import shortened
 from chunkwise.words import counted, format_seconds, format_speed
 
@@ -38,6 +40,22 @@ def lines(fixed: Fixed) -> Iterator[str]:
     yield from _gains(fixed)
     yield from _sizes(fixed, planned)
     yield from _left(fixed.left, "Will be left" if planned else "Left")
+
+
+def file_line(result: FileResult) -> str:
+    """Print one file among many as one line."""
+    fixed = result.summary
+    if result.outcome == "failed" or not isinstance(fixed, Fixed):
+        return repacked_line(result)
+    codes = [code for change in fixed.changes for code in change.why] + list(fixed.why)
+    said = ", ".join(dict.fromkeys(codes))
+    sizes = ""
+    if result.outcome == "fixed":
+        before, after = result.source_nbytes or 0, result.target_nbytes or 0
+        sizes = f"  {format_size(before)} -> {format_size(after)}"
+    left = "" if not fixed.left else f"; left: {', '.join({one.code: 0 for one in fixed.left})}"
+    mended = f"  ({said}{left})" if said else f"  (nothing to mend{left})"
+    return f"{result.outcome:11} {printable(result.source)}{sizes}{mended}"
 
 
 def _nothing(fixed: Fixed) -> str:
