@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
+    from chunkwise.fixing.api import fix
     from chunkwise.group import Group
     from chunkwise.inspecting.inspection import inspect
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
@@ -49,6 +50,7 @@ __all__ = [
     "bench",
     "cache_clear",
     "cache_stats",
+    "fix",
     "hyperslab",
     "inspect",
     "open",
@@ -73,6 +75,7 @@ _LATER = {
         "benching.api": ("bench",),
         "dataset": ("Dataset", "wrap"),
         "file": ("File", "open"),
+        "fixing.api": ("fix",),
         "group": ("Group",),
         "inspecting.inspection": ("inspect",),
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),

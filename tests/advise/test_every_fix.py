@@ -177,7 +177,11 @@ RUN_BY = {
     "advise/remedies.py:follow_writer": (HERE,),
     "advise/remedies.py:save_unclosed": (HERE, "files/test_unclosed.py"),
     "advise/remedies.py:_command": (HERE,),
-    "advise/remedies.py:_rules": (HERE,),
+    "advise/remedies.py:by_chunkwise": (HERE,),
+    "advise/combined.py:commands": (
+        "advise/test_combined.py::test_one_command_mends_all_findings",
+        "advise/test_combined.py::test_what_other_tools_make_of_it",
+    ),
     "advise/remedies.py:_writer": (
         HERE,
         "advise/test_advice_writing.py::test_each_chunk_is_encoded_once",
@@ -196,9 +200,6 @@ RUN_BY = {
     "inspecting/findings/objects.py:dangling_link": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
-    ),
-    "advise/remedies.py:merge": (
-        "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
     "inspecting/findings/objects.py:_inspect_sources": (
         "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",

@@ -43,7 +43,7 @@ def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_plain(file: Path) -> None:
-    done = bench(file, "--seconds", 6)
+    done = bench(file, "--budget", "6s")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     before, _, after = done.stdout.partition("What helps:\n")

@@ -79,6 +79,10 @@ def test_all_of_it_is_read(folder: Path) -> None:
     }
 
 
+def test_the_budget_as_people_write_it(folder: Path) -> None:
+    assert spec.read(written(folder, "budget = '1h30min'")).seconds == 5400.0
+
+
 def test_an_absolute_file_stays_so(folder: Path) -> None:
     path = folder / "data" / "a.h5"
     assert spec.read(written(folder, f"file = {str(path)!r}")).file == str(path)
@@ -126,6 +130,8 @@ def test_trials_make_a_list(folder: Path) -> None:
         ("budget = -1", "budget is a number above 0"),
         ("repeat = inf", "repeat is a number above 0"),
         ("budget = nan", "budget is a number above 0"),
+        ("budget = '0s'", "budget is a number above 0"),
+        ("budget = '5 parsecs'", "no unit is called 'parsecs'"),
         ("sample = '1 M'", "could mean two units"),
         ("sample = [1]", "values are text or numbers"),
         ("file = 3", "file is text"),

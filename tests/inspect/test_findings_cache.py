@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advise.chunk_shape import shrunk
+from chunkwise.advise.chunk_shape import default_chunk, shrunk
+from chunkwise.advise.layout import DatasetLayout, FileLayout
 from chunkwise.advise.readers import (
     LIBHDF5_1,
     LIBHDF5_2,
@@ -201,9 +202,12 @@ def test_one_shape_is_offered_to_a_dataset(tmp_path: Path) -> None:
         file.create_dataset("x", data=data, chunks=(790, 790), compression="gzip")
     found = {finding.code: finding for finding in inspect(path, sample=False).findings}
     assert {"floor-chunk", "chunk-exceeds-cache"} <= set(found)
-    offering = [code for code, f in found.items() if any(fix.rechunks for fix in f.fixes)]
-    assert offering == ["floor-chunk"]
-    assert found["chunk-exceeds-cache"].fixes
+    offered = {code: f.layout for code, f in found.items() if f.layout is not None}
+    assert {"floor-chunk", "chunk-exceeds-cache"} <= set(offered)
+    # None of them offers its own; 791x791 would still be more than a cache of 1 MiB holds.
+    one = DatasetLayout("/x", default_chunk((3162, 3162), 4))
+    assert set(offered.values()) == {FileLayout((one,))}
+    assert f"Chunks of {'x'.join(map(str, one.chunk or ()))}" in found["floor-chunk"].summary
 
 
 def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> None:

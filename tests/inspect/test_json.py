@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.advise.fix import Fix
+from chunkwise.advise.layout import DatasetLayout, FileLayout
 from chunkwise.cli.main import cli
 from chunkwise.inspecting import facts as records
 from chunkwise.inspecting import inspect
@@ -56,7 +57,7 @@ RECORDS = {
         "PatternFacts",
         "Survival",
     )
-} | {"Finding": Finding, "Fix": Fix}
+} | {"Finding": Finding, "Fix": Fix, "FileLayout": FileLayout, "DatasetLayout": DatasetLayout}
 
 
 @pytest.mark.parametrize("name", list(RECORDS))
@@ -88,6 +89,7 @@ def test_json_has_an_object_a_line() -> None:
         "format": "chunkwise-inspect",
         "version": 2,
         "error": None,
+        "commands": [],
     }
     (line,) = [line for line in lines if '"/b"' in line]
     assert json.loads(line)["dataset"]["mappings"] == 4

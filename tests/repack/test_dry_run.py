@@ -186,6 +186,32 @@ def test_auto_leaves_coordinates_as_they_are(tmp_path: Path, access: tuple[str, 
     assert chunk[0] == 365 if access else chunk[0] > 1
 
 
+def test_auto_leaves_scales_and_coordinates_alone_however_large(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    with h5py.File(path, "w") as file:
+        numbers = np.arange(100_000.0)
+        file.create_dataset("time", data=numbers, chunks=(10,))
+        file["time"].make_scale("time")
+        made = file.create_dataset("g/t2m", data=np.zeros((1000, 100)), chunks=(1, 100))
+        made.attrs["coordinates"] = "lat /g/lon elsewhere"
+        file.create_dataset("lat", data=np.zeros((1000, 100)), chunks=(1, 100))
+        file.create_dataset("g/lon", data=np.zeros((1000, 100)), chunks=(1, 100))
+        file["lat"].attrs["bounds"] = np.bytes_("lat_bounds")
+        file.create_dataset("lat_bounds", data=np.zeros((1000, 200)), chunks=(1, 200))
+        file.create_dataset("lat other", data=np.zeros((1000, 100)), chunks=(1, 100))
+    plan = chunkwise.plan_repack(path, chunk="auto")
+    left = {step.source.path: step.wanted.left for step in plan.steps if step.wanted.left}
+    assert set(left) == {"/time", "/lat", "/g/lon", "/lat_bounds"}
+    assert left["/time"][0].startswith("is a dimension scale, which auto leaves alone")
+    assert left["/g/lon"][0].startswith("holds coordinates of '/g/t2m'")
+    assert left["/lat_bounds"][0].startswith("holds coordinates of '/lat'")
+    changed = {step.source.path for step in plan.steps if step.changes}
+    assert changed == {"/g/t2m", "/lat other"}
+    # A name asks.
+    plan = chunkwise.plan_repack(path, chunk={"time": "auto"})
+    assert [step.source.path for step in plan.steps if step.changes] == ["/time"]
+
+
 def test_access_that_fits_no_dataset_names_real_shapes(tmp_path: Path) -> None:
     path = climate(tmp_path / "a.nc")
     for rule, shape in (("time:auto", "365"), ("t2m:auto", "365x73x144")):

@@ -39,4 +39,4 @@ def test_the_commands_of_repack_parse() -> None:
     assert len(options) > 10
     for line in shown + options:
         context = command.make_context("repack", shlex.split(line))
-        assert context.params["arguments"]
+        assert context.params["arguments"] or context.params["files_from"]

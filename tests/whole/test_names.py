@@ -133,15 +133,19 @@ def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None
         made.create_dataset(dataset, data=np.zeros((12_000, 2)), chunks=(1, 2))
     told = _chunkwise(tmp_path, "inspect", file)
     lines = [line.strip() for line in told.splitlines() if line.startswith("    chunkwise ")]
-    assert [line.split()[1] for line in lines if not line.startswith("chunkwise repack")] == [
-        "inspect",
-        "bench",
-    ]
-    done = _pasted(tmp_path, lines[-2])
+    *_, look, time_it, repack = lines
+    assert [line.split()[1] for line in (look, time_it, repack)] == ["inspect", "bench", "repack"]
+    done = _pasted(tmp_path, look)
     assert done.returncode == 0, done.stderr
     assert "12000x2" in done.stdout
-    done = _pasted(tmp_path, f"{lines[-1]} --seconds 30 --access 100x2 --reader h5py --repeat 1")
+    done = _pasted(tmp_path, f"{time_it} --seconds 30 --access 100x2 --reader h5py --repeat 1")
     assert done.returncode == 0, done.stderr
+    # The finding's own, and the one for all findings.
+    for line in {repack, next(line for line in lines if " repack " in line)}:
+        done = _pasted(tmp_path, line)
+        assert done.returncode == 0, done.stderr
+    with h5py.File(tmp_path / file.replace(".h5", "_repacked.h5")) as made:
+        assert made[dataset].chunks == (12_000, 2)
 
 
 def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -> None:

@@ -50,9 +50,11 @@ WORDS: Final = {
 }
 # Lengths of a block are joined by an x.
 _WORD: Final = re.compile(r"\s*(?!x(?:\d|$))[^\W\d]")
-_NUMBERED: Final = re.compile(r"(line|plane|random):([0-9]+)(?::(.+))?")
+_NUMBERED: Final = re.compile(r"(line|plane):([0-9]+)(?::(.+))?")
+# How many, as `grammar.parse_count` reads it, and blocks of which shape.
+_AT_RANDOM: Final = re.compile(r"random:([^:]+)(?::(.+))?")
 # K planes, how many unions, and which of the random ones.
-_CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9]+))?(?::([0-9]+))?")
+_CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9][^:]*))?(?::([0-9]+))?")
 # As many as paper 003 reads.
 UNIONS_OF_CELLS: Final = 100
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
@@ -172,17 +174,15 @@ def _blocks(
         return Access(name or "all", whole(shape, itemsize))
     if what == "row" and shape:
         return Access(name or "row", line(shape, len(shape) - 1))
+    at_random = _AT_RANDOM.fullmatch(what)
+    if at_random is not None:
+        return _random(name or what, at_random[1], at_random[2], text, shape, where)
     numbered = _NUMBERED.fullmatch(what)
     if numbered is None:
         if _WORD.match(what):
             raise UsageError(_unknown(what))
         return Access(name or what, _block(what, text, shape, where))
     kind, number, rest = numbered[1], int(numbered[2]), numbered[3]
-    if kind == "random":
-        block = (1,) * len(shape) if rest is None else _block(rest, text, shape, where)
-        if number < 1:
-            raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
-        return Access(name or what, block, seed=0, limit=number)
     if rest is not None:
         raise UsageError(f"access pattern '{text}' cannot be understood: {HOW_TO_WRITE}")
     if number >= len(shape):
@@ -193,6 +193,17 @@ def _blocks(
     along = kind == "line"
     block = line(shape, number) if along else plane(shape, number)
     return Access(name or what, block)
+
+
+def _random(
+    name: str, number: str, rest: str | None, text: str, shape: tuple[int, ...], where: str
+) -> Access:
+    """Read so many elements, or blocks, at random."""
+    block = (1,) * len(shape) if rest is None else _block(rest, text, shape, where)
+    count = grammar.parse_count(number)
+    if count < 1:
+        raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
+    return Access(name, block, seed=0, limit=count)
 
 
 def _unknown(what: str) -> str:
@@ -215,15 +226,15 @@ def _cells(name: str, spec: str, shape: tuple[int, ...]) -> Access:
             f"access pattern '{printable(spec)}': write cells:K, cells:K:COUNT or "
             "cells:K:COUNT:SEED, COUNT unions of cells between K planes a dimension"
         )
-    planes, count, seed = (None if part is None else int(part) for part in found.groups())
-    count = UNIONS_OF_CELLS if count is None else count
+    planes, seed = int(found[1]), int(found[3] or 0)
+    count = UNIONS_OF_CELLS if found[2] is None else grammar.parse_count(found[2])
     if not 0 < count <= MOST_LISTED:
         raise UsageError(
             f"'{found[0]}' reads {counted(count, 'union')}: give 1 to {MOST_LISTED:,}"
         )
-    if (seed or 0) >= 2**64:
+    if seed >= 2**64:
         raise UsageError(f"'{found[0]}': a seed is a number from 0 to 2**64 - 1")
-    access = Access(name, shape, seed=seed or 0, limit=count, cells=planes)
+    access = Access(name, shape, seed=seed, limit=count, cells=planes)
     access.walk(shape)  # says what is wrong with them
     return access
 

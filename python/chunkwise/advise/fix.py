@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from chunkwise.advise.layout import FileLayout, together
+
 Tool = Literal[
     "h5py",
     "netCDF4",
@@ -39,6 +41,8 @@ class Fix:
     options
         Of a command that copies a file, the words in `text` that say what one dataset is to
         have; those for other datasets can stand beside them (`joined`).
+    layout
+        Of a command of ``chunkwise repack``, what the copy has in place of what the file has.
     """
 
     tool: Tool
@@ -46,6 +50,7 @@ class Fix:
     writing: bool = False
     rechunks: bool = False
     options: str = ""
+    layout: FileLayout | None = None
 
     @property
     def repacks(self) -> bool:
@@ -58,4 +63,5 @@ def joined(fixes: Iterable[Fix]) -> Fix:
     first, *others = fixes
     options = list(dict.fromkeys([first.options, *(fix.options for fix in others)]))
     text = first.text.replace(first.options, " ".join(options), 1)
-    return replace(first, text=text, options=" ".join(options))
+    layout = together(fix.layout for fix in (first, *others) if fix.layout is not None)
+    return replace(first, text=text, options=" ".join(options), layout=layout)

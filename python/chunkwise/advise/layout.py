@@ -1,12 +1,20 @@
-"""What is a layout, and which words give it to chunkwise repack?"""
+"""How is a dataset or a file to be stored, and which command makes it so?
+
+A finding that another layout mends says which; all findings of a file together make one layout,
+and one layout is one command, by each tool that can make all of it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import shell_word
+
+# What a pattern of `chunkwise repack` reads as more than itself; within brackets it does not.
+_PATTERN_SPECIAL: Final = "*?["
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +46,11 @@ class Layout:
 
         Quoted for a shell: ``--chunk /t:30x20x30 --filter /t:shuffle+deflate:4``.
         """
-        path = "/" + dataset.strip("/")
-        words = ("--chunk", shell_word(f"{path}:{self.chunk_word}"))
+        pattern = as_pattern("/" + dataset.strip("/"))
+        words = ("--chunk", shell_word(f"{pattern}:{self.chunk_word}"))
         if self.chunks is None:
             return words
-        return (*words, "--filter", shell_word(f"{path}:{self.filters}"))
+        return (*words, "--filter", shell_word(f"{pattern}:{self.filters}"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -50,3 +58,106 @@ class Layout:
             "chunks": None if self.chunks is None else list(self.chunks),
             "filters": self.filters,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLayout:
+    """How one dataset is to be stored.
+
+    Attributes
+    ----------
+    path
+        The dataset's path in the file.
+    chunk
+        Its chunk shape; None keeps what it has.
+    filters
+        Its pipeline, such as ``shuffle+deflate:4``; None keeps what it has.
+    """
+
+    path: str
+    chunk: tuple[int, ...] | None = None
+    filters: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """How a file is to be stored, as far as it is not stored so.
+
+    Attributes
+    ----------
+    datasets
+        Those that are to have something else, each once.
+    page_nbytes
+        Bytes of the pages of paged file space; None keeps what the file has.
+    metadata_block_nbytes
+        Bytes of the blocks in which metadata is gathered; None keeps them where they are.
+    merge
+        Whether virtual and external datasets become the file's own data.
+
+    With none of these, a plain copy is meant: it brings chunks in order, and gives back space
+    that is in no use.
+    """
+
+    datasets: tuple[DatasetLayout, ...] = ()
+    page_nbytes: int | None = None
+    metadata_block_nbytes: int | None = None
+    merge: bool = False
+
+    def options(self) -> str:
+        """Write it as the options of ``chunkwise repack``, quoted for a shell."""
+        words = [f"{option} {shell_word(rule)}" for option, rule in self._rules()]
+        if self.merge:
+            words.append("--merge")
+        if self.page_nbytes is not None:
+            words.append(f"--paged {self.page_nbytes}")
+        if self.metadata_block_nbytes is not None:
+            words.append(f"--metadata-block {self.metadata_block_nbytes}")
+        return " ".join(words)
+
+    def _rules(self) -> Iterable[tuple[str, str]]:
+        for one in self.datasets:
+            pattern = as_pattern(one.path)
+            if one.chunk is not None:
+                yield "--chunk", f"{pattern}:{'x'.join(map(str, one.chunk))}"
+            if one.filters is not None:
+                yield "--filter", f"{pattern}:{one.filters}"
+
+
+# A plain copy.
+AS_IT_IS: Final = FileLayout()
+
+
+def as_pattern(path: str) -> str:
+    """Write a path as a rule of ``chunkwise repack`` that means it, and nothing else."""
+    return "".join(f"[{c}]" if c in _PATTERN_SPECIAL else c for c in path)
+
+
+def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
+    """Make one layout of several: of what is asked twice, the first holds.
+
+    Paged file space replaces blocks of metadata, which have no effect in it.
+
+    Returns
+    -------
+    FileLayout or None
+        None where there is none.
+    """
+    found = list(layouts)
+    if not found:
+        return None
+    datasets: dict[str, DatasetLayout] = {}
+    for one in (each for layout in found for each in layout.datasets):
+        before = datasets.get(one.path, one)
+        datasets[one.path] = replace(
+            before,
+            chunk=one.chunk if before.chunk is None else before.chunk,
+            filters=one.filters if before.filters is None else before.filters,
+        )
+    pages = [one.page_nbytes for one in found if one.page_nbytes is not None]
+    blocks = [n for one in found if (n := one.metadata_block_nbytes) is not None]
+    return FileLayout(
+        tuple(datasets.values()),
+        page_nbytes=pages[0] if pages else None,
+        metadata_block_nbytes=blocks[0] if blocks and not pages else None,
+        merge=any(one.merge for one in found),
+    )

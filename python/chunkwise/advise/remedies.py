@@ -25,6 +25,7 @@ from typing import Final
 from chunkwise import _native
 from chunkwise.advise.chunk_cache import hash_slots
 from chunkwise.advise.fix import Fix, Tool
+from chunkwise.advise.layout import AS_IT_IS, DatasetLayout, FileLayout
 from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.grammar.codecs import CODECS
@@ -47,8 +48,6 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _NATIVE: Final = tuple(_native.filters().values())
 _DECODED: Final = frozenset(one["name"] for one in _NATIVE if one["decoded"])
 ENCODED_FILTERS: Final = frozenset(one["name"] for one in _NATIVE if one["encoded"])
-# What `chunkwise repack` reads in the pattern of a rule, or ends it at.
-_PATTERN_SPECIAL: Final = "*?[]:"
 # What writers have by default, at least and at most; netCDF-C since 4.9 at least.
 LIBHDF5_SMALLEST_NBYTES: Final = LIBHDF5_1.cache_nbytes
 LIBHDF5_LARGEST_NBYTES: Final = LIBHDF5_2.cache_nbytes
@@ -156,9 +155,9 @@ def rechunk(
     pipeline = Pipeline.parse(filters)
     copy = copy_name(file)
     spelled = "x".join(map(str, chunks))
-    fixes = _rules(path, {"--chunk": spelled}, {*_names(pipeline)}, file, copy)
+    fixes = _rules(DatasetLayout(path, chunks), {*_names(pipeline)}, file, copy)
     within = shape is None or all(c <= n for c, n in zip(chunks, shape, strict=True))
-    if within and _in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
+    if within and in_netcdf_root(file, path) and _names(pipeline) <= NCCOPY_FILTERS:
         lengths = f"{path[1:]}:{','.join(map(str, chunks))}"
         # Without -M 0 nccopy ignores chunks of less than 8 KiB.
         fixes.append(
@@ -215,24 +214,23 @@ def refilter(
     path = _path(dataset)
     pipeline = filters if isinstance(filters, Pipeline) else Pipeline.parse(filters)
     copy = repacked_name(file)
-    wishes = {"--filter": str(pipeline)}
-    if chunks is not None and not chunked:
-        wishes = {"--chunk": "x".join(map(str, chunks)), **wishes}
-    fixes = _rules(path, wishes, _names(pipeline) | _names(Pipeline.parse(stored)), file, copy)
-    if _in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
+    sides = None if chunks is None or chunked else tuple(map(int, chunks))
+    layout = DatasetLayout(path, sides, str(pipeline))
+    fixes = _rules(layout, _names(pipeline) | _names(Pipeline.parse(stored)), file, copy)
+    if in_netcdf_root(file, path) and _names(Pipeline.parse(stored)) <= NCCOPY_FILTERS:
         words = pipeline.nccopy() if pipeline.filters else _nccopy_none(path)
         lengths = ""
-        if chunks is not None and not chunked:
+        if sides is not None:
             # Else nccopy would choose chunks itself, which may outgrow a cache.
-            sides = ",".join(map(str, chunks))
-            lengths = f"-c {shell_word(f'{path[1:]}:{sides}')}"
+            spelled = ",".join(map(str, sides))
+            lengths = f"-c {shell_word(f'{path[1:]}:{spelled}')}"
             words = words and f"-M 0 {words}"
         if words is not None:
             fixes.append(_command("nccopy", words, file, copy, of_dataset=lengths))
     words = pipeline.h5repack(path)
-    if words is not None and chunks is not None and not chunked:
-        sides = "x".join(map(str, chunks))
-        words = f"-l {shlex.quote(f'{path}:CHUNK={sides}')} {words}"
+    if words is not None and sides is not None:
+        spelled = "x".join(map(str, sides))
+        words = f"-l {shlex.quote(f'{path}:CHUNK={spelled}')} {words}"
     if words is not None and can_repack(stored) and can_repack(str(pipeline)):
         # Quoted by the grammar, but not for names that a terminal would not show.
         words = " ".join(map(shell_word, shlex.split(words)))
@@ -249,7 +247,8 @@ def encode_anew(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     names = _names(Pipeline.parse(filters))
     if not names <= ENCODED_FILTERS:
         return ()
-    return tuple(_rules(_path(dataset), {"--filter": filters}, names, file, repacked_name(file)))
+    layout = DatasetLayout(_path(dataset), None, filters)
+    return tuple(_rules(layout, names, file, repacked_name(file)))
 
 
 def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
@@ -268,30 +267,32 @@ def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     return (Fix("chunkwise", f"chunkwise.open({file!r})[{_path(dataset)!r}]"),)
 
 
-def repack(file: str, options: str = "", *, by_h5repack: str | None = None) -> tuple[Fix, ...]:
-    """Give the commands that copy a file as it is, the chunks of each dataset in order.
+def repack(
+    file: str, layout: FileLayout = AS_IT_IS, *, by_h5repack: str | None = None
+) -> tuple[Fix, ...]:
+    """Give the commands that copy a file, the chunks of each dataset in order.
 
-    Both take them as they are stored: filters that they lack do no harm here.
+    Both take chunks as they are stored: filters that they lack do no harm here.
 
     Parameters
     ----------
     file
         The file's path, as the user wrote it.
-    options
-        Further options of chunkwise repack, quoted where they need it.
+    layout
+        What the file as a whole is to have: pages, or blocks of metadata.
     by_h5repack
-        What h5repack calls them; None if it takes none.
+        What h5repack calls that; None if it takes no options.
     """
     copy = repacked_name(file)
     return (
-        _command("chunkwise", f"repack {options}".rstrip(), file, copy),
+        by_chunkwise(file, copy, layout),
         _command("h5repack", by_h5repack or "", file, copy),
     )
 
 
 def merge(file: str) -> tuple[Fix, ...]:
     """Give the command that makes virtual and external datasets real data, in a copy."""
-    return (_command("chunkwise", "repack --merge", file, repacked_name(file)),)
+    return (by_chunkwise(file, repacked_name(file), FileLayout(merge=True)),)
 
 
 def follow_writer(file: str) -> Fix:
@@ -314,7 +315,7 @@ def save_unclosed(file: str) -> tuple[Fix, ...]:
     source = Path(file)
     cleared = shell_file(source.with_name(f"{source.stem}_cleared{source.suffix}").name)
     return (
-        _command("chunkwise", "repack", file, repacked_name(file)),
+        by_chunkwise(file, repacked_name(file), AS_IT_IS),
         Fix(
             "h5clear",
             f"cp {shell_file(file)} {cleared} && h5clear -s --increment=0 {cleared}",
@@ -353,17 +354,18 @@ def _command(tool: Tool, options: str, file: str, copy: str, *, of_dataset: str 
     return Fix(tool, " ".join(filter(None, words)), options=of_dataset)
 
 
-def _rules(
-    path: str, wishes: dict[str, str], filters: set[str], file: str, copy: str
-) -> list[Fix]:
-    """Give the command of chunkwise repack; none for what its rules, or this machine, lack."""
-    # A pattern's own characters would mean other datasets as well.
-    if set(path) & set(_PATTERN_SPECIAL) or not path.isprintable():
-        return []
+def _rules(one: DatasetLayout, filters: set[str], file: str, copy: str) -> list[Fix]:
+    """Give the command of chunkwise repack; none for filters that this machine lacks."""
     if not all(map(_can_encode, filters)):
         return []
-    words = " ".join(f"{option} {shell_word(f'{path}:{wish}')}" for option, wish in wishes.items())
-    return [_command("chunkwise", "repack", file, copy, of_dataset=words)]
+    layout = FileLayout((one,))
+    return [replace(by_chunkwise(file, copy, layout), options=layout.options())]
+
+
+def by_chunkwise(file: str, copy: str, layout: FileLayout) -> Fix:
+    """Give the command of chunkwise repack that copies a file in another layout."""
+    words = f"repack {layout.options()}".rstrip()
+    return replace(_command("chunkwise", words, file, copy), layout=layout)
 
 
 @cache
@@ -395,7 +397,7 @@ def _nccopy_none(path: str) -> str | None:
     return f"-F {path[1:]},none" if _PLAIN_NAME.fullmatch(path[1:]) else None
 
 
-def _in_netcdf_root(file: str, path: str) -> bool:
+def in_netcdf_root(file: str, path: str) -> bool:
     """Whether nccopy can be told of a dataset, which it only takes from a netCDF file."""
     fits = Path(file).suffix in (".nc", ".nc4") and path.count("/") == 1
     return fits and _in_netcdf(path) and not set(path) & set(":,")

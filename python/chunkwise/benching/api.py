@@ -12,6 +12,7 @@ from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import UsageError
+from chunkwise.grammar import parse_duration
 
 Value = str | int | float
 # One value of an axis, or several that are compared; None leaves the default.
@@ -37,7 +38,7 @@ def bench(
     properties: Mapping[str, Values] | None = None,
     design: str = "product",
     repeat: int = DEFAULT_REPEAT,
-    seconds: float = DEFAULT_SECONDS,
+    seconds: float | str = DEFAULT_SECONDS,
     save: str | os.PathLike[str] | None = None,
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
@@ -84,9 +85,10 @@ def bench(
         the first value of each.
     repeat : int
         How often each combination is measured at most, as far as `seconds` lasts.
-    seconds : float
-        The budget for the run as a whole; what would take longer is estimated.  Every
-        combination is measured at least once, so that very many of them may take longer.
+    seconds : float or str
+        The budget for the run as a whole, such as ``40`` or ``"5min"``; what would take longer
+        is estimated.  Every combination is measured at least once, so that very many of them may
+        take longer.
     save : str or path, optional
         A file to which each trial is appended as it is done; trials that are in it already
         are not made again (`chunkwise.benching.store`).
@@ -144,7 +146,7 @@ def bench(
         dataset,
         Space(axes, design),
         repeat=repeat,
-        seconds=seconds,
+        seconds=parse_duration(seconds) if isinstance(seconds, str) else seconds,
         progress=progress,
         save=save,
         sample_nbytes=sample_nbytes,

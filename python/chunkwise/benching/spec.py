@@ -6,7 +6,7 @@
     dataset = "/All_Data/CrIS-SDR_All/ES_ImaginaryLW"
     design = "each"                  # product (the default), each, or list
     repeat = 5
-    budget = 600                     # seconds
+    budget = "10min"                 # or a number of seconds
 
     [axes]                           # the first value of each is the standard trial's
     access = ["row=1x1x1x717", "all"]
@@ -30,7 +30,7 @@ from chunkwise.benching.axes import AXES
 from chunkwise.benching.older import renewed
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
-from chunkwise.grammar import parse_size
+from chunkwise.grammar import parse_duration, parse_size
 from chunkwise.names import printable
 
 if sys.version_info >= (3, 11):
@@ -100,7 +100,7 @@ def _spec(values: Mapping[str, Any], folder: Path) -> Spec:
         None if file is None else str(folder / _string("file", file)),
         None if "dataset" not in values else _string("dataset", values["dataset"]),
         None if "repeat" not in values else _whole("repeat", values["repeat"]),
-        None if "budget" not in values else float(_number("budget", values["budget"])),
+        None if "budget" not in values else _seconds("budget", values["budget"]),
         None if sample is None else parse_size(_text("sample", sample, folder)),
     )
 
@@ -131,6 +131,10 @@ def _number(name: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(f"{name} is a number above 0")
     return value
+
+
+def _seconds(name: str, value: Any) -> float:
+    return float(_number(name, parse_duration(value) if isinstance(value, str) else value))
 
 
 def _whole(name: str, value: Any) -> int:

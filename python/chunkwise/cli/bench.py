@@ -17,7 +17,7 @@ from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import listed
+from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.trials.formats import FORMATS
@@ -36,7 +36,7 @@ Examples:
       --libhdf5 default,/usr/lib/libhdf5.so
   chunkwise bench data.h5 name --reader libhdf5 --design each \\
       --cache 1MiB,16MiB --set sieve=64KiB,1MiB
-  chunkwise bench data.h5 name --budget 600 --repeat 10 --save trials.jsonl
+  chunkwise bench data.h5 name --budget 10min --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --reader libhdf5,chunkwise --json > run.json
   chunkwise bench --plan study.toml
 """
@@ -129,16 +129,17 @@ def _properties() -> str:
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(min=1),
+    type=Count(),
     help=f"Measure each combination so often, as far as the seconds last.  [default: "
     f"{DEFAULT_REPEAT}]",
 )
 @click.option(
     "--seconds",
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Time for the whole run; what would take longer is estimated and marked ~.  "
-    f"[default: {DEFAULT_SECONDS:g}]",
+    type=Duration(),
+    help="Time for the whole run, as in 40s or 5min; what would take longer is estimated and "
+    "marked ~.  "
+    f"[default: {DEFAULT_SECONDS:g}s]",
 )
 @click.option(
     "--save",

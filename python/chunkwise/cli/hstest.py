@@ -11,7 +11,7 @@ from chunkwise.benching.older import new_word
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import listed
+from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import CorruptDataError
 
 EXAMPLES = """\b
@@ -38,7 +38,7 @@ Examples:
 )
 @click.option(
     "--count",
-    type=click.IntRange(min=1),
+    type=Count(),
     default=hstest.COUNT,
     show_default=True,
     help="Selections, each a union of cells between the planes.",
@@ -65,11 +65,11 @@ Examples:
     "chunkwise, or another Python that has h5py.",
 )
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, help="Do all of it so often.")
+@click.option("--repeat", type=Count(), default=1, help="Do all of it so often.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Time for all of it; then not all selections may be read.",
+    type=Duration(),
+    help="Time for all of it, as in 40s or 5min; then not all selections may be read.",
 )
 @click.option("--scratch", metavar="FOLDER", help="Where the known elements are kept meanwhile.")
 @click.option("--json", "as_object", is_flag=True, help="Print every measurement as JSON.")

@@ -25,6 +25,7 @@ COMMANDS = {
     "advise": "Say which chunks, filters and cache suit a dataset, and prove it.",
     "hstest": "Read complex selections of a file, check every element, and time it.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
+    "fix": "Mend a file: find what is wrong, write it anew, and measure the gain.",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
     "study": "Measure again, on this machine, what the papers measured.",
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
@@ -35,7 +36,7 @@ COMMANDS = {
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
-BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "repack", "study")
+BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "fix", "repack", "study")
 
 
 class ReaderGoneError(Exception):

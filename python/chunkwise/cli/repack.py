@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
-from chunkwise.grammar import format_size
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from chunkwise.repacking.crew import Crew
     from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.progress import Moment, Watch
+    from chunkwise.repacking.progress import Watch
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
 _LOST = 1
-# Beside a bar and figures, in a terminal of 80 columns.
-_PATH_WIDTH = 20
-_BAR_WIDTH = 10
 
 EXAMPLES = """\b
 Examples:
@@ -44,6 +37,8 @@ Examples:
   chunkwise repack in.nc cloud.nc --paged 4MiB          for object storage
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
+  chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
+  chunkwise repack --files-from list.txt --out packed/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
   mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+zstd:3 --shards 4
 
@@ -65,7 +60,7 @@ Exit code:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("arguments", nargs=-1, required=True, metavar="IN [OUT]")
+@click.argument("arguments", nargs=-1, metavar="IN [OUT]")
 @click.option(
     "--chunk",
     "chunks",
@@ -124,6 +119,7 @@ Exit code:
     metavar="N",
     help="Divide large datasets among N files in OUT.shards; OUT leads to them.",
 )
+@batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
     arguments: tuple[str, ...],
@@ -148,6 +144,9 @@ def command(
     paged: int | None,
     metadata_block: int | None,
     shards: int | None,
+    files_from: str | None,
+    jobs: int | None,
+    task: str | None,
     as_json: bool,
 ) -> int:
     """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
@@ -163,15 +162,20 @@ def command(
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
+    if not arguments and files_from is None:
+        raise UsageError("name a file, as in: chunkwise repack IN OUT")
+    many = out is not None or batches.are_many(arguments, files_from)
     comm = of_many_ranks()
     if comm.size > 1:
-        if out is not None:
+        if many:
             raise UsageError(
-                "--out: several ranks repack one file together; start a command for each of many "
-                "files, as the batch script in docs/mpi.md does"
+                "several ranks repack one file together; give each task of an array its part of "
+                "many files (--task), or start a command for each, as in docs/mpi.md"
             )
         threads = cores(comm) if threads is None else threads
         memory = default_budget() // neighbours(comm) if memory is None else memory
+    if many and jobs is not None:
+        memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
         options=Options(
@@ -191,12 +195,17 @@ def command(
         anew=unchanged == "copy",
     )
     with using_threads(threads), ending() as ends, leaving():
-        if out is not None:
-            if in_place:
-                raise UsageError("--in-place and --out: give one of them")
+        if many and (out is not None or in_place or files_from is not None):
+            if in_place == (out is not None):
+                raise UsageError("of many files, give either --out FOLDER or --in-place")
+            if in_place and unchanged == "link":
+                raise UsageError("--unchanged link is for --out; in place, write skip or copy")
+            unchanged = unchanged or ("skip" if in_place else "copy")
             if shards is not None:
                 raise UsageError("--shards is for one file: give IN and OUT, not --out")
-            return _many(arguments, out, job, unchanged or "copy", force, dry_run, as_json, ends)
+            asked = batches.Many(arguments, files_from, out, jobs or 1, task)
+            return _many(asked, job, unchanged, force, dry_run, as_json, ends)
+        batches.require_many(jobs, task)
         source, target = _one(arguments, in_place)
         if unchanged is not None and not in_place:
             raise UsageError("--unchanged is for --out and --in-place; OUT is always written")
@@ -220,7 +229,9 @@ def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
             f"{counted(len(arguments), 'file')}: give IN and OUT, or --out FOLDER for many files"
         )
     if Path(source).is_dir():
-        raise UsageError(f"{source}: is a folder; --out FOLDER repacks its files")
+        raise UsageError(
+            f"{source}: is a folder; --out FOLDER repacks its files, --in-place replaces them"
+        )
     if not others and not in_place:
         raise UsageError("give OUT, or --in-place to replace the file itself")
     return source, others[0] if others else None
@@ -262,7 +273,7 @@ def _repack(
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)
-    with _showing(as_json, ends) as watch:
+    with showing(as_json, ends) as watch:
         summary = run(job, place, watch, crew)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
@@ -273,8 +284,7 @@ def _repack(
 
 
 def _many(
-    arguments: tuple[str, ...],
-    out: Path,
+    asked: batches.Many,
     job: Job,
     unchanged: str,
     force: bool,
@@ -282,121 +292,32 @@ def _many(
     as_json: bool,
     ends: Ending,
 ) -> int:
-    from chunkwise.repacking.folder import check, gather, survey
-    from chunkwise.repacking.render import batch_lines, file_line, shortened
+    from chunkwise.repacking.folder import check, survey
+    from chunkwise.repacking.render import file_line
 
     if dry_run:
         raise UsageError("--dry-run is for one file; name one of them")
-    batch = gather(arguments, out)
+    batch = asked.batch()
     check(batch, job.rules, force=force, resume=job.resume)
-    results: list[FileResult] = []
-    begin = time.monotonic()
-    count = len(batch.pairs)
-    try:
-        with _showing(as_json, ends, count) as watch:
 
-            def at(number: int, path: Path) -> Watch:
-                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, _PATH_WIDTH)}: "
-                return watch
+    def repacked(
+        at: Callable[[int, Path], Watch], going_on: Callable[[], object]
+    ) -> Iterator[FileResult]:
+        return survey(
+            batch,
+            job,
+            unchanged=unchanged,  # type: ignore[arg-type]
+            force=force,
+            watch=at,
+            jobs=asked.jobs,
+            going_on=going_on,
+        )
 
-            for result in survey(
-                batch,
-                job,
-                unchanged=unchanged,  # type: ignore[arg-type]
-                force=force,
-                watch=at,
-            ):
-                results.append(result)
-                said = json_text(result.as_dict()) if as_json else file_line(result)
-                watch.say(said)
-                ends.check()
-    finally:
-        if not as_json:
-            for line in batch_lines(results, time.monotonic() - begin):
-                echo(line)
+    def line(result: FileResult) -> str:
+        return json_text(result.as_dict()) if as_json else file_line(result)
+
+    results, _ = batches.tell_each(
+        batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
+    )
     lost = any(result.summary is not None and result.summary.lost for result in results)
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
-
-
-class _Unshown:
-    """No progress, where nobody would see it."""
-
-    def __init__(self, ends: Ending) -> None:
-        self.file = ""
-        self._ends = ends
-
-    def __call__(self, _: Moment) -> None:
-        self._ends.check()
-
-    def say(self, line: str) -> None:
-        """Print a result."""
-        echo(line)
-
-
-class _Shown(_Unshown):
-    """Progress on a terminal: a line for the dataset, and one for the file."""
-
-    def __init__(self, bar: Progress, ends: Ending) -> None:
-        super().__init__(ends)
-        self._bar = bar
-        self._total = bar.add_task("", total=None, said="")
-        self._dataset = bar.add_task("", total=None, said="")
-
-    def __call__(self, moment: Moment) -> None:
-        from chunkwise.repacking.render import shortened
-
-        self._ends.check()
-        rate, left = moment.nbytes_per_s, moment.left_s
-        said = f"{format_size(moment.total_done_nbytes)} of {format_size(moment.total_nbytes)}"
-        if rate and left is not None:
-            said += f", {format_size(round(rate))}/s, {format_seconds(left)} left"
-        self._bar.update(
-            self._total,
-            description=f"{self.file}{moment.phase}",
-            total=moment.total_nbytes or None,
-            completed=moment.total_done_nbytes,
-            said=said if moment.total_nbytes else "",
-        )
-        within = ""
-        if moment.path:
-            within = f"{format_size(moment.done_nbytes)} of {format_size(moment.of_nbytes)}"
-            if rate:
-                dataset_left = (moment.of_nbytes - moment.done_nbytes) / rate
-                within += f", {format_seconds(dataset_left)} left"
-        self._bar.update(
-            self._dataset,
-            description=shortened(moment.path, _PATH_WIDTH),
-            total=moment.of_nbytes or None,
-            completed=moment.done_nbytes,
-            said=within,
-            visible=bool(moment.path),
-        )
-
-    def say(self, line: str) -> None:
-        """Print a result without tearing the bars apart."""
-        if not sys.stdout.isatty():
-            super().say(line)
-        else:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[_Unshown]:
-    """Show progress while the block runs, on a terminal only."""
-    if not sys.stderr.isatty() or (as_json and sys.stdout.isatty() and files > 1):
-        yield _Unshown(ends)
-        return
-    # Here, as it takes a twentieth of a second.
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    from chunkwise.cli.terminal import for_messages
-
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=_BAR_WIDTH),
-        TextColumn("{task.fields[said]}", markup=False),
-        console=for_messages(),
-        transient=True,
-    )
-    with bar:
-        yield _Shown(bar, ends)

@@ -15,7 +15,7 @@ from chunkwise.cli import iotest
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import listed
+from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.parallel.ranks import launched
@@ -94,13 +94,14 @@ class Studies(click.Command):
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(min=1),
+    type=Count(),
     help="Measure everything so often.  [default: the study's own number]",
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Let each trial's reads or writes take so long, about; what takes longer is estimated.",
+    type=Duration(),
+    help="Let each trial's reads or writes take so long, about, as in 10s or 2min; what takes "
+    "longer is estimated.",
 )
 @click.option(
     "--out",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from chunkwise.grammar import parse_size
+from chunkwise.errors import UsageError
+from chunkwise.grammar import parse_count, parse_duration, parse_size
 
 
 def listed(text: str | None) -> tuple[str, ...]:
@@ -22,3 +25,51 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> int:
         """Read it."""
         return value if isinstance(value, int) else parse_size(value)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A length of time above 0 in seconds, as `grammar.parse_duration` reads it."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> float:
+        """Read it."""
+        with _of(param):
+            seconds = value if isinstance(value, float) else parse_duration(str(value))
+            if not seconds > 0:
+                raise UsageError(f"no time ({value}): give more than 0, as in 60s or 5min")
+        return seconds
+
+
+class Count(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A number of things, as `grammar.parse_count` reads it.
+
+    Parameters
+    ----------
+    least
+        The smallest that is taken.
+    """
+
+    name = "count"
+
+    def __init__(self, least: int = 1) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> int:
+        """Read it."""
+        with _of(param):
+            count = value if isinstance(value, int) else parse_count(value)
+            if count < self._least:
+                raise UsageError(f"number {value!r}: give {self._least:,} or more")
+        return count
+
+
+@contextmanager
+def _of(param: click.Parameter | None) -> Iterator[None]:
+    """Name the option of which a value is wrong."""
+    try:
+        yield
+    except UsageError as wrong:
+        if param is None:
+            raise
+        raise UsageError(f"{' / '.join(param.opts)}: {wrong}") from None

@@ -1,4 +1,4 @@
-"""How are filters, shapes and sizes written, everywhere in chunkwise?
+"""How are filters, shapes, sizes, times and counts written, everywhere in chunkwise?
 
 One grammar serves the command line, the API, findings and results; whatever is
 printed here can be parsed here.
@@ -10,9 +10,13 @@ filters    ``none``, ``deflate:6``, ``shuffle+deflate:4+fletcher32``,
 shapes     ``4x30x9x717``, ``scalar``, and the words ``stored``, ``auto`` and
            ``contiguous`` (`parse_shape`, `format_shape`)
 sizes      ``3MiB``, ``1e6``, ``512``, ``10kB`` (`parse_size`, `format_size`)
+times      ``60s``, ``5min``, ``2h``, ``1h30min`` (`parse_duration`)
+counts     ``1000``, ``10k``, ``1,000,000``, ``1 million`` (`parse_count`)
 =========  ==================================================================
 """
 
+from chunkwise.grammar.counts import parse_count
+from chunkwise.grammar.durations import parse_duration
 from chunkwise.grammar.filters import Effort, Filter, Pipeline
 from chunkwise.grammar.shapes import Shape, ShapeWord, format_shape, parse_shape
 from chunkwise.grammar.sizes import format_size, parse_size
@@ -25,6 +29,8 @@ __all__ = [
     "ShapeWord",
     "format_shape",
     "format_size",
+    "parse_count",
+    "parse_duration",
     "parse_shape",
     "parse_size",
 ]

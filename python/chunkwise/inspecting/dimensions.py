@@ -1,4 +1,4 @@
-"""Which dimension scales name the dimensions of a dataset?
+"""Which dimension scales name the dimensions of a dataset, and which datasets are coordinates?
 
 A dataset holds references to its scales, that is their addresses in the file.  To
 find the path of an address HDF5 searches the file from its root, 40 ms a time among
@@ -15,9 +15,12 @@ import numpy as np
 from h5py import h5a, h5d, h5ds, h5i, h5r, h5t
 
 from chunkwise.files.objects import HDF5_ERRORS, Address, address_of, decode_name
+from chunkwise.names import printable
 
 # Where H5DSattach_scale keeps the scales of each dimension.
 _LIST: Final = b"DIMENSION_LIST"
+# Where the CF conventions name the coordinates of a variable, and the bounds of its cells.
+_CF: Final = (b"coordinates", b"bounds")
 _REFERENCES: Final = h5py.vlen_dtype(h5py.ref_dtype)
 # Made once, since making it takes longer than reading the attribute.
 _MEMORY_TYPE: Final = h5t.py_create(_REFERENCES)
@@ -55,6 +58,53 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
         return bool(h5ds.is_scale(dataset))
     except HDF5_ERRORS:
         return False
+
+
+def coordinates(datasets: Mapping[str, h5d.DatasetID]) -> dict[str, str]:
+    """Tell which datasets of a file say where others lie, rather than being data.
+
+    Parameters
+    ----------
+    datasets
+        Those of the file, open, by their paths.
+
+    Returns
+    -------
+    dict
+        What each such dataset is, in words: ``is a dimension scale``, or by the CF conventions
+        ``holds coordinates of '/t2m'`` (the attributes ``coordinates`` and ``bounds``).
+    """
+    found = {path: "is a dimension scale" for path, one in datasets.items() if is_scale(one)}
+    for path, one in datasets.items():
+        for name in _named_by(one):
+            other = _resolved(name, path, datasets)
+            if other is not None and other != path:
+                found.setdefault(other, f"holds coordinates of '{printable(path)}'")
+    return found
+
+
+def _named_by(dataset: h5d.DatasetID) -> Iterator[str]:
+    """Give the names in the attributes by which CF tells a variable's coordinates."""
+    for attribute in _CF:
+        try:
+            if h5a.exists(dataset, attribute):
+                said = h5py.Dataset(dataset).attrs[attribute.decode()]
+                said = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+                yield from said.split() if isinstance(said, str) else ()
+        except HDF5_ERRORS:
+            continue
+
+
+def _resolved(name: str, path: str, datasets: Mapping[str, h5d.DatasetID]) -> str | None:
+    """Find the dataset that a name means beside another one: in its group, or in one above."""
+    if name.startswith("/"):
+        return name if name in datasets else None
+    group = path.rpartition("/")[0]
+    while f"{group}/{name}" not in datasets:
+        if not group:
+            return None
+        group = group.rpartition("/")[0]
+    return f"{group}/{name}"
 
 
 def _scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:

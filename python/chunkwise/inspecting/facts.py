@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from chunkwise.advise.combined import Stored, commands
+from chunkwise.advise.fix import Fix
+from chunkwise.advise.layout import FileLayout, together
 from chunkwise.files.objects import Kind
 from chunkwise.inspecting.datatypes import ByteOrder
 from chunkwise.inspecting.finding import Finding
@@ -418,6 +421,33 @@ class FileFacts:
     objects: tuple[ObjectFacts, ...]
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def layout(self) -> FileLayout | None:
+        """How a copy is to be stored, without any finding that a layout mends; None if none is."""
+        return together(one.layout for one in self.findings if one.layout is not None)
+
+    @property
+    def commands(self) -> tuple[Fix, ...]:
+        """The commands that mend all findings that a layout mends, each by itself.
+
+        ``chunkwise repack`` first, then other tools that can; none where no layout mends anything.
+        """
+        layout = self.layout
+        if layout is None:
+            return ()
+        stored = {
+            one.path: Stored(one.dataset.filters, one.dataset.shape)
+            for one in self.objects
+            if one.dataset is not None
+        }
+        return commands(self.path, layout, stored, closed=not self.file_format.flags)
+
     def as_dict(self) -> dict[str, Any]:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""
-        return {"format": "chunkwise-inspect", "version": 2, **plain(self), "error": None}
+        return {
+            "format": "chunkwise-inspect",
+            "version": 2,
+            **plain(self),
+            "error": None,
+            "commands": plain(self.commands),
+        }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from chunkwise.advise.fix import Fix
+from chunkwise.advise.layout import FileLayout
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.words import offered
@@ -79,6 +80,11 @@ class Finding:
     source: str
     fixes: tuple[Fix, ...] = ()
     waste_nbytes: int = 0
+
+    @property
+    def layout(self) -> FileLayout | None:
+        """How a copy of the file is to be stored, without what is found; None if none mends it."""
+        return next((fix.layout for fix in self.fixes if fix.layout is not None), None)
 
 
 def grouped(findings: Iterable[Finding]) -> dict[tuple[Severity, str], list[Finding]]:

@@ -277,6 +277,7 @@ def refusal_record(summary: FileSummary) -> dict[str, Any]:
         **known,
         "objects": (),
         "findings": found,
+        "commands": (),
     }
 
 

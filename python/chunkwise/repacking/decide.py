@@ -167,6 +167,8 @@ def _auto_in_vain(
     """Say why a rule that does not name a dataset passes over it, or None."""
     if named:
         return None
+    if source.coordinates is not None:
+        return f"{source.coordinates}, which auto leaves alone; a rule that names it does not"
     pieces = 1
     if source.chunk is not None:
         pairs = zip(source.shape or (), source.chunk, strict=True)

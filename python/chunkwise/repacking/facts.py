@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import h5py
@@ -16,6 +16,7 @@ from chunkwise.files.opening import has_variable_length
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.collect import extent_of, layout_of
+from chunkwise.inspecting.dimensions import coordinates
 from chunkwise.inspecting.facts import Layout
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 
@@ -51,6 +52,8 @@ class Source:
     plain
         Whether stored bytes mean the same in every file: the type has no part of variable
         length, and none that refers to something.
+    coordinates
+        What makes it say where other data lie, in words: ``is a dimension scale``; None for data.
     """
 
     path: str
@@ -66,6 +69,7 @@ class Source:
     nbytes: int
     stored_nbytes: int
     plain: bool
+    coordinates: str | None = None
 
     @property
     def rank(self) -> int:
@@ -135,7 +139,9 @@ def look(file: h5py.File) -> Contents:
                 f"{where}: '{printable(path)}' cannot be read ({hdf5_reason(error)}), and so "
                 "cannot be kept; restore the file, or copy what is readable with h5copy"
             ) from None
-    return Contents(tuple(sources), tuple(groups))
+    said = coordinates({path: identifier for path, _, identifier in found})
+    kept = (replace(source, coordinates=said.get(source.path)) for source in sources)
+    return Contents(tuple(kept), tuple(groups))
 
 
 def source_of(path: str, names: tuple[str, ...], address: Address, identifier: Any) -> Source:

@@ -1,7 +1,8 @@
 """How are many files repacked, so that a stopped run goes on where it was?
 
-One after another: each has all threads and the whole budget of memory.  A manifest in the
-folder of results notes each file that is done.
+One after another, each with all threads and the whole budget of memory, or several at a time, each
+with its share.  A manifest in the folder of results notes each file that is done; in place a file
+that is done needs nothing any more.
 """
 
 from __future__ import annotations
@@ -14,22 +15,23 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from glob import has_magic
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from chunkwise.errors import CannotWriteError, ChunkwiseError, FileFormatError, UsageError
+from chunkwise import _native
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import open_readable
-from chunkwise.inspecting.folder import find_files
+from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.repacking.claim import claimed
+from chunkwise.repacking.gathering import Batch, gather
 from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.publish import bring, publish
-from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose
@@ -39,7 +41,24 @@ Unchanged: TypeAlias = Literal["copy", "link", "skip"]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
-Outcome: TypeAlias = Literal["repacked", "copied", "linked", "skipped", "done before", "failed"]
+Outcome: TypeAlias = Literal[
+    "repacked", "fixed", "planned", "copied", "linked", "skipped", "done before", "failed"
+]
+
+__all__ = [
+    "UNCHANGED",
+    "Batch",
+    "FileResult",
+    "Outcome",
+    "Treat",
+    "Treated",
+    "Unchanged",
+    "check",
+    "each",
+    "gather",
+    "left_as_it_is",
+    "survey",
+]
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,7 @@ class FileResult:
     reason
         Why it failed.
     summary
-        Of a file that was repacked.
+        Of a file that was repacked, or fixed.
     elapsed_s
         Seconds it took.
     """
@@ -68,83 +87,12 @@ class FileResult:
     source_nbytes: int | None = None
     target_nbytes: int | None = None
     reason: str | None = None
-    summary: Summary | None = None
+    summary: Any = None
     elapsed_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as JSON has it."""
         return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Many files, and where each one's result goes.
-
-    Attributes
-    ----------
-    pairs
-        Source and target of each.
-    out
-        The folder of results.
-    failed
-        What could not be looked into, with the reason.
-    """
-
-    pairs: tuple[tuple[Path, Path], ...]
-    out: Path
-    failed: tuple[tuple[str, str], ...] = ()
-
-
-def gather(arguments: Sequence[str], out: str | os.PathLike[str]) -> Batch:
-    """Find the files that arguments name, and give each a place below `out`.
-
-    What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
-    below `out`.
-
-    Raises
-    ------
-    FileFormatError
-        Nothing has that name.
-    UsageError
-        Two files would have the same place.
-    """
-    folder = Path(out)
-    real_out = os.path.realpath(folder)
-    pairs: dict[Path, Path] = {}
-    failed: list[tuple[str, str]] = []
-    for argument in arguments:
-        base = _base(argument)
-        found = find_files([argument])
-        failed += found.unreadable
-        for name in found.files:
-            source = Path(name)
-            real = os.path.realpath(source)
-            if real.startswith(real_out + os.sep):
-                continue
-            target = folder / source.relative_to(base)
-            other = pairs.setdefault(target, source)
-            if os.path.realpath(other) != real:
-                raise UsageError(
-                    f"{printable(str(source))} and {printable(str(other))} would both become "
-                    f"{printable(str(target))}; give the folder that both lie in"
-                )
-    if not pairs and not failed:
-        raise FileFormatError(f"{printable(' '.join(arguments))}: no HDF5 file found")
-    ordered = tuple((source, target) for target, source in pairs.items())
-    return Batch(ordered, folder, tuple(failed))
-
-
-def _base(argument: str) -> Path:
-    path = Path(argument)
-    if path.is_dir():
-        return path
-    fixed = Path(path.anchor)
-    parts = path.parts[1:] if path.anchor else path.parts
-    for part in parts[:-1]:
-        if has_magic(part) and not path.exists():
-            break
-        fixed /= part
-    return fixed
 
 
 def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
@@ -158,13 +106,15 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
         The folder cannot be made.
     """
     there = [target for _, target in batch.pairs if os.path.lexists(target)]
-    if there and not force and not resume:
+    if there and not force and not resume and not batch.in_place:
         more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""
         raise UsageError(
             f"{printable(str(there[0]))}{more}: exists already; --resume goes on with a stopped "
             "run, --force replaces"
         )
     _require_meaning(batch, rules)
+    if batch.out is None:
+        return
     try:
         batch.out.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
@@ -187,6 +137,29 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
         raise UsageError(f"rule {left[0].text!r}: means no dataset in any of the files")
 
 
+@dataclass(frozen=True)
+class Treated:
+    """What became of one file.
+
+    Attributes
+    ----------
+    outcome
+        What was done.
+    summary
+        What that came to; None where nothing was done.
+    identity
+        The source as it is now; None where that is as it was.
+    """
+
+    outcome: Outcome
+    summary: Any = None
+    identity: Identity | None = None
+
+
+# What is done to a file, given its place and who is told about its progress.
+Treat: TypeAlias = Callable[[Place, Watch], Treated]
+
+
 def survey(
     batch: Batch,
     job: Job,
@@ -194,6 +167,8 @@ def survey(
     unchanged: Unchanged,
     force: bool,
     watch: Callable[[int, Path], Watch],
+    jobs: int = 1,
+    going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
     """Repack file after file; one that cannot be repacked does not stop the rest.
 
@@ -204,53 +179,158 @@ def survey(
     job
         What is asked of each.
     unchanged
-        What to do with a file that is already as asked.
+        What to do with a file that is already as asked; in place it is left alone.
     force
         Whether targets may be replaced.
     watch
-        Given a file's number and path, who is told about its progress.
+        Given a file's number and path, who is told about its progress; of several at a time
+        nobody is.
+    jobs
+        How many are repacked at a time, each by a process of its own.
+    going_on
+        With several jobs, called several times a second; may raise to end all.
 
     Raises
     ------
     CannotWriteError
         The disk is full or not writable: no other file would do better.
     """
-    manifest = Manifest(batch.out, _job_key(job, unchanged), job.resume)
+    treat = partial(repack_one, replace(job, strict=False), unchanged)
+    key = _job_key(job, unchanged)
+    yield from each(
+        batch,
+        treat,
+        key,
+        resume=job.resume,
+        force=force,
+        watch=watch,
+        jobs=jobs,
+        going_on=going_on,
+    )
+
+
+def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
+    """Repack one of many files, or give one that is as asked already its place."""
+    with closed(place) as readable, planned(job, readable) as (file, plan):
+        asked = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
+        if asked or readable != place.source:
+            return Treated("repacked", run_plan(job, place, file, plan, watch))
+        return left_as_it_is(place, unchanged)
+
+
+def each(
+    batch: Batch,
+    treat: Treat,
+    key: str,
+    *,
+    resume: bool,
+    force: bool,
+    watch: Callable[[int, Path], Watch],
+    jobs: int = 1,
+    going_on: Callable[[], object] = lambda: None,
+) -> Iterator[FileResult]:
+    """Do something to file after file.
+
+    Parameters
+    ----------
+    batch
+        The files.
+    treat
+        What is done to one; of several jobs it must be picklable.
+    key
+        Tells this work from other work on the same files.
+    resume, force, watch, jobs, going_on
+        As for `survey`.
+    """
+    manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason)
+    left: list[int] = []
     for number, (source, target) in enumerate(batch.pairs):
-        begin = time.monotonic()
-        if manifest.has(source, target):
+        if manifest is not None and manifest.has(source, target):
             sizes = source.stat().st_size, _size(target)
             yield FileResult(str(source), str(target), "done before", *sizes)
-            continue
-        try:
-            _make_folders(batch.out, target)
-            place = choose(source, target, in_place=False, force=force or job.resume)
-            with (
-                closed(place) as readable,
-                planned(replace(job, strict=False), readable) as (file, plan),
-            ):
-                if plan.changes or job.options.reshapes_file or readable != place.source:
-                    summary = run_plan(job, place, file, plan, watch(number, source))
-                    outcome: Outcome = "repacked"
-                else:
-                    summary, outcome = None, _leave(place, unchanged)
-        except CannotWriteError:
-            raise
-        except (ChunkwiseError, *HDF5_ERRORS) as error:
-            wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-            wrong = wrong.removeprefix(f"{printable(str(source))}: ")
-            yield FileResult(str(source), str(target), "failed", _size(source), None, wrong)
-            continue
-        # Another name is a change of the file as well.
-        identity = Identity.of(source) if outcome == "linked" else place.identity
-        manifest.note(source, target, identity)
-        elapsed_s = time.monotonic() - begin
-        sizes = source.stat().st_size, _size(target)
-        yield FileResult(
-            str(source), str(target), outcome, *sizes, summary=summary, elapsed_s=elapsed_s
+        elif jobs > 1:
+            left.append(number)
+        else:
+            tell = watch(number, source)
+            result, identity = _treated(batch.out, source, target, treat, force or resume, tell)
+            yield _noted(manifest, result, identity)
+    works = (
+        (
+            number,
+            printable(str(batch.pairs[number][0])),
+            partial(
+                _treated, batch.out, *batch.pairs[number], treat, force or resume, check_ended
+            ),
         )
+        for number in left
+    )
+    setup = partial(_with_threads, max(1, _native.thread_count() // max(1, jobs)))
+    for number, outcome in by_workers(works, jobs, setup=setup, check=going_on):
+        source, target = batch.pairs[number]
+        if isinstance(outcome.error, CorruptDataError):
+            reason = str(outcome.error).removeprefix(f"{printable(str(source))}: ")
+            yield FileResult(str(source), str(target), "failed", _size(source), None, reason)
+            continue
+        yield _noted(manifest, *outcome.get())
+
+
+def _with_threads(count: int) -> None:
+    """Give a process that works beside others its share of the threads."""
+    _native.set_threads(count)
+
+
+def _noted(manifest: Manifest | None, result: FileResult, identity: Identity | None) -> FileResult:
+    """Note a file that is done."""
+    if manifest is not None and identity is not None and result.outcome != "planned":
+        manifest.note(Path(result.source), Path(result.target), identity)
+    return result
+
+
+def _treated(
+    out: Path | None, source: Path, target: Path, treat: Treat, force: bool, watch: Watch
+) -> tuple[FileResult, Identity | None]:
+    """Do something to one file; what is wrong with it is its result.
+
+    Returns
+    -------
+    result : FileResult
+        What became of it.
+    identity : Identity or None
+        The source, if it is done.
+
+    Raises
+    ------
+    CannotWriteError
+        No other file would do better.
+    """
+    begin = time.monotonic()
+    before = _size(source)
+    try:
+        if out is None:
+            place = choose(source, None, in_place=True, force=force)
+        else:
+            _make_folders(out, target)
+            place = choose(source, target, in_place=False, force=force)
+        done = treat(place, watch)
+    except CannotWriteError:
+        raise
+    except (ChunkwiseError, *HDF5_ERRORS) as error:
+        wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+        wrong = wrong.removeprefix(f"{printable(str(source))}: ")
+        return FileResult(str(source), str(target), "failed", _size(source), None, wrong), None
+    elapsed_s = time.monotonic() - begin
+    result = FileResult(
+        str(source),
+        str(target),
+        done.outcome,
+        before,
+        _size(target),
+        summary=done.summary,
+        elapsed_s=elapsed_s,
+    )
+    return result, done.identity or place.identity
 
 
 def _make_folders(out: Path, target: Path) -> None:
@@ -285,17 +365,18 @@ def _make_folders(out: Path, target: Path) -> None:
             raise cannot_write(str(target), wrong) from wrong
 
 
-def _leave(place: Place, unchanged: Unchanged) -> Outcome:
-    """Give a file that is as asked already its place among the results."""
-    if unchanged == "skip":
-        return "skipped"
+def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
+    """Give a file that is as asked already its place among the results; in place it has that."""
+    if unchanged == "skip" or place.in_place:
+        return Treated("skipped")
     with claimed(place, resume=False) as claim:
         try:
             if unchanged == "link":
                 claim.link_partial()
                 # A link that replaces another name of the same file leaves both.
                 bring(claim)
-                return "linked"
+                # Another name is a change of the file as well.
+                return Treated("linked", identity=Identity.of(place.source))
             with (
                 place.source.open("rb") as reading,
                 os.fdopen(claim.make_partial(), "wb") as writing,
@@ -309,7 +390,7 @@ def _leave(place: Place, unchanged: Unchanged) -> Outcome:
             if isinstance(wrong, ChunkwiseError):
                 raise
             raise cannot_write(place.said, wrong) from wrong
-    return "copied"
+    return Treated("copied")
 
 
 def _size(path: Path) -> int | None:

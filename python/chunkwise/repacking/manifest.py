@@ -21,7 +21,7 @@ from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.repacking.target import Identity, cannot_write
 
-MANIFEST: Final = ".chunkwise-repack.jsonl"
+MANIFEST: Final = Path(".chunkwise-repack.jsonl")
 _BEGINS: Final = b'{"job": '
 _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -37,6 +37,9 @@ class Manifest:
         Tells one job from others.
     resume
         Whether to go on from what is there; without, it is removed.
+    part
+        Which part of the files this run has, such as ``3-of-8``, where several runs share a
+        folder: each has a list of its own.  Empty for all files.
 
     Raises
     ------
@@ -46,8 +49,8 @@ class Manifest:
         Something else has the manifest's name.
     """
 
-    def __init__(self, folder: Path, job: str, resume: bool) -> None:
-        self._path = folder / MANIFEST
+    def __init__(self, folder: Path, job: str, resume: bool, part: str = "") -> None:
+        self._path = folder / (f"{MANIFEST.stem}.{part}{MANIFEST.suffix}" if part else MANIFEST)
         self._job = job
         self._done: dict[str, dict[str, Any]] = {}
         with self._told():

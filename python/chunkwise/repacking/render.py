@@ -242,7 +242,7 @@ def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str
     """Print what many files come to."""
     counts = Counter(result.outcome for result in results)
     said = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
-    done = [result for result in results if result.outcome == "repacked"]
+    done = [result for result in results if result.outcome in ("repacked", "fixed")]
     before = sum(result.source_nbytes or 0 for result in done)
     after = sum(result.target_nbytes or 0 for result in done)
     yield f"{counted(len(results), 'file')}: {said or 'nothing done'}"

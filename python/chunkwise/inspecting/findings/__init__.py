@@ -27,8 +27,14 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
 )
 
 
-# The one that gives way first comes first.
-_CURED_BY_A_CACHE = ("reads-exceed-cache", "chunk-exceeds-cache")
+# Of several findings that offer filters, the first of these is followed.
+_BY_FILTERS = (
+    "weak-compression",
+    "shuffle-missing",
+    "shuffle-useless",
+    "uncompressed",
+    "filters-left-out",
+)
 
 
 def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
@@ -112,24 +118,61 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     ):
         by_code["unlimited-chunk-1"] = _both(steps, reads)
         del by_code["reads-exceed-cache"]
-    return _with_one_shape(list(by_code.values()))
+    found = _with_one_pipeline(_with_one_shape(subject, by_code))
+    return [replace(one, fixes=tuple(sorted(one.fixes, key=_copies_last))) for one in found]
 
 
-def _with_one_shape(found: list[Finding]) -> list[Finding]:
-    """Leave one offer of other chunks to a dataset: two cannot both be followed.
+def _copies_last(fix: Fix) -> bool:
+    """Sort the command that gives a dataset other chunks before lines that read it as it is."""
+    return not (fix.repacks and fix.rechunks)
 
-    Caches can be made larger instead, so that findings about them give way.
+
+def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, Finding]:
+    """Have all findings about a dataset offer the same chunks: two shapes cannot both be had.
+
+    A finding by itself may offer what is next to the dataset's own shape.  Where several do not
+    agree, or what is offered would have a finding again, the rule for all datasets decides
+    (`chunks.offered_chunks`).
     """
-    rivals = {finding.code for finding in found if any(fix.rechunks for fix in finding.fixes)}
-    for code in _CURED_BY_A_CACHE:
-        if code in rivals and len(rivals) > 1:
-            rivals.remove(code)
-    return [
-        finding
-        if finding.code in rivals
-        else replace(finding, fixes=tuple(fix for fix in finding.fixes if not fix.rechunks))
-        for finding in found
-    ]
+    rivals = {code: found for code, found in by_code.items() if _shape(found) is not None}
+    shapes = {shape for found in rivals.values() if (shape := _shape(found)) is not None}
+    offered = chunks.offered_chunks(subject) if shapes else ()
+    if shapes <= {offered} or (len(shapes) == 1 and _serves(subject, *shapes)):
+        return by_code
+    anew = {one.code: one for one in chunks.check_reach(subject, offered)}
+    fixes = chunks.other_chunks(subject, offered)
+    agreed = dict(by_code)
+    for code, found in rivals.items():
+        kept = tuple(fix for fix in found.fixes if not fix.rechunks)
+        at = next(i for i, fix in enumerate(found.fixes) if fix.rechunks)
+        agreed[code] = replace(anew.get(code, found), fixes=(*kept[:at], *fixes, *kept[at:]))
+    return agreed
+
+
+def _serves(subject: Subject, shape: tuple[int, ...]) -> bool:
+    """Whether a dataset in chunks of this shape would not be offered others again."""
+    instead = chunks.in_chunks(subject, shape)
+    checks = (*cache.CHECKS, *chunks.CHECKS)
+    return all(_shape(found) is None for check in checks for found in check(instead))
+
+
+def _shape(found: Finding) -> tuple[int, ...] | None:
+    """Give the chunks that a finding offers in place of others."""
+    layouts = (fix.layout for fix in found.fixes if fix.rechunks and fix.layout is not None)
+    return next((one.datasets[0].chunk for one in layouts), None)
+
+
+def _with_one_pipeline(by_code: dict[str, Finding]) -> list[Finding]:
+    """Have all findings about a dataset offer the same filters."""
+    offering = [by_code[code] for code in _BY_FILTERS if code in by_code and by_code[code].fixes]
+    if len({_pipeline(found) for found in offering}) < 2:
+        return list(by_code.values())
+    first, *others = offering
+    return list((by_code | {one.code: replace(one, fixes=first.fixes) for one in others}).values())
+
+
+def _pipeline(found: Finding) -> str | None:
+    return None if found.layout is None else found.layout.datasets[0].filters
 
 
 def _both(chunks: Finding, cache: Finding) -> Finding:

@@ -189,7 +189,10 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             **_evidence(facts, block, kept),
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
-        fixes=_cache_for(subject, chunks, [reader]),
+        fixes=(
+            *_cache_for(subject, chunks, [reader]),
+            *_other_chunks(subject, block, [reader]),
+        ),
         waste_nbytes=_waste(facts, kept.decodes),
     )
 

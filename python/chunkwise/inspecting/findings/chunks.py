@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
@@ -79,6 +80,23 @@ def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
     )
 
 
+def in_chunks(subject: Subject, shape: tuple[int, ...]) -> Subject:
+    """Return a dataset as it would be in other chunks, all of them stored, in order."""
+    facts = subject.facts
+    if facts.chunks is None:
+        return subject
+    grid = math.prod(_grid(_shape(subject), shape))
+    chunks = replace(
+        facts.chunks,
+        shape=shape,
+        nbytes=math.prod(shape) * facts.itemsize,
+        grid=grid,
+        allocated=grid,
+        edge_nbytes=_edge_nbytes(subject, shape),
+    )
+    return replace(subject, facts=replace(facts, chunks=chunks))
+
+
 def index_nbytes(chunks: ChunkFacts) -> int:
     """Return about how many bytes of the file the list of stored chunks takes.
 
@@ -97,13 +115,22 @@ def check_count(subject: Subject) -> Iterator[Finding]:
             yield found
 
 
-def check_reach(subject: Subject) -> Iterator[Finding]:
-    """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``."""
+def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Finding]:
+    """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``.
+
+    Parameters
+    ----------
+    subject
+        The dataset.
+    agreed
+        The chunks that are offered in any case, where other findings offer them; None for those
+        next to the dataset's own.
+    """
     chunks = _stored_chunks(subject)
     if chunks is not None:
         found = (
-            _floor_chunk(subject, chunks)
-            or _edge_waste(subject, chunks)
+            _floor_chunk(subject, chunks, agreed)
+            or _edge_waste(subject, chunks, agreed)
             or _single_chunk(subject, chunks)
         )
         if found is not None:
@@ -235,14 +262,16 @@ def _smallness(chunks: ChunkFacts) -> Severity:
 # --- too far ---------------------------------------------------------------------------
 
 
-def _floor_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
+def _floor_chunk(
+    subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
+) -> Finding | None:
     shape = _shape(subject)
     short = [
         i
         for i, (n, c) in enumerate(zip(shape, chunks.shape, strict=True))
         if c < n and 0 < n % c * NEARLY_EMPTY <= c
     ]
-    offered = tuple(
+    offered = agreed or tuple(
         -(-n // (n // c)) if i in short else snug
         for i, (n, c, snug) in enumerate(
             zip(shape, chunks.shape, _snug(subject, chunks), strict=True)
@@ -280,9 +309,11 @@ def _floor_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     )
 
 
-def _edge_waste(subject: Subject, chunks: ChunkFacts) -> Finding | None:
+def _edge_waste(
+    subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
+) -> Finding | None:
     array = _array_nbytes(subject)
-    offered = _snug(subject, chunks)
+    offered = agreed or _snug(subject, chunks)
     left = _edge_nbytes(subject, offered)
     if chunks.edge_nbytes - left < max(EDGE_NBYTES, EDGE_SHARE * array):
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.fix import Fix
+from chunkwise.advise.layout import AS_IT_IS, FileLayout
 from chunkwise.advise.remedies import (
     can_repack,
     follow_writer,
@@ -199,13 +200,13 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
     fitting = 1 << (found.nbytes - 1).bit_length()
     nbytes = min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
     writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
-    fixes = _repack(facts, f"--metadata-block {nbytes}", f"-M {nbytes}")
+    fixes = _repack(facts, FileLayout(metadata_block_nbytes=nbytes), f"-M {nbytes}")
     return (*fixes, Fix("h5py", writer, writing=True))
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Fix, ...]:
     """Give the command that pages a file, and the line that then reads it by pages."""
-    fixes = _repack(facts, f"--paged {page_nbytes}", f"-S PAGE -G {page_nbytes}")
+    fixes = _repack(facts, FileLayout(page_nbytes=page_nbytes), f"-S PAGE -G {page_nbytes}")
     if not facts.path.isprintable():
         return fixes
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
@@ -215,9 +216,9 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
 
 
 def _repack(
-    facts: FileFacts, options: str = "", by_h5repack: str | None = None
+    facts: FileFacts, layout: FileLayout = AS_IT_IS, by_h5repack: str | None = None
 ) -> tuple[Fix, ...]:
-    fixes = repack(facts.path, options, by_h5repack=by_h5repack)
+    fixes = repack(facts.path, layout, by_h5repack=by_h5repack)
     return fixes if _may_repack(facts) else tuple(fix for fix in fixes if fix.repacks)
 
 

@@ -19,8 +19,9 @@ from chunkwise.inspecting.render.heading import print_format, print_heading
 from chunkwise.inspecting.render.listing import Order, print_listing
 from chunkwise.inspecting.render.patterns import print_patterns
 from chunkwise.inspecting.render.tree import print_tree
-from chunkwise.inspecting.render.words import print_wrapped
+from chunkwise.inspecting.render.words import enumerated, print_wrapped
 from chunkwise.names import shell_word
+from chunkwise.words import counted
 
 __all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
 
@@ -51,7 +52,12 @@ def print_file(
     print_heading(facts, console)
     console.print()
     print_findings(
-        facts.findings, console, tool=tool, everything=everything, nothing=_nothing(facts)
+        facts.findings,
+        console,
+        tool=tool,
+        everything=everything,
+        nothing=_nothing(facts),
+        combined=_are_several(facts),
     )
     console.print()
     print_format(facts, console)
@@ -61,6 +67,7 @@ def print_file(
     else:
         print_listing(facts, console, order, everything=everything)
     _print_pointer(facts, console)
+    _print_commands(facts, console, tool)
 
 
 def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
@@ -86,6 +93,7 @@ def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = 
     if entry.dataset is not None and entry.dataset.patterns:
         console.print()
         print_patterns(entry.dataset, console)
+    _print_commands(facts, console, tool or PRESENT)
 
 
 def _nothing(facts: FileFacts) -> str:
@@ -113,6 +121,32 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
     if _can_be_timed(datasets[worst]):
         console.print("Measured times:", highlight=False)
         console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
+
+
+def _are_several(facts: FileFacts) -> bool:
+    """Whether findings of more than one kind are mended by one command."""
+    return len({found.code for found in facts.findings if found.layout is not None}) > 1
+
+
+def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> None:
+    """Give the one command that mends all that another layout mends."""
+    found = facts.commands
+    if not found:
+        return
+    mended = [one for one in facts.findings if one.layout is not None]
+    others = list(dict.fromkeys(one.code for one in facts.findings if one.layout is None))
+    total = len(facts.findings)
+    if not others:
+        what = counted(total, "finding")
+        said = f"One command mends {f'all {what}' if total > 1 else 'it'}:"
+    else:
+        said = f"One command mends {len(mended):,} of {total:,} findings; no layout mends "
+        said += f"{enumerated(others, None)}:"
+    shown = [fix for fix in found if tool in ("all", PRESENT, fix.tool)] or found[:1]
+    console.print()
+    print_wrapped(said, console, indent="")
+    for fix in shown:
+        console.print(Text(f"    {fix.text}", style="green"), soft_wrap=True)
 
 
 def _can_be_timed(dataset: DatasetFacts) -> bool:

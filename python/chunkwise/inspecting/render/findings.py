@@ -32,6 +32,7 @@ def print_findings(
     tool: str | None = None,
     everything: bool = False,
     nothing: str = "No findings.",
+    combined: bool = False,
 ) -> None:
     """Print findings, grouped by code.
 
@@ -49,6 +50,8 @@ def print_findings(
         Whether to name every object that has a finding.
     nothing
         What to say where there is none.
+    combined
+        Whether one command for all of them is printed below, which they then refer to.
     """
     if not findings:
         print_wrapped(nothing, console, indent="")
@@ -56,7 +59,8 @@ def print_findings(
     console.print(_summary(findings), highlight=False)
     for group in grouped(findings).values():
         console.print()
-        _print_group(group, console, tool, None if everything else _NAMES_SHOWN)
+        limit = None if everything else _NAMES_SHOWN
+        _print_group(group, console, tool, limit, refer=combined and tool is None)
 
 
 def count_words(findings: Iterable[Finding]) -> str:
@@ -84,7 +88,7 @@ def _summary(findings: Sequence[Finding]) -> Text:
 
 
 def _print_group(
-    group: list[Finding], console: Console, tool: str | None, limit: int | None
+    group: list[Finding], console: Console, tool: str | None, limit: int | None, *, refer: bool
 ) -> None:
     worst = group[0]
     names = list(dict.fromkeys(_where(finding) for finding in group))
@@ -102,11 +106,23 @@ def _print_group(
         print_wrapped(f"  The same: {enumerated(names[1:], limit)}", console)
     print_wrapped(f"  See {printable(worst.source)}", console, "dim")
     fixes = _chosen(worst.fixes, tool)
+    if refer and worst.layout is not None:
+        print_wrapped("  Fix: the command at the end", console)
+        fixes = ()
     for fix in fixes:
         other = tool not in (None, "all", PRESENT, fix.tool)
         _print_fix(fix, console, f" (no {tool} line)" if other else "")
+    if tool is None and worst.layout is not None:
+        reading = next((fix for fix in worst.fixes if _reads(fix)), None)
+        if reading is not None:
+            _print_fix(reading, console, " (without a copy)")
     if tool == PRESENT and len(fixes) < len(worst.fixes):
         print_wrapped("  Lines for the program that writes it: add --fixes all", console, "dim")
+
+
+def _reads(fix: Fix) -> bool:
+    """Whether it reads the file as it is."""
+    return not fix.writing and fix.tool in ("h5py", "netCDF4") and "page_buf_size" not in fix.text
 
 
 def _print_fix(fix: Fix, console: Console, note: str) -> None:

@@ -1,0 +1,143 @@
+"""Which words do commands share that write many files, and how is each file's result told?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chunkwise.cli.echo import echo
+from chunkwise.cli.moments import PATH_WIDTH, showing
+from chunkwise.cli.signals import Ending
+from chunkwise.cli.values import Count
+from chunkwise.errors import UsageError
+from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    from chunkwise.repacking.folder import FileResult
+    from chunkwise.repacking.gathering import Batch
+    from chunkwise.repacking.progress import Watch
+
+    # Given who is told of each file, and what is asked several times a second.
+    Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose among many files."""
+    for option in (
+        click.option(
+            "--files-from",
+            metavar="FILE|-",
+            help="Take the names of files from FILE, or from standard input, a line each.",
+        ),
+        click.option(
+            "--jobs",
+            type=Count(),
+            help="Of many files, so many at a time, each with its share of threads and memory.  "
+            "[default: 1]",
+        ),
+        click.option(
+            "--task",
+            metavar="I/N",
+            help="Of many files, the part of one of N runs, as in a Slurm array: 3/8.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Many:
+    """What was said of many files.
+
+    Attributes
+    ----------
+    arguments
+        Files, folders and patterns.
+    files_from
+        A list of further ones; None for none.
+    out
+        The folder of results; None in place.
+    jobs
+        How many at a time.
+    task
+        The part that this run has; None for all.
+    """
+
+    arguments: tuple[str, ...]
+    files_from: str | None
+    out: Path | None
+    jobs: int
+    task: str | None
+
+    def batch(self) -> Batch:
+        """Find the files."""
+        from chunkwise.repacking.gathering import gather, read_list
+
+        listed = () if self.files_from is None else read_list(self.files_from)
+        found = gather(self.arguments, self.out, listed)
+        return found if self.task is None else found.task(self.task)
+
+
+def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
+    """Whether more than one file is meant, whatever becomes of them."""
+    from chunkwise.inspecting.folder import one_file
+
+    if files_from is not None:
+        return True
+    return any(one_file((argument,)) is None for argument in arguments)
+
+
+def require_many(jobs: int | None, task: str | None) -> None:
+    """Refuse, of one file, what is for many."""
+    for option, value in (("--jobs", jobs), ("--task", task)):
+        if value is not None:
+            raise UsageError(f"{option} is for many files: name a folder, or give --files-from")
+
+
+def tell_each(
+    batch: Batch,
+    survey: Survey,
+    line: Callable[[FileResult], str],
+    *,
+    jobs: int,
+    as_json: bool,
+    ends: Ending,
+) -> tuple[list[FileResult], float]:
+    """Print each file's result as it comes, and show the progress of the one at work.
+
+    Returns
+    -------
+    results : list of FileResult
+        All of them.
+    elapsed_s : float
+        Seconds in all.
+    """
+    from chunkwise.repacking.render import batch_lines, shortened
+
+    results: list[FileResult] = []
+    begin = time.monotonic()
+    count = len(batch.pairs)
+    try:
+        with showing(as_json, ends, count) as watch:
+
+            def at(number: int, path: Path) -> Watch:
+                watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, PATH_WIDTH)}: "
+                return watch
+
+            def several() -> None:
+                watch.tell(f"{len(results):,} of {counted(count, 'file')}, {jobs} at a time")
+
+            for result in survey(at, several):
+                results.append(result)
+                watch.say(line(result))
+                ends.check()
+    finally:
+        if not as_json:
+            for said in batch_lines(results, time.monotonic() - begin):
+                echo(said)
+    return results, time.monotonic() - begin

@@ -1,0 +1,235 @@
+"""Which words does `chunkwise fix` take, and what does it print?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chunkwise.cli import batches
+from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.moments import showing
+from chunkwise.cli.signals import Ending, ending, leaving
+from chunkwise.cli.values import Duration, Size
+from chunkwise.errors import UsageError
+from chunkwise.names import json_text
+from chunkwise.repacking.options import VERIFICATIONS, Options
+
+if TYPE_CHECKING:
+    from chunkwise.fixing.run import Wish
+    from chunkwise.repacking.folder import FileResult
+    from chunkwise.repacking.progress import Watch
+
+EXAMPLES = """\b
+Examples:
+  chunkwise fix model.nc --dry-run              what it would do, and gain
+  chunkwise fix model.nc -o model_fixed.nc
+  chunkwise fix model.nc --in-place
+  chunkwise fix model.nc -o maps.nc --access 1x721x1440
+  chunkwise fix model.nc -o fast.nc --access line:0 --budget 2min
+  chunkwise fix model.nc -o model_fixed.nc --json > fixed.json
+  chunkwise fix archive/ --dry-run
+  chunkwise fix archive/ --in-place --jobs 4
+  chunkwise fix archive/ -o fixed/ --task 3/8
+
+\b
+Exit code:
+  0    done, or nothing to mend: then the file is left alone
+  1    of many files, one could not be mended
+  2    wrong usage, or it could not be done: no target was made
+  130  interrupted: no target was made, the source is untouched
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB...")
+@click.option("-o", "--out", metavar="PATH", help="The new file; of many files, their folder.")
+@click.option("--in-place", is_flag=True, help="Replace FILE when the result is verified.")
+@click.option(
+    "--access",
+    multiple=True,
+    metavar="PATTERN",
+    help="A pattern that will be read, such as 1x600x600 or line:0; may be repeated.  [default: "
+    "those that inspect looks at]",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done and gained; write nothing.")
+@click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
+@click.option(
+    "--budget",
+    "--seconds",
+    "seconds",
+    type=Duration(),
+    help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; of many files, "
+    "none is measured]",
+)
+@click.option("--no-measure", is_flag=True, help="Do not measure the gain.")
+@click.option(
+    "--verify",
+    type=click.Choice(VERIFICATIONS),
+    default="checksum",
+    show_default=True,
+    help="Read the result again and compare checksums; full: compare all bytes, by libhdf5.",
+)
+@click.option("--force", is_flag=True, help="Replace a target that exists.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
+)
+@click.option(
+    "--memory", type=Size(), help="Most bytes for data.  [default: a quarter of what is free]"
+)
+@click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
+@click.option(
+    "--unchanged",
+    type=click.Choice(["copy", "link", "skip"]),
+    help="Of many files with --out, what becomes of those with nothing to mend.  [default: copy]",
+)
+@batches.options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+def command(
+    arguments: tuple[str, ...],
+    out: str | None,
+    in_place: bool,
+    access: tuple[str, ...],
+    dry_run: bool,
+    merge: bool,
+    seconds: float | None,
+    no_measure: bool,
+    verify: str,
+    force: bool,
+    resume: bool,
+    memory: int | None,
+    threads: int | None,
+    unchanged: str | None,
+    files_from: str | None,
+    jobs: int | None,
+    task: str | None,
+    as_json: bool,
+) -> int:
+    """Mend what another layout mends in a file, and measure what that gains.
+
+    Inspects the file, chooses chunks, filters and pages, writes it anew with the same
+    contents, verifies it, and reads the datasets that changed before and after.
+    Where there is nothing to mend, it says so and leaves the file alone.
+
+    Of several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
+    each is mended for itself.
+    """
+    from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
+    from chunkwise.repacking.api import using_threads
+    from chunkwise.repacking.memory import default_budget
+
+    if not arguments and files_from is None:
+        raise UsageError("name a file, as in: chunkwise fix FILE -o OUT")
+    many = len(arguments) > 1 or batches.are_many(arguments, files_from)
+    if not many:
+        batches.require_many(jobs, task)
+        if unchanged is not None:
+            raise UsageError("--unchanged is for many files with --out")
+    elif unchanged is not None and out is None:
+        raise UsageError("--unchanged is for --out; without, such files are left alone")
+    if (jobs or 1) > 1 and seconds is not None:
+        raise UsageError("--jobs and --budget: what others disturb cannot be measured; give one")
+    if no_measure and seconds is not None:
+        raise UsageError("--no-measure and --budget: give one of them")
+    if out is not None and in_place:
+        raise UsageError("--in-place takes no --out: it replaces FILE")
+    if out is None and not in_place and not dry_run:
+        raise UsageError(
+            "give -o OUT for the result, --in-place to replace FILE, or --dry-run to see what "
+            "would be done"
+        )
+    if many and jobs is not None:
+        memory = (default_budget() if memory is None else memory) // jobs
+    wish = Wish(
+        access,
+        merge,
+        Options(memory_nbytes=memory, verify=verify),  # type: ignore[arg-type]
+        0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
+        resume,
+    )
+    with using_threads(threads), ending() as ends, leaving():
+        if not many:
+            return _one(arguments[0], out, wish, in_place, force, dry_run, as_json, ends)
+        folder = None if out is None else Path(out)
+        asked = batches.Many(arguments, files_from, folder, jobs or 1, task)
+        return _many(asked, wish, unchanged or "copy", force, dry_run, as_json, ends)
+
+
+def _one(
+    file: str,
+    out: str | None,
+    wish: Wish,
+    in_place: bool,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    ends: Ending,
+) -> int:
+    from chunkwise.fixing.folder import inspect_apart
+    from chunkwise.fixing.render import lines
+    from chunkwise.fixing.run import Doing, mend, plan
+    from chunkwise.repacking.target import choose
+
+    named = out is not None or in_place
+    place = choose(file, out, in_place=in_place, force=force) if named else None
+    with showing(as_json, ends) as watch:
+        do = Doing(inspect_apart, watch.tell, watch)
+        if dry_run or place is None:
+            fixed = plan(file, wish, do, place)
+        else:
+            fixed = mend(file, place, wish, do)
+    if as_json:
+        echo_json(fixed.as_dict(), indent=2)
+    else:
+        for line in lines(fixed):
+            echo(line)
+    return 0
+
+
+def _many(
+    asked: batches.Many,
+    wish: Wish,
+    unchanged: str,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    ends: Ending,
+) -> int:
+    from chunkwise.fixing.folder import plans, survey
+    from chunkwise.fixing.render import file_line
+    from chunkwise.repacking.folder import check
+    from chunkwise.repacking.rules import Rules
+
+    batch = asked.batch()
+    if not dry_run:
+        check(batch, Rules(), force=force, resume=wish.resume)
+
+    def fixed(
+        at: Callable[[int, Path], Watch], going_on: Callable[[], object]
+    ) -> Iterator[FileResult]:
+        if dry_run:
+            return plans(batch, wish, at)
+        return survey(
+            batch,
+            wish,
+            unchanged=unchanged,  # type: ignore[arg-type]
+            force=force,
+            watch=at,
+            jobs=asked.jobs,
+            going_on=going_on,
+        )
+
+    def line(result: FileResult) -> str:
+        if not as_json:
+            return file_line(result)
+        record = {**result.as_dict(), "format": "chunkwise-fix-file"}
+        record["fixed"] = None if result.summary is None else result.summary.as_dict()
+        del record["summary"]
+        return json_text(record)
+
+    results, _ = batches.tell_each(batch, fixed, line, jobs=asked.jobs, as_json=as_json, ends=ends)
+    return int(any(result.outcome == "failed" for result in results))

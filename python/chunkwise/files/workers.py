@@ -1,0 +1,181 @@
+"""How is work on many files done by several processes that end cleanly?
+
+Unlike `contained`, whose children read and may be killed at any moment, these write: told to end,
+each removes what it has half-written first.  They are started afresh, not forked, as each reads
+and writes with threads of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Generic, TypeVar
+
+from chunkwise.errors import CorruptDataError
+from chunkwise.files.contained import Outcome
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+# How often the caller is asked whether to go on.
+_TICK_S: Final = 0.2
+# What a worker may take to remove what it has half-written.
+_PATIENCE_S: Final = 30.0
+
+# The signal that this process was told to end by; 0 for none.  In workers alone.
+_told: int = 0
+
+
+def check_ended(*_: object) -> None:
+    """Raise SystemExit in a worker that was told to end.
+
+    Python turns a signal into an exception, which is lost where it meets code that must not
+    raise; so the signal is remembered, and whoever works step by step asks between two steps.
+    """
+    if _told:
+        raise SystemExit(128 + _told)
+
+
+@dataclass
+class _Worker(Generic[Key]):
+    process: BaseProcess
+    connection: Connection
+    key: Key | None = None
+    busy: bool = False
+
+
+def by_workers(
+    works: Iterable[tuple[Key, str, Callable[[], Result]]],
+    at_once: int,
+    *,
+    setup: Callable[[], object] | None = None,
+    check: Callable[[], object] = lambda: None,
+) -> Iterator[tuple[Key, Outcome[Result]]]:
+    """Do work after work in processes that stay, several at a time.
+
+    Parameters
+    ----------
+    works
+        A key for the result, what is worked on, to begin a message with, and what to do: it and
+        its result, or the exception that it raises, must be picklable.
+    at_once
+        How many processes there are at most.
+    setup
+        Called once in each process before its first work; must be picklable.
+    check
+        Called several times a second; may raise to end all of it.
+
+    Yields
+    ------
+    key, outcome
+        As they come.  Where the caller stops early, or `check` raises, the processes are told to
+        end, and waited for.
+    """
+    left = iter(works)
+    names: dict[Any, str] = {}
+    workers: list[_Worker[Key]] = []
+    more = True
+    try:
+        while more or any(worker.busy for worker in workers):
+            check()
+            while more and sum(worker.busy for worker in workers) < at_once:
+                try:
+                    key, name, work = next(left)
+                except StopIteration:
+                    more = False
+                    break
+                worker = next((one for one in workers if not one.busy), None)
+                if worker is None:
+                    worker = _started(setup)
+                    workers.append(worker)
+                worker.connection.send(work)
+                worker.key, worker.busy = key, True
+                names[id(worker)] = name
+            busy = {worker.connection: worker for worker in workers if worker.busy}
+            for ready in wait(list(busy), _TICK_S):
+                worker = busy[ready]  # type: ignore[index]
+                outcome, lives = _answer(worker, names[id(worker)])
+                worker.busy = False
+                if not lives:
+                    workers.remove(worker)
+                yield worker.key, outcome  # type: ignore[misc]
+    finally:
+        _end(workers)
+
+
+def _started(setup: Callable[[], object] | None) -> _Worker[Any]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, setup), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
+    """Take a worker's answer, and tell whether it lives on."""
+    try:
+        return worker.connection.recv(), True
+    except (EOFError, OSError):
+        worker.process.join(_PATIENCE_S)
+        code = worker.process.exitcode or 0
+        said = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        wrong = (
+            f"{name}: its process ended ({said}): the file is damaged, or memory was too little"
+        )
+        return Outcome(None, CorruptDataError(wrong)), False
+
+
+def _end(workers: list[_Worker[Any]]) -> None:
+    """Tell all to end, and wait until they have cleaned up."""
+    for worker in workers:
+        with contextlib.suppress(OSError, ValueError):
+            if worker.busy:
+                worker.process.terminate()
+            else:
+                worker.connection.send(None)
+    deadline = time.monotonic() + _PATIENCE_S
+    for worker in workers:
+        worker.process.join(max(0.1, deadline - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.connection.close()
+
+
+def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
+    """Work until there is no more, or the signal to end comes."""
+
+    def leave(number: int, _: object) -> None:
+        global _told
+        _told = number
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+    # Ctrl-C reaches all of them; whoever started them tells them to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))
+    if setup is not None:
+        setup()
+    while True:
+        try:
+            work = connection.recv()
+        except EOFError:
+            return
+        if work is None:
+            return
+        try:
+            outcome: Outcome[Any] = Outcome(work())
+        except Exception as error:
+            outcome = Outcome(None, error)
+        connection.send(outcome)

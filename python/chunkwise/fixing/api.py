@@ -1,0 +1,103 @@
+"""What does a program call to have a file mended?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from chunkwise.errors import UsageError
+from chunkwise.fixing.records import Fixed
+from chunkwise.fixing.run import DEFAULT_SECONDS, Wish, doing, mend, plan
+from chunkwise.grammar import parse_duration, parse_size
+from chunkwise.repacking.api import using_threads
+from chunkwise.repacking.options import Options, Verify
+from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.target import choose
+
+
+def fix(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str] | None = None,
+    *,
+    in_place: bool = False,
+    access: Sequence[str] = (),
+    merge: bool = False,
+    dry_run: bool = False,
+    seconds: float | str = DEFAULT_SECONDS,
+    force: bool = False,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    verify: Verify = "checksum",
+    resume: bool = False,
+    tell: Callable[[str], None] | None = None,
+    progress: Watch | None = None,
+) -> Fixed:
+    """Mend what another layout mends in a file, and measure what that gains.
+
+    Finds what is wrong (`chunkwise.inspect`), chooses chunks, filters and pages, writes the file
+    anew with the same contents (`chunkwise.repack`), verifies it, and reads the datasets that
+    changed before and after.  What ``chunkwise fix`` does.
+
+    Parameters
+    ----------
+    source : path
+        An HDF5 or netCDF-4 file.
+    target : path, optional
+        The new file.  It appears when it is complete and verified, or not at all.
+    in_place : bool, default False
+        Replace the source; its old content stays until the new file is verified.
+    access : sequence of str, optional
+        Patterns that will be read, such as ``"line:0"`` or ``"1x600x600"``; by default those
+        that inspect looks at.  Chunks are chosen for them.
+    merge : bool, default False
+        Make virtual and external datasets the file's own data.
+    dry_run : bool, default False
+        Say what would be done and gained, and write nothing; needs no target.
+    seconds : float or str, default 30
+        What measuring may take, as in ``60`` or ``"5min"``; 0 measures nothing.
+    force : bool, default False
+        Replace an existing target; in place, a file that has several names.
+    memory : int or str, optional
+        Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
+    threads : int, optional
+        How many decode and encode; by default as `chunkwise.thread_count` says.
+    verify : {"checksum", "full", "none"}
+        As for `chunkwise.repack`.
+    resume : bool, default False
+        Go on from what a stopped run left.
+    tell : callable, optional
+        Called with a few words before each part of the work; may raise to end it.
+    progress : callable, optional
+        Called with a `Moment` of the repack about ten times a second; may raise to end it.
+
+    Returns
+    -------
+    Fixed
+        What was found, done and measured.  Where there is nothing to mend its ``outcome`` says
+        so, the file is left alone, and there is no target.
+
+    Raises
+    ------
+    ChunkwiseError
+        Whatever is wrong: the message names file, dataset or pattern, and what to do.  The
+        source is untouched, and there is no target.
+
+    Examples
+    --------
+    >>> done = chunkwise.fix("model.nc", "model_fixed.nc")          # doctest: +SKIP
+    >>> [(gain.path, gain.pattern, gain.times) for gain in done.gains]  # doctest: +SKIP
+    """
+    duration = parse_duration(seconds) if isinstance(seconds, str) else seconds
+    if duration < 0:
+        raise UsageError(f"seconds {seconds}: give 0 or more")
+    nbytes = parse_size(memory) if isinstance(memory, str) else memory
+    options = Options(memory_nbytes=nbytes, verify=verify)
+    wish = Wish(tuple(access), merge, options, duration, resume)
+    do = doing(tell, progress)
+    if dry_run and target is None and not in_place:
+        return plan(os.fspath(source), wish, do)
+    place = choose(source, target, in_place=in_place, force=force)
+    if dry_run:
+        return plan(os.fspath(source), wish, do, place)
+    with using_threads(threads):
+        return mend(os.fspath(source), place, wish, do)

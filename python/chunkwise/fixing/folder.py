@@ -1,0 +1,124 @@
+"""How are many files mended, each for itself, and those that need nothing left alone?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files.contained import contained
+from chunkwise.fixing.records import Fixed
+from chunkwise.fixing.run import Doing, Wish, mend, plan
+from chunkwise.inspecting import inspect
+from chunkwise.inspecting.facts import FileFacts
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.repacking.folder import (
+    Batch,
+    FileResult,
+    Treated,
+    Unchanged,
+    each,
+    left_as_it_is,
+)
+from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.target import Place
+
+
+def inspect_apart(path: str) -> FileFacts:
+    """Collect the facts about a file in a process of its own: libhdf5 crashes on some."""
+    return contained(partial(inspect, path), printable(path))
+
+
+def survey(
+    batch: Batch,
+    wish: Wish,
+    *,
+    unchanged: Unchanged,
+    force: bool,
+    watch: Callable[[int, Path], Watch],
+    jobs: int = 1,
+    going_on: Callable[[], object] = lambda: None,
+) -> Iterator[FileResult]:
+    """Mend file after file; one that cannot be mended does not stop the rest.
+
+    Parameters
+    ----------
+    batch
+        The files, from `chunkwise.repacking.gathering.gather`.
+    wish
+        What is asked of each.
+    unchanged
+        What to do with a file in which nothing is to be mended; in place it is left alone.
+    force, watch, jobs, going_on
+        As for `chunkwise.repacking.folder.survey`.
+
+    Yields
+    ------
+    FileResult
+        Its `summary` is a `Fixed`, also of a file that is left alone.
+
+    Raises
+    ------
+    CannotWriteError
+        The disk is full or not writable: no other file would do better.
+    """
+    treat = partial(mend_one, wish, unchanged)
+    # What decides how results look.
+    options = {**asdict(wish.options), "memory_nbytes": None}
+    said = json.dumps([wish.access, wish.merge, options, unchanged])
+    key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    yield from each(
+        batch,
+        treat,
+        key,
+        resume=wish.resume,
+        force=force,
+        watch=watch,
+        jobs=jobs,
+        going_on=going_on,
+    )
+
+
+def mend_one(wish: Wish, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
+    """Mend one of many files, or give one that needs nothing its place."""
+    do = Doing(inspect_apart, lambda _: watch(Moment("planning")), watch)
+    fixed = mend(str(place.source), place, wish, do)
+    if fixed.outcome == "fixed":
+        return Treated("fixed", fixed)
+    left = left_as_it_is(place, unchanged)
+    return Treated(left.outcome, fixed, left.identity)
+
+
+def plans(batch: Batch, wish: Wish, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
+    """Say of file after file what would be done to it, without writing anything."""
+    for name, reason in batch.failed:
+        yield FileResult(name, "", "failed", reason=reason)
+    for number, (source, _) in enumerate(batch.pairs):
+        tell = partial(_poke, watch(number, source))
+        do = Doing(inspect_apart, tell, watch(number, source))
+        nbytes = source.stat().st_size if source.exists() else None
+        try:
+            found: Fixed = plan(str(source), wish, do)
+        except (ChunkwiseError, *HDF5_ERRORS) as error:
+            wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+            wrong = wrong.removeprefix(f"{printable(str(source))}: ")
+            yield FileResult(str(source), "", "failed", nbytes, None, wrong)
+            continue
+        outcome = "planned" if found.outcome == "planned" else "skipped"
+        yield FileResult(
+            str(source),
+            "",
+            outcome,  # type: ignore[arg-type]
+            nbytes,
+            found.target_nbytes,
+            summary=found,
+            elapsed_s=found.elapsed_s,
+        )
+
+
+def _poke(watch: Watch, _: str) -> None:
+    watch(Moment("planning"))

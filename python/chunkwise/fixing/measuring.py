@@ -1,0 +1,227 @@
+"""How long do patterns take on a file before, and on the one that takes its place?
+
+Each reading is a trial of bench in a process of its own, of bytes in memory.  Before and after
+take turns where both files are there, so that a machine that slows down slows both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chunkwise.access import Access, defaults, parse
+from chunkwise.advise.readers import Reader, this_process
+from chunkwise.benching.planning import trial_of
+from chunkwise.benching.results import spread
+from chunkwise.benching.schedule import measure_in_worker
+from chunkwise.benching.target import look
+from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError
+from chunkwise.fixing.choose import Choice
+from chunkwise.fixing.promise import promised_s
+from chunkwise.fixing.records import Gain
+from chunkwise.inspecting.facts import FileFacts
+from chunkwise.names import printable
+from chunkwise.trials.pagecache import warm
+from chunkwise.trials.trial import Measurement, Trial
+
+READER: Final = "h5py"
+# Enough for a median that one disturbed trial does not move.
+_REPEATS: Final = 5
+_FEWEST: Final = 3
+# What a trial takes besides its reads, and at most with them.
+_TRIAL_S: Final = 1.0
+_LONGEST_S: Final = 2.0
+# Seconds after which a trial that has no figures is given up.
+_PATIENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """One pattern on one dataset, to be measured before and after."""
+
+    path: str
+    access: Access
+    promised: Gain
+
+
+def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[Question, ...]:
+    """Give the patterns on the datasets that change, those that gain most first.
+
+    Parameters
+    ----------
+    facts
+        The file as it is.
+    choice
+        What it is to have.
+    access
+        The patterns that were stated; none for a step, a line and everything.
+    """
+    datasets = {one.path: one.dataset for one in facts.objects if one.dataset is not None}
+    asked: list[list[Question]] = []
+    for change in choice.changes:
+        dataset = datasets[change.path]
+        if not dataset.shape or 0 in dataset.shape or dataset.variable_length:
+            continue
+        after = change.chunk_before if change.chunk is None else change.chunk
+        filters = dataset.filters if change.filters is None else change.filters
+        of_one = []
+        for one in _patterns(change.path, dataset.shape, dataset.itemsize, access):
+            reader = _reader(change.cache_nbytes)
+            before_s, after_s = (
+                promised_s(dataset, one, chunk=chunk, filters=pipeline, reader=reader)
+                for chunk, pipeline in (
+                    (change.chunk_before, dataset.filters),
+                    (after, filters),
+                )
+            )
+            gain = Gain(change.path, one.name, one.block, before_s, after_s)
+            gain = replace(gain, cache_nbytes=change.cache_nbytes)
+            of_one.append(Question(change.path, one, gain))
+        asked.append(of_one)
+    # What the seconds do not last for is what matters least.
+    asked.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
+    return tuple(one for of_one in asked for one in sorted(of_one, key=lambda q: -_saved_s(q)))
+
+
+def _reader(cache_nbytes: int | None) -> Reader:
+    """Return the library here, with so large a chunk cache."""
+    here = this_process()
+    return here if cache_nbytes is None else replace(here, cache_nbytes=cache_nbytes)
+
+
+def _saved_s(question: Question) -> float:
+    """Seconds that the model promises to save; whatever it does not know comes last."""
+    before, after = question.promised.promised_before_s, question.promised.promised_after_s
+    return 0.0 if before is None or after is None else before - after
+
+
+def _patterns(
+    path: str, shape: tuple[int, ...], itemsize: int, access: Sequence[str]
+) -> list[Access]:
+    if not access:
+        return defaults(shape, itemsize)
+    found = []
+    for text in access:
+        try:
+            found.append(parse(text, shape, itemsize, f"'{printable(path)}'"))
+        except SelectionError:
+            continue
+    return found
+
+
+class Measured:
+    """The measurements of some questions, on the file before and on the one after.
+
+    Parameters
+    ----------
+    asked
+        What is to be measured; as many of them as `seconds` last for.
+    seconds
+        Of all measurements.
+    tell
+        Told what is measured next; may raise to end the run.
+    """
+
+    def __init__(
+        self, asked: Sequence[Question], seconds: float, tell: Callable[[str], None]
+    ) -> None:
+        fitting = max(1, int(seconds / (2 * _FEWEST * _TRIAL_S)))
+        self._asked, self._unasked = list(asked[:fitting]), list(asked[fitting:])
+        self._seconds, self._tell = seconds, tell
+        self._done: dict[tuple[int, str], list[Measurement]] = {}
+        self._trials: dict[tuple[int, str], Trial] = {}
+        self._reasons: dict[int, str] = {}
+
+    def prepare(self, file: str, side: str) -> None:
+        """Get ready to read a file, ``before`` or ``after``, and bring its bytes into memory."""
+        warmed: set[str] = set()
+        for number, question in enumerate(self._asked):
+            try:
+                target = look(file, question.path)
+            except ChunkwiseError as wrong:
+                self._reasons.setdefault(number, str(wrong))
+                continue
+            if target.storage not in warmed:
+                warm(target.storage)
+                warmed.add(target.storage)
+            each = self._seconds / max(1, 2 * len(self._asked) * _FEWEST) - 0.6
+            trial = trial_of(
+                target,
+                question.access,
+                READER,
+                cache_nbytes=question.promised.cache_nbytes,
+                max_seconds=min(_LONGEST_S, max(0.2, each)),
+                timeout_s=_PATIENCE_S,
+            )
+            self._trials[number, side] = trial
+
+    def measure(self, *sides: str) -> None:
+        """Measure the sides, in turns where there are two, for their share of the seconds."""
+        deadline = time.monotonic() + self._seconds * len(sides) / 2
+        for repeat in range(_REPEATS):
+            begun = time.monotonic()
+            for number, question in enumerate(self._asked):
+                if number in self._reasons:
+                    continue
+                for side in sides:
+                    self._tell(f"measuring {side}: {question.path} {question.access.name}")
+                    self._one(number, side)
+            took = time.monotonic() - begun
+            if repeat + 1 >= _FEWEST and time.monotonic() + took > deadline:
+                break
+            if time.monotonic() > deadline:
+                break
+
+    def _one(self, number: int, side: str) -> None:
+        measurement = measure_in_worker(self._trials[number, side])
+        if measurement.status != "ok":
+            self._reasons.setdefault(number, measurement.error or "it could not be measured")
+            return
+        self._done.setdefault((number, side), []).append(measurement)
+
+    def gains(self) -> tuple[Gain, ...]:
+        """Give what was measured, beside what was promised.
+
+        Raises
+        ------
+        CorruptDataError
+            The same reads gave other bytes after than before.
+        """
+        found = []
+        for number, question in enumerate(self._asked):
+            before = self._done.get((number, "before"), [])
+            after = self._done.get((number, "after"), [])
+            totals = [
+                [one.total_s for one in each if one.total_s is not None]
+                for each in (before, after)
+            ]
+            if number in self._reasons or not all(totals):
+                reason = self._reasons.get(number, "it could not be measured")
+                found.append(replace(question.promised, reason=reason))
+                continue
+            _require_same(question, before, after)
+            found.append(
+                replace(
+                    question.promised,
+                    before=spread(totals[0]),
+                    after=spread(totals[1]),
+                    repeats=min(map(len, totals)),
+                    estimated=any(one.extrapolated for one in (*before, *after)),
+                )
+            )
+        return (*found, *(question.promised for question in self._unasked))
+
+
+def _require_same(
+    question: Question, before: Sequence[Measurement], after: Sequence[Measurement]
+) -> None:
+    """Compare the checksums of what was read, as far as both sides have read."""
+    for one, other in zip(before, after, strict=False):
+        for count in one.checksums.keys() & other.checksums.keys():
+            if one.checksums[count] != other.checksums[count]:
+                raise CorruptDataError(
+                    f"'{printable(question.path)}': {question.access.name} reads other values "
+                    "from the new file than from the old one; keep the old one, and report this"
+                )

@@ -1,0 +1,176 @@
+"""What was found, promised, done and measured?  Plain records, for `--json` and for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from chunkwise.benching.results import Spread
+from chunkwise.fixing.choose import Change
+from chunkwise.inspecting.records import plain
+from chunkwise.repacking.records import Summary
+
+FORMAT = "chunkwise-fix"
+VERSION = 1
+Outcome: TypeAlias = Literal["fixed", "planned", "nothing to mend"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding, without its remedies.
+
+    Attributes
+    ----------
+    code, severity, path, summary
+        As `chunkwise.inspecting.finding.Finding` has them.
+    """
+
+    code: str
+    severity: str
+    path: str | None
+    summary: str
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one pattern on one dataset takes, before and after.
+
+    Attributes
+    ----------
+    path
+        The dataset.
+    pattern, block
+        The pattern's name, and the shape of its block.
+    cache_nbytes
+        The chunk cache that the reader has, where findings are about readers with less than
+        there is here; None for the library's own.
+    promised_before_s, promised_after_s
+        Seconds of the whole pattern by the model; None where it does not know.
+    before, after
+        Seconds of the whole pattern as measured: median, lowest and highest of the repeats;
+        None where they were not measured.
+    repeats
+        How often each was measured.
+    estimated
+        Whether not all reads were made, so that seconds are extrapolated.
+    reason
+        Why there are no figures; None where there are, or where nothing was to be measured.
+    """
+
+    path: str
+    pattern: str
+    block: tuple[int, ...]
+    promised_before_s: float | None
+    promised_after_s: float | None
+    before: Spread | None = None
+    after: Spread | None = None
+    repeats: int = 0
+    estimated: bool = False
+    reason: str | None = None
+    cache_nbytes: int | None = None
+
+    @property
+    def promised_times(self) -> float | None:
+        """How many times as fast it is after, by the model."""
+        if not self.promised_before_s or not self.promised_after_s:
+            return None
+        return self.promised_before_s / self.promised_after_s
+
+    @property
+    def times(self) -> float | None:
+        """How many times as fast it is after, by the medians."""
+        if self.before is None or self.after is None or not self.after.median:
+            return None
+        return self.before.median / self.after.median
+
+    @property
+    def lowest_times(self) -> float | None:
+        """The same, by the quickest before and the slowest after."""
+        if self.before is None or self.after is None or not self.after.highest:
+            return None
+        return self.before.lowest / self.after.highest
+
+    @property
+    def highest_times(self) -> float | None:
+        """The same, by the slowest before and the quickest after."""
+        if self.before is None or self.after is None or not self.after.lowest:
+            return None
+        return self.before.highest / self.after.lowest
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as JSON has it, ratios included."""
+        names = ("promised_times", "times", "lowest_times", "highest_times")
+        return {**plain(self), **{name: plain(getattr(self, name)) for name in names}}
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What opening and listing a file takes: libhdf5's own reads, and blocks of 1 MiB."""
+
+    requests: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What became of one file.
+
+    Attributes
+    ----------
+    source, target
+        Paths as given; `target` None where there is none.
+    outcome
+        ``fixed``; ``planned`` (a dry run); ``nothing to mend``: the file was left alone.
+    findings
+        What was found before.
+    changes
+        What each dataset has in place of what it had.
+    why
+        Findings about the file as a whole that were mended.
+    options
+        The same as options of ``chunkwise repack``; None where nothing changes.
+    left
+        What is found in the result; of a plan, what it will not mend.
+    gains
+        Patterns before and after.
+    in_turns
+        Whether the measurements before and after took turns; in place they cannot.
+    source_nbytes, target_nbytes
+        Sizes; of a plan, `target_nbytes` is the estimate for the data alone.
+    expected_s
+        Seconds that writing it takes, by the plan.
+    metadata_before, metadata_after
+        What opening and listing takes; None where it is not known.
+    repacked
+        What `chunkwise.repack` did; None where it did nothing.
+    reader
+        Who reads in the measurements.
+    elapsed_s
+        Seconds in all.
+    """
+
+    source: str
+    target: str | None
+    outcome: Outcome
+    findings: tuple[Found, ...] = ()
+    changes: tuple[Change, ...] = ()
+    why: tuple[str, ...] = ()
+    options: str | None = None
+    left: tuple[Found, ...] = ()
+    gains: tuple[Gain, ...] = ()
+    in_turns: bool = True
+    source_nbytes: int = 0
+    target_nbytes: int | None = None
+    expected_s: float | None = None
+    metadata_before: Metadata | None = None
+    metadata_after: Metadata | None = None
+    repacked: Summary | None = None
+    reader: str = "h5py"
+    elapsed_s: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as JSON has it."""
+        record = plain(self)
+        record["gains"] = [gain.as_dict() for gain in self.gains]
+        record["repacked"] = None if self.repacked is None else self.repacked.as_dict()
+        return {"format": FORMAT, "version": VERSION, **record}

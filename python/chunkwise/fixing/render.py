@@ -1,0 +1,254 @@
+"""How is what was found, promised, done and measured shown to a person, on 80 columns?"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from chunkwise.benching.results import Spread
+from chunkwise.fixing.choose import ASKED_FOR, Change
+from chunkwise.fixing.records import Fixed, Found, Gain
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import printable
+from chunkwise.repacking.folder import FileResult
+from chunkwise.repacking.render import file_line as repacked_line
+from chunkwise.repacking.render import shortened
+from chunkwise.words import counted, format_seconds, format_speed
+
+_WIDTH = 80
+# A file of thousands is for --json.
+_SHOWN = 20
+_PATH_WIDTH = 24
+
+
+def lines(fixed: Fixed) -> Iterator[str]:
+    """Print what became of one file."""
+    if fixed.outcome == "nothing to mend":
+        yield from _wrapped(f"{printable(fixed.source)}: {_nothing(fixed)}")
+        yield from _left(fixed.left, "No layout mends")
+        return
+    planned = fixed.outcome == "planned"
+    arrow = "" if fixed.target is None else f" -> {printable(fixed.target)}"
+    if fixed.target == fixed.source:
+        arrow = ", in place"
+    note = "  (dry run: nothing is written)" if planned else ""
+    yield f"{printable(fixed.source)}{arrow}{note}"
+    yield ""
+    yield from _changes(fixed)
+    yield ""
+    yield from _gains(fixed)
+    yield from _sizes(fixed, planned)
+    yield from _left(fixed.left, "Will be left" if planned else "Left")
+
+
+def file_line(result: FileResult) -> str:
+    """Print one file among many as one line."""
+    fixed = result.summary
+    if result.outcome == "failed" or not isinstance(fixed, Fixed):
+        return repacked_line(result)
+    codes = [code for change in fixed.changes for code in change.why] + list(fixed.why)
+    said = ", ".join(dict.fromkeys(codes))
+    sizes = ""
+    if result.outcome == "fixed":
+        before, after = result.source_nbytes or 0, result.target_nbytes or 0
+        sizes = f"  {format_size(before)} -> {format_size(after)}"
+    left = "" if not fixed.left else f"; left: {', '.join({one.code: 0 for one in fixed.left})}"
+    mended = f"  ({said}{left})" if said else f"  (nothing to mend{left})"
+    return f"{result.outcome:11} {printable(result.source)}{sizes}{mended}"
+
+
+def _nothing(fixed: Fixed) -> str:
+    if not fixed.left:
+        return "nothing to mend; it was left as it is"
+    return "nothing that another layout mends; it was left as it is"
+
+
+# --- what changes ----------------------------------------------------------------------
+
+
+def _changes(fixed: Fixed) -> Iterator[str]:
+    for change in fixed.changes[:_SHOWN]:
+        yield from _wrapped(f"{printable(change.path)}  ({', '.join(change.why)})")
+        yield from _change(change)
+    if len(fixed.changes) > _SHOWN:
+        yield f"and {len(fixed.changes) - _SHOWN:,} more datasets (--json lists all)"
+    if fixed.why:
+        yield from _wrapped(f"the file as a whole  ({', '.join(fixed.why)})")
+        words = [word for word in (fixed.options or "").split("--") if word]
+        kept = [w for w in words if w.startswith(("paged", "metadata-block", "merge"))]
+        yield f"    {_of_file(kept)}"
+
+
+def _of_file(options: Sequence[str]) -> str:
+    said = []
+    for option in options:
+        name, _, value = option.strip().partition(" ")
+        if name == "paged":
+            said.append(f"paged file space, pages of {format_size(int(value))}")
+        elif name == "metadata-block":
+            said.append(f"metadata in blocks of {format_size(int(value))}")
+        else:
+            said.append("virtual and external data become the file's own")
+    return "; ".join(said) or "copied, without the space that nothing uses, chunks in order"
+
+
+def _change(change: Change) -> Iterator[str]:
+    if change.chunk is not None:
+        before = "contiguous"
+        if change.chunk_before is not None:
+            before = format_shape(change.chunk_before)
+        yield f"    chunk    {before} -> {format_shape(change.chunk)}"
+    if change.filters is not None:
+        same = " (encoded anew)" if change.filters == change.filters_before else ""
+        yield f"    filters  {change.filters_before} -> {change.filters}{same}"
+
+
+# --- what it gains ---------------------------------------------------------------------
+
+
+def _gains(fixed: Fixed) -> Iterator[str]:
+    if not fixed.gains:
+        return
+    measured = any(gain.times is not None for gain in fixed.gains)
+    all_gains = fixed.gains
+    if measured:
+        all_gains = tuple(gain for gain in fixed.gains if gain.times is not None)
+    shown = all_gains[:_SHOWN]
+    names = [
+        shortened(gain.path, _PATH_WIDTH) + "*" * (gain.cache_nbytes is not None) for gain in shown
+    ]
+    patterns = [f"{gain.pattern} {format_shape(gain.block)}" for gain in shown]
+    patterns = [
+        one if len(one) <= _PATH_WIDTH else shortened(one, _PATH_WIDTH) for one in patterns
+    ]
+    wide, wider = max(map(len, names)), max(map(len, patterns))
+    who = f"The whole dataset read by {fixed.reader}, from memory"
+    yield f"{who}, as measured:" if measured else f"{who}, by the model:"
+    header = "before     after  times as fast"
+    header += "  (promised)" if measured else ""
+    yield f"  {'':{wide}}  {'':{wider}}  {header:>}"
+    for gain, name, pattern in zip(shown, names, patterns, strict=True):
+        yield f"  {name:{wide}}  {pattern:{wider}}  {_figures(gain, measured)}".rstrip()
+    if len(all_gains) > _SHOWN:
+        yield f"  and {len(all_gains) - _SHOWN:,} more (--json lists all)"
+    caches = sorted({gain.cache_nbytes for gain in shown if gain.cache_nbytes is not None})
+    if caches:
+        marked = " and ".join(map(format_size, caches))
+        said = f"* with a chunk cache of {marked}, that of the readers whom findings are about"
+        yield from _wrapped(said, "  ")
+    if measured:
+        yield from _how(fixed)
+    unasked = sum(gain.times is None and gain.reason is None for gain in fixed.gains)
+    if measured and unasked:
+        said = f"{counted(unasked, 'more pattern')} not measured, which the model promises less of"
+        yield from _wrapped(f"{said}; a longer --budget measures more", "  ")
+    for gain in fixed.gains:
+        if gain.reason is not None:
+            said = f"{printable(gain.path)} {gain.pattern} was not measured: {gain.reason}"
+            yield from _wrapped(said, "  ")
+    yield ""
+
+
+def _figures(gain: Gain, measured: bool) -> str:
+    if not measured:
+        times = gain.promised_times
+        said = "not known" if times is None else f"about {format_speed(times)}"
+        before, after = _about(gain.promised_before_s), _about(gain.promised_after_s)
+        return f"{before:>9} {after:>9}  {said}"
+    promised = "" if gain.promised_times is None else f"({format_speed(gain.promised_times)})"
+    before, after = _median(gain.before, gain.estimated), _median(gain.after, gain.estimated)
+    lowest, highest = gain.lowest_times, gain.highest_times
+    spread = ""
+    if gain.repeats > 1 and lowest is not None and highest is not None:
+        spread = f" [{format_speed(lowest)}, {format_speed(highest)}]"
+    speed = "-" if gain.times is None else format_speed(gain.times)
+    return f"{before:>9} {after:>9}  {speed + spread:13}  {promised}"
+
+
+def _about(seconds: float | None) -> str:
+    return "-" if seconds is None else format_seconds(seconds)
+
+
+def _median(found: Spread | None, estimated: bool) -> str:
+    if found is None:
+        return "-"
+    return f"{'~' if estimated else ''}{format_seconds(found.median)}"
+
+
+def _how(fixed: Fixed) -> Iterator[str]:
+    repeats = [gain.repeats for gain in fixed.gains if gain.repeats]
+    turns = "in turns" if fixed.in_turns else "before, and then after"
+    said = f"medians of {min(repeats)}, measured {turns}; in brackets the least and the most"
+    if any(gain.estimated for gain in fixed.gains):
+        said += "; ~ is estimated from a part"
+    yield from _wrapped(said, "  ")
+
+
+# --- the file --------------------------------------------------------------------------
+
+
+def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
+    before, after = fixed.source_nbytes, fixed.target_nbytes
+    if planned:
+        took = "" if fixed.expected_s is None else f", in about {format_seconds(fixed.expected_s)}"
+        if after is not None:
+            yield (
+                f"{format_size(before)} now; about {format_size(after)} of data would be "
+                f"written{took}"
+            )
+        return
+    verified = ""
+    if fixed.repacked is not None:
+        verified = f"; {_VERIFIED[fixed.repacked.verified]}"
+        took = f" in {format_seconds(fixed.repacked.elapsed_s)}"
+    yield f"{format_size(before)} -> {format_size(after or 0)}{took}{verified}"
+    one, other = fixed.metadata_before, fixed.metadata_after
+    if (
+        one is not None
+        and other is not None
+        and (one.requests, one.blocks)
+        != (
+            other.requests,
+            other.blocks,
+        )
+    ):
+        yield (
+            f"opening and listing: {counted(one.requests, 'request')} -> {other.requests:,}, "
+            f"in {counted(one.blocks, 'block')} of 1 MiB -> {other.blocks:,}"
+        )
+    yield (
+        f"{counted(len(fixed.findings), 'finding')} before, {len(fixed.left):,} after; "
+        f"{format_seconds(fixed.elapsed_s)} in all"
+    )
+    if fixed.repacked is not None:
+        for warning in fixed.repacked.warnings:
+            yield from _wrapped(f"warning: {warning}")
+
+
+_VERIFIED = {
+    "none": "not verified",
+    "checksum": "verified by checksums",
+    "full": "verified in full",
+}
+
+
+def _left(left: Sequence[Found], word: str) -> Iterator[str]:
+    counts = Counter(one.code for one in left)
+    for code, number in counts.items():
+        first = next(one for one in left if one.code == code)
+        where = "the file" if first.path is None else printable(first.path)
+        more = f" and {number - 1:,} more" if number > 1 else ""
+        hint = "; --merge makes it the file's own data" if code == ASKED_FOR else ""
+        yield from _wrapped(f"{word}: {first.severity} {code}, {where}{more}{hint}")
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

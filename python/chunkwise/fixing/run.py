@@ -1,0 +1,254 @@
+"""How is one file mended, from what is found to what was gained?
+
+inspect -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from chunkwise.advise.layout import FileLayout, as_pattern
+from chunkwise.fixing.choose import Choice, choose
+from chunkwise.fixing.measuring import Measured, questions
+from chunkwise.fixing.records import Fixed, Found, Metadata
+from chunkwise.inspecting import inspect
+from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspecting.finding import Finding
+from chunkwise.repacking.options import Options
+from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.rules import Rules
+from chunkwise.repacking.run import Job, check_room, planned
+from chunkwise.repacking.run import run as repack
+from chunkwise.repacking.target import Place
+from chunkwise.repacking.target import choose as where
+
+DEFAULT_SECONDS: Final = 30.0
+# In other chunks, filters may do otherwise than a sample of the old ones told: then the result is
+# mended once more.
+_ROUNDS: Final = 3
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked, of whatever file.
+
+    Attributes
+    ----------
+    access
+        Patterns that will be read; none for those that inspect looks at.
+    merge
+        Whether virtual and external datasets become the file's own data.
+    options
+        How the file is written.
+    seconds
+        What measuring may take; 0 for no measurement.
+    resume
+        Whether to go on from what a stopped run left.
+    """
+
+    access: tuple[str, ...] = ()
+    merge: bool = False
+    options: Options = field(default_factory=Options)
+    seconds: float = DEFAULT_SECONDS
+    resume: bool = False
+
+
+@dataclass(frozen=True)
+class Doing:
+    """Who looks at a file, and who is told what is done.
+
+    Attributes
+    ----------
+    inspect
+        Collects the facts about a file: in a process of its own where it may be damaged.
+    tell
+        Told what is done next, in words; may raise to end the run.
+    watch
+        Told about the progress of the repack; may raise to end the run.
+    """
+
+    inspect: Callable[[str], FileFacts]
+    tell: Callable[[str], None]
+    watch: Watch
+
+
+def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
+    """Look at files in this process."""
+    return Doing(inspect, tell or (lambda _: None), watch or (lambda _: None))
+
+
+def job_of(layout: FileLayout, wish: Wish) -> Job:
+    """Say to repack what a file is to have."""
+    patterns = [(as_pattern(one.path), one) for one in layout.datasets]
+    chunk = {p: one.chunk for p, one in patterns if one.chunk is not None}
+    filters = {p: one.filters for p, one in patterns if one.filters is not None}
+    options = replace(
+        wish.options,
+        merge=layout.merge,
+        page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
+        metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
+    )
+    # What is found may be free space, or the order of chunks: a copy as it is mends those.
+    return Job(Rules.of(chunk or None, filters or None), options, resume=wish.resume, anew=True)
+
+
+def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixed:
+    """Say what would be done to a file, and what it would gain, without writing anything.
+
+    Parameters
+    ----------
+    source
+        The file.
+    wish
+        What is asked.
+    do
+        Who looks and is told.
+    place
+        Where the result would go, for its name and for the room there; None for nowhere.
+
+    Raises
+    ------
+    ChunkwiseError
+        The file cannot be read, or a pattern cannot be understood.
+    """
+    begin = time.monotonic()
+    do.tell("reading and sampling the file")
+    facts = do.inspect(source)
+    choice = choose(facts, wish.access, merge=wish.merge)
+    said = None if place is None else place.said
+    if choice.layout is None:
+        return _untouched(facts, choice, begin)
+    with planned(job_of(choice.layout, wish), source) as (_, steps):
+        if place is not None:
+            check_room(place, steps)
+        return replace(
+            _begun(facts, choice),
+            target=said,
+            outcome="planned",
+            left=_found(choice.left),
+            gains=tuple(one.promised for one in questions(facts, choice, wish.access)),
+            target_nbytes=steps.out_nbytes,
+            expected_s=steps.expected_s,
+            elapsed_s=time.monotonic() - begin,
+        )
+
+
+def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
+    """Mend one file: find, choose, write, verify, and measure before and after.
+
+    Parameters
+    ----------
+    source
+        The file, as the user wrote it.
+    place
+        Source and target, from `chunkwise.repacking.target.choose`.
+    wish
+        What is asked.
+    do
+        Who looks and is told.
+
+    Returns
+    -------
+    Fixed
+        Of a file in which nothing is to be mended, there is no target, and in place it is left
+        alone.
+
+    Raises
+    ------
+    ChunkwiseError
+        Whatever is wrong; the source is untouched, and there is no target.
+    """
+    begin = time.monotonic()
+    do.tell("reading and sampling the file")
+    facts = do.inspect(source)
+    choice = choose(facts, wish.access, merge=wish.merge)
+    if choice.layout is None:
+        return _untouched(facts, choice, begin)
+    asked = questions(facts, choice, wish.access)
+    measured = Measured(asked, wish.seconds, do.tell) if asked and wish.seconds > 0 else None
+    if measured is not None and place.in_place:
+        measured.prepare(source, "before")
+        measured.measure("before")
+    do.tell("writing")
+    summary = repack(job_of(choice.layout, wish), place, do.watch)
+    target = str(place.target)
+    choice, after = _once_more(choice, target, wish, do)
+    gains = tuple(one.promised for one in asked)
+    if measured is not None:
+        if not place.in_place:
+            measured.prepare(source, "before")
+        measured.prepare(target, "after")
+        measured.measure(*(("after",) if place.in_place else ("before", "after")))
+        gains = measured.gains()
+    return replace(
+        _begun(facts, choice),
+        target=place.said,
+        outcome="fixed",
+        left=_found(after.findings),
+        gains=gains,
+        in_turns=not place.in_place,
+        target_nbytes=Path(target).stat().st_size,
+        metadata_after=_metadata(after),
+        repacked=summary,
+        elapsed_s=time.monotonic() - begin,
+    )
+
+
+def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choice, FileFacts]:
+    """Look at the result, and mend in place what is found in it only now.
+
+    Returns
+    -------
+    choice : Choice
+        All that was changed.
+    facts : FileFacts
+        About the result.
+    """
+    for _ in range(_ROUNDS):
+        do.tell("looking at the result")
+        facts = do.inspect(target)
+        more = choose(facts, wish.access, merge=wish.merge)
+        if more.layout is None or not more.changes:
+            break
+        do.tell("writing once more")
+        again = Wish(wish.access, wish.merge, wish.options, 0.0)
+        place = where(target, None, in_place=True, force=False)
+        repack(job_of(more.layout, again), place, do.watch)
+        choice = choice.then(more)
+    return choice, facts
+
+
+def _begun(facts: FileFacts, choice: Choice) -> Fixed:
+    return Fixed(
+        source=facts.path,
+        target=None,
+        outcome="nothing to mend",
+        findings=_found(facts.findings),
+        changes=choice.changes,
+        why=choice.why,
+        options=None if choice.layout is None else choice.layout.options(),
+        source_nbytes=facts.nbytes,
+        metadata_before=_metadata(facts),
+    )
+
+
+def _untouched(facts: FileFacts, choice: Choice, begin: float) -> Fixed:
+    return replace(
+        _begun(facts, choice),
+        left=_found(choice.left),
+        target_nbytes=facts.nbytes,
+        elapsed_s=time.monotonic() - begin,
+    )
+
+
+def _found(findings: Iterable[Finding]) -> tuple[Found, ...]:
+    return tuple(Found(one.code, one.severity, one.path, one.summary) for one in findings)
+
+
+def _metadata(facts: FileFacts) -> Metadata | None:
+    found = facts.metadata
+    return None if found is None else Metadata(found.list_requests, found.blocks)

@@ -1,0 +1,199 @@
+"""Which files do names, folders, patterns and lists mean, and where does each result go?
+
+Several runs can share them, as the tasks of a batch array do: each has its part, the same whenever
+it begins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from glob import has_magic
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.inspecting.folder import find_files
+from chunkwise.names import printable
+from chunkwise.words import counted
+
+_TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+# What a run makes beside a target, which another one may meet (`claim`).
+_OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack)")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Many files, and where each one's result goes.
+
+    Attributes
+    ----------
+    pairs
+        Source and target of each; in place, the same twice.
+    out
+        The folder of results; None in place.
+    failed
+        What could not be looked into, with the reason.
+    part
+        Which part of the files these are, such as ``3-of-8``; empty for all.
+    """
+
+    pairs: tuple[tuple[Path, Path], ...]
+    out: Path | None
+    failed: tuple[tuple[str, str], ...] = ()
+    part: str = ""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether results replace their sources."""
+        return self.out is None
+
+    def task(self, text: str) -> Batch:
+        """Return the part of the files that one of several runs has.
+
+        Parameters
+        ----------
+        text
+            ``3/8``: the third of eight.  Files are dealt out in turns, in the order in which they
+            are found, so that each run has as many as another, of every folder.
+
+        Raises
+        ------
+        UsageError
+            It is written in another way, or there is no such run.
+        """
+        found = _TASK.fullmatch(text.strip())
+        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= count:
+            raise UsageError(
+                f"task {text!r}: write i/n with i from 1 to n, such as 3/8; in Slurm "
+                "--task $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT, of --array=1-8"
+            )
+        return replace(
+            self,
+            pairs=self.pairs[number - 1 :: count],
+            failed=self.failed if number == 1 else (),
+            part=f"{number}-of-{count}",
+        )
+
+
+def gather(
+    arguments: Sequence[str],
+    out: str | os.PathLike[str] | None,
+    listed: Sequence[str] = (),
+) -> Batch:
+    """Find the files that arguments name, and give each a place below `out`.
+
+    What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
+    below `out`.
+
+    Parameters
+    ----------
+    arguments
+        Files, folders and patterns.
+    out
+        The folder of results; None to replace each file.
+    listed
+        Further files, by name: what a list of files has.  They lie below `out` as they lie below
+        the folder that all of them are in.
+
+    Raises
+    ------
+    FileFormatError
+        Nothing has that name.
+    UsageError
+        Two files would have the same place.
+    """
+    folder = None if out is None else Path(out)
+    real_out = None if folder is None else os.path.realpath(folder) + os.sep
+    pairs: dict[Path, Path] = {}
+    failed: list[tuple[str, str]] = []
+    common = _common(listed)
+    for argument, base in (
+        *((one, None) for one in arguments),
+        *((one, common) for one in listed),
+    ):
+        missing = base is not None and not os.path.lexists(argument)
+        if missing:
+            failed.append((argument, "no such file"))
+            continue
+        found = find_files([argument])
+        failed += found.unreadable
+        for name in found.files:
+            source = Path(name)
+            real = os.path.realpath(source)
+            if (real_out is not None and real.startswith(real_out)) or _is_ours(source):
+                continue
+            below = _base(argument) if base is None else base
+            target = source if folder is None else folder / _below(source, below)
+            # In place, a file that is named twice is one.
+            other = pairs.setdefault(Path(real) if folder is None else target, source)
+            if os.path.realpath(other) != real:
+                raise UsageError(
+                    f"{printable(str(source))} and {printable(str(other))} would both become "
+                    f"{printable(str(target))}; give the folder that both lie in"
+                )
+    if not pairs and not failed:
+        said = printable(" ".join(arguments)) or "the list"
+        raise FileFormatError(f"{said}: no HDF5 file found")
+    ordered = tuple(
+        (source, source if folder is None else target) for target, source in pairs.items()
+    )
+    return Batch(ordered, folder, tuple(failed))
+
+
+def read_list(path: str) -> tuple[str, ...]:
+    """Read names of files, a line each; ``-`` reads them from standard input.
+
+    Empty lines, and lines that begin with ``#``, say nothing.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, or names nothing.
+    """
+    said = "standard input" if path == "-" else printable(path)
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as wrong:
+        raise UsageError(f"--files-from {said}: cannot be read: {wrong.strerror}") from None
+    lines = raw.decode("utf-8", "surrogateescape").splitlines()
+    found = tuple(line for line in lines if line.strip() and not line.startswith("#"))
+    if not found:
+        raise UsageError(f"--files-from {said}: names no file ({counted(len(lines), 'line')})")
+    return found
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is what another run is making."""
+    return _OURS.fullmatch(path.name) is not None
+
+
+def _common(listed: Sequence[str]) -> Path:
+    """Give the folder that all listed files lie in."""
+    folders = [os.path.dirname(os.path.abspath(name)) for name in listed]  # noqa: PTH120, PTH100
+    return Path(os.path.commonpath(folders)) if folders else Path()
+
+
+def _below(source: Path, base: Path) -> Path:
+    """Give the path of a file below a folder."""
+    try:
+        return source.relative_to(base)
+    except ValueError:
+        return source.absolute().relative_to(base.absolute())
+
+
+def _base(argument: str) -> Path:
+    path = Path(argument)
+    if path.is_dir():
+        return path
+    fixed = Path(path.anchor)
+    parts = path.parts[1:] if path.anchor else path.parts
+    for part in parts[:-1]:
+        if has_magic(part) and not path.exists():
+            break
+        fixed /= part
+    return fixed

@@ -1,0 +1,410 @@
+"""Does `chunkwise fix` mend what it says, lose nothing, and leave alone what needs nothing?"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.cli.main import main
+from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError, UsageError
+from chunkwise.fixing import records
+from chunkwise.fixing.choose import ASKED_FOR, Change, choose
+from chunkwise.fixing.measuring import Question, _require_same
+from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
+from chunkwise.fixing.render import lines
+from chunkwise.inspecting import inspect
+from chunkwise.trials.trial import Measurement, Trial
+from tests.advise.test_combined import of_many_kinds, virtual
+from tests.advise.test_every_fix import CASES, nothing_lost
+from tests.support.versions import needs_sizes
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+DAYS, ROWS, COLUMNS = 120, 150, 150
+
+
+def mendable(path: Path) -> list[tuple[str, str | None]]:
+    """What of a file another layout would mend."""
+    return [(one.code, one.path) for one in inspect(path).findings if one.layout is not None]
+
+
+def maps(path: Path) -> Path:
+    """A map of each day in a chunk of its own, which series are slow to read from."""
+    values = np.arange(DAYS * ROWS * COLUMNS, dtype="<f4").reshape(DAYS, ROWS, COLUMNS)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("t", data=values, chunks=(1, ROWS, COLUMNS), compression=1)
+        file["time"] = np.arange(DAYS)
+        file["time"].make_scale("time")
+        file["t"].dims[0].attach_scale(file["time"])
+    return path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr("sys.argv", ["chunkwise", "fix", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0)
+
+
+# --- each finding -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [
+        pytest.param(code, i, marks=needs_sizes if code == "lost-space" else ())
+        for code, makes in CASES.items()
+        for i in range(len(makes))
+        if code != "dangling-link"
+    ],
+    ids=str,
+)
+def test_each_finding_that_a_layout_mends(
+    code: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    CASES[code][number](Path("a.nc"))
+    before = {one.code for one in inspect("a.nc").findings if one.layout is not None}
+    done = chunkwise.fix("a.nc", "b.nc", seconds=0)
+    if not before:
+        # What only a larger cache mends.
+        assert done.outcome == "nothing to mend"
+        return
+    assert code in {one.code for one in done.findings}
+    assert done.outcome == "fixed"
+    assert mendable(Path("b.nc")) == []
+    if code != "not-closed":
+        nothing_lost(Path("a.nc"), Path("b.nc"))
+
+
+def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
+    of_many_kinds(tmp_path / "a.h5")
+    told: list[str] = []
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=8, tell=told.append)
+    nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert done.left == ()
+    assert done.in_turns
+    assert {change.path for change in done.changes} >= {"/tiny", "/both", "/edge"}
+    both = next(change for change in done.changes if change.path == "/both")
+    assert set(both.why) == {"small-chunks", "shuffle-missing"}
+    measured = [gain for gain in done.gains if gain.times is not None]
+    assert measured
+    for gain in measured:
+        assert gain.repeats >= 1
+        assert gain.lowest_times is not None
+        assert gain.times is not None
+        assert gain.highest_times is not None
+        assert gain.lowest_times <= gain.times <= gain.highest_times
+        assert gain.reason is None
+    assert any(text.startswith("measuring after") for text in told)
+    # What the model promises most of comes first, and is no small gain.
+    assert measured[0].promised_times is not None
+    assert measured[0].promised_times > 2
+    assert measured[0].times is not None
+    assert measured[0].times > 2
+    text = "\n".join(lines(done))
+    assert "as measured:" in text
+    assert "in turns" in text
+
+
+def test_filters_that_prove_useless_in_the_new_chunks_go_as_well(tmp_path: Path) -> None:
+    """Deflate saves much of chunks that lie beyond the data mostly, and of no others."""
+    noise = np.random.default_rng(0).bytes(24 * 53 * 209 * 4)
+    data = np.frombuffer(noise, "<u4").reshape(24, 53, 209)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("t", data=data, chunks=(1, 1, 69), compression=1)
+    assert "weak-compression" not in {one.code for one in inspect(tmp_path / "a.h5").findings}
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0)
+    assert mendable(tmp_path / "b.h5") == []
+    (change,) = done.changes
+    assert set(change.why) == {"small-chunks", "weak-compression"}
+    assert (change.filters_before, change.filters) == ("deflate:1", "none")
+    assert change.chunk_before == (1, 1, 69)
+    nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert names(tmp_path) == ["a.h5", "b.h5"]
+
+
+# --- what is left alone -----------------------------------------------------------------
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def test_a_file_that_needs_nothing_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(1000)
+    before = stamp(path)
+    assert run(monkeypatch, path, "--in-place") == 0
+    assert "nothing to mend; it was left as it is" in " ".join(capsys.readouterr().out.split())
+    assert run(monkeypatch, path, "-o", tmp_path / "b.h5") == 0
+    assert not (tmp_path / "b.h5").exists()
+    assert stamp(path) == before
+    assert names(tmp_path) == ["a.h5"]
+
+
+def test_what_no_layout_mends_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["lost"] = h5py.SoftLink("/nowhere")
+    before = stamp(path)
+    assert run(monkeypatch, path, "--in-place") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nothing that another layout mends" in said
+    assert "No layout mends: note dangling-link, /lost" in said
+    assert stamp(path) == before
+
+
+def test_virtual_data_stays_where_it_is_unless_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    virtual(path)
+    done = chunkwise.fix(path, tmp_path / "b.h5", seconds=0)
+    assert [one.code for one in done.left] == [ASKED_FOR]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["v"].is_virtual
+        assert file["tiny"].chunks == (512, 512)
+    done = chunkwise.fix(path, tmp_path / "c.h5", merge=True, seconds=0)
+    assert done.left == ()
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert not file["v"].is_virtual
+        assert np.array_equal(file["v"][...], np.arange(1000))
+
+
+# --- in place, dry runs -----------------------------------------------------------------
+
+
+def test_in_place(tmp_path: Path) -> None:
+    of_many_kinds(tmp_path / "a.h5")
+    (tmp_path / "before.h5").write_bytes((tmp_path / "a.h5").read_bytes())
+    done = chunkwise.fix(tmp_path / "a.h5", in_place=True, seconds=6)
+    assert not done.in_turns
+    assert any(gain.times is not None for gain in done.gains)
+    nothing_lost(tmp_path / "before.h5", tmp_path / "a.h5")
+    assert mendable(tmp_path / "a.h5") == []
+    assert names(tmp_path) == ["a.h5", "before.h5"]
+    again = stamp(tmp_path / "a.h5")
+    assert chunkwise.fix(tmp_path / "a.h5", in_place=True).outcome == "nothing to mend"
+    assert stamp(tmp_path / "a.h5") == again
+
+
+def test_a_dry_run_writes_nothing_and_tells_what_would_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_many_kinds(tmp_path / "a.h5")
+    before = stamp(tmp_path / "a.h5")
+    assert run(monkeypatch, tmp_path / "a.h5", "--dry-run", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert stamp(tmp_path / "a.h5") == before
+    assert names(tmp_path) == ["a.h5"]
+    assert told["outcome"] == "planned"
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0)
+    # The same changes are then made.
+    assert told["changes"] == json.loads(json.dumps(done.as_dict()["changes"]))
+    assert told["options"] == done.options
+    assert done.target_nbytes == (tmp_path / "b.h5").stat().st_size
+    promised = [gain["promised_times"] for gain in told["gains"]]
+    assert all(times is not None and times > 0 for times in promised)
+
+
+def test_the_options_it_names_are_repacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_many_kinds(tmp_path / "a.h5")
+    planned = chunkwise.fix("a.h5", dry_run=True)
+    chunkwise.fix("a.h5", "fixed.h5", seconds=0)
+    subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m chunkwise repack {planned.options} a.h5 b.h5"],
+        check=True,
+        capture_output=True,
+    )
+    with h5py.File("fixed.h5") as mine, h5py.File("b.h5") as theirs:
+        for name in mine:
+            if isinstance(mine[name], h5py.Dataset):
+                assert mine[name].chunks == theirs[name].chunks
+                assert mine[name].compression == theirs[name].compression
+
+
+# --- access patterns --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("access", [("line:0",), ("1x150x150",), ("line:0", "plane:0")])
+def test_chunks_are_chosen_for_the_patterns_that_are_stated(
+    access: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = maps(tmp_path / "a.h5")
+    blocks = {"line:0": (DAYS, 1, 1), "plane:0": (1, ROWS, COLUMNS), "1x150x150": (1, 150, 150)}
+    shape = (DAYS, ROWS, COLUMNS)
+    expected = default_chunk(shape, 4, shape, [blocks[one] for one in access])
+    choice = choose(inspect(path), access)
+    chunks = {change.path: change.chunk for change in choice.changes}
+    # Maps are read well enough as they are.
+    assert chunks == ({} if expected == (1, ROWS, COLUMNS) else {"/t": expected})
+    done = chunkwise.fix(path, tmp_path / "b.h5", access=access, seconds=0)
+    with h5py.File(tmp_path / "b.h5" if done.target else path) as file:
+        assert file["t"].chunks == expected
+        assert file["time"].chunks is None
+
+
+def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -> None:
+    shape = (DAYS, ROWS, COLUMNS)
+    both = default_chunk(shape, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("t", data=np.zeros(shape, "<f4"), chunks=both, compression=1)
+    assert mendable(tmp_path / "a.h5") == []
+    (change,) = choose(inspect(tmp_path / "a.h5"), ("plane:0",)).changes
+    assert change.why == ("access",)
+    assert change.chunk == default_chunk(shape, 4, shape, [(1, ROWS, COLUMNS)])
+    # What serves both is no worse than what is there.
+    assert choose(inspect(tmp_path / "a.h5"), ("line:0", "plane:0")).layout is None
+
+
+def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
+    path = maps(tmp_path / "a.h5")
+    with pytest.raises(SelectionError, match="access pattern '1x1x1x1' has 4 dimensions"):
+        chunkwise.fix(path, tmp_path / "b.h5", access=["1x1x1x1"])
+    with pytest.raises(UsageError, match="no access pattern is called 'nonsense'"):
+        chunkwise.fix(path, tmp_path / "b.h5", access=["nonsense"])
+    assert names(tmp_path) == ["a.h5"]
+
+
+# --- the command ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give -o OUT for the result, --in-place to replace FILE, or --dry-run"),
+        (("-o", "b.h5", "--in-place"), "--in-place takes no --out"),
+        (("--dry-run", "--no-measure", "--budget", "5s"), "give one of them"),
+        (("--dry-run", "--access", "nonsense"), "no access pattern is called"),
+        (("-o", "a.h5"), "is the source itself"),
+        (("-o", "nowhere/b.h5"), "there is no folder"),
+        (("--in-place", "--budget", "soon"), "--budget / --seconds: length of time 'soon'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    maps(tmp_path / "a.h5")
+    assert run(monkeypatch, "a.h5", *arguments) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert len(told.splitlines()) == 1
+    assert names(tmp_path) == ["a.h5"]
+
+
+def test_files_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.h5").write_text("no")
+    for arguments in (("--in-place",), ("--dry-run",), ("-o", tmp_path / "b.h5")):
+        assert run(monkeypatch, tmp_path / "a.h5", *arguments) == 2
+        assert "not an HDF5 file" in capsys.readouterr().err
+    with pytest.raises(ChunkwiseError, match="no such file"):
+        chunkwise.fix(tmp_path / "none.h5", dry_run=True)
+
+
+def test_help_has_examples_and_documents_have_each_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--help") == 0
+    told = capsys.readouterr().out
+    page = (ROOT / "docs" / "fix.md").read_text()
+    assert "Examples:" in told
+    for option in set(re.findall(r"--[a-z][a-z-]+", told)) - {"--help", "--seconds"}:
+        assert f"`{option}" in page or f" {option}" in page, option
+
+
+def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    of_many_kinds(tmp_path / "a.h5")
+    before = stamp(tmp_path / "a.h5")
+
+    def stop(text: str) -> None:
+        if text == "writing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0, tell=stop)
+
+    def late(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.fix(tmp_path / "a.h5", in_place=True, seconds=0, progress=late)
+    assert names(tmp_path) == ["a.h5"]
+    assert stamp(tmp_path / "a.h5") == before
+
+
+# --- records ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", [Fixed, Found, Gain, Metadata, Change])
+def test_each_key_of_each_record_is_documented(record: Any) -> None:
+    page = (ROOT / "docs" / "fix.md").read_text()
+    section = re.search(rf"^#### `{record.__name__}`\n(.*?)(?=^#|\Z)", page, re.M | re.S)
+    assert section, record.__name__
+    keys = {field.name for field in fields(record)}
+    if record is Gain:
+        keys |= {"promised_times", "times", "lowest_times", "highest_times"}
+    if record is Fixed:
+        keys |= {"format", "version"}
+    assert set(re.findall(r"^\| `(\w+)` \|", section[1], re.M)) == keys
+    assert records.FORMAT in page
+
+
+def test_it_is_printed_on_80_columns(tmp_path: Path) -> None:
+    of_many_kinds(tmp_path / "a.h5")
+    plan = chunkwise.fix(tmp_path / "a.h5", dry_run=True)
+    long = Found("data-elsewhere", "note", "/a long path " * 9, "")
+    shown = [*lines(Fixed("a.h5", "b.h5", "planned", changes=plan.changes, gains=plan.gains,
+                          why=("cloud-unready",), options="--paged 4194304", left=(long,),
+                          target_nbytes=7, expected_s=2.0))]  # fmt: skip
+    assert max(map(len, shown)) <= 80
+    text = " ".join(" ".join(shown).split())
+    assert "paged file space, pages of 4.0 MiB" in text
+    assert "--merge makes it the file's own data" in text
+
+
+def test_other_values_after_than_before_are_an_error() -> None:
+    question = Question("/t", _access(), Gain("/t", "line", (1,), None, None))
+    before = Measurement(_trial(), "ok", checksums={1: 5, 2: 6})
+    after = Measurement(_trial(), "ok", checksums={1: 5, 2: 7})
+    _require_same(question, [before], [before])
+    with pytest.raises(CorruptDataError, match="'/t': line reads other values"):
+        _require_same(question, [before], [after])
+
+
+def _access() -> Any:
+    from chunkwise.access import Access
+
+    return Access("line", (1,))
+
+
+def _trial() -> Trial:
+    return Trial("a.h5", "/t", "line", (1,), "h5py")

@@ -1,0 +1,286 @@
+"""Are many files repacked in place, in parts and several at a time, and the rest left alone?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.cli.main import main
+from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.repacking.gathering import gather, read_list
+
+VALUES = np.arange(200 * 100, dtype="<i4").reshape(200, 100)
+
+
+def make(path: Path, chunks: tuple[int, int] = (1, 100), offset: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("t", data=VALUES + offset, chunks=chunks, compression=1)
+        file.attrs["title"] = path.name
+    return path
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Seven files in two folders, of which two are as asked already; and one that is no HDF5."""
+    monkeypatch.chdir(tmp_path)
+    for i in range(5):
+        make(tmp_path / "archive" / f"{i}.h5", offset=i)
+    make(tmp_path / "archive" / "sub" / "5.h5", (200, 100), offset=5)
+    make(tmp_path / "archive" / "sub" / "6.nc", (200, 100), offset=6)
+    (tmp_path / "archive" / "notes.txt").write_text("no HDF5")
+    return tmp_path / "archive"
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in found
+    }
+
+
+def is_done(path: Path, offset: int) -> bool:
+    with h5py.File(path) as file:
+        same = bool(np.array_equal(file["t"][...], VALUES + offset))
+        return same and file["t"].chunks == (200, 100) and file.attrs["title"] == path.name
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["chunkwise", "repack", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr()
+    return int(left.value.code or 0), told.out, told.err
+
+
+# --- in place ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_folder_in_place(
+    jobs: int,
+    archive: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = stamps(archive)
+    arguments = [archive, "--in-place", "--chunk", "200x100", "--jobs", jobs, "--json"]
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code == 0, err
+    results = [json.loads(line) for line in out.splitlines()]
+    outcomes = {Path(one["source"]).name: one["outcome"] for one in results}
+    assert outcomes == {
+        **{f"{i}.h5": "repacked" for i in range(5)},
+        **dict.fromkeys(("5.h5", "6.nc"), "skipped"),
+    }
+    after = stamps(archive)
+    assert set(after) == set(before)
+    for name, number in (("sub/5.h5", 5), ("sub/6.nc", 6)):
+        assert after[name] == before[name]
+        assert is_done(archive / name, number)
+    for number in range(5):
+        assert is_done(archive / f"{number}.h5", number)
+    # Again: nothing is to be done, and nothing is touched.
+    code, out, _ = run(monkeypatch, capsys, archive, "--in-place", "--chunk", "200x100")
+    assert code == 0
+    assert "7 files: 7 skipped" in out
+    assert stamps(archive) == after
+
+
+def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = archive / "2.h5"
+    damaged.write_bytes(damaged.read_bytes()[:2000])
+    before = stamps(archive)["2.h5"]
+    for jobs in (1, 2):
+        arguments = (archive, "--in-place", "--chunk", "200x100", "--jobs", jobs)
+        code, out, _ = run(monkeypatch, capsys, *arguments)
+        assert code == 1
+        assert "FAILED" in out
+        assert "2.h5" in out
+        assert stamps(archive)["2.h5"] == before
+    assert is_done(archive / "4.h5", 4)
+
+
+# --- lists ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("archive")
+def test_files_from_a_list(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "list.txt").write_text("# of today\narchive/0.h5\n\narchive/sub/5.h5\n")
+    arguments = ["--files-from", "list.txt", "--out", "out", "--chunk", "200x100"]
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code == 0, err
+    assert "1 repacked, 1 copied" in out
+    assert is_done(tmp_path / "out" / "0.h5", 0)
+    assert is_done(tmp_path / "out" / "sub" / "5.h5", 5)
+
+
+def test_files_from_standard_input(archive: Path, tmp_path: Path) -> None:
+    names = "\n".join(str(archive / f"{i}.h5") for i in range(3))
+    words = ["repack", "--files-from", "-", "--in-place", "--chunk", "200x100", "--jobs", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "chunkwise", *words],
+        input=names,
+        text=True,
+        capture_output=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [is_done(archive / f"{i}.h5", i) for i in range(5)] == [True] * 3 + [False] * 2
+
+
+def test_a_name_of_the_list_that_is_not_there_fails_alone(
+    archive: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "list.txt").write_text("archive/0.h5\narchive/none.h5\n")
+    arguments = ["--files-from", "list.txt", "--in-place", "--chunk", "200x100"]
+    code, out, _ = run(monkeypatch, capsys, *arguments)
+    assert code == 1
+    assert "FAILED  archive/none.h5: no such file" in out
+    assert is_done(archive / "0.h5", 0)
+
+
+def test_lists_that_name_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n# nothing\n")
+    with pytest.raises(UsageError, match="names no file"):
+        read_list(str(tmp_path / "empty.txt"))
+    with pytest.raises(UsageError, match=r"--files-from .*none.txt: cannot be read"):
+        read_list(str(tmp_path / "none.txt"))
+
+
+# --- parts of an array ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 9])
+def test_each_file_is_in_one_part(archive: Path, count: int) -> None:
+    whole = gather([str(archive)], None)
+    assert len(whole.pairs) == 7
+    parts = [whole.task(f"{i}/{count}").pairs for i in range(1, count + 1)]
+    assert sorted(pair for part in parts for pair in part) == sorted(whole.pairs)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    # The same whenever a task begins, and whatever others have done meanwhile.
+    make(archive / "0.h5", (200, 100))
+    (archive / ".1.h5.0123456789abcdef.partial").write_bytes((archive / "1.h5").read_bytes())
+    again = gather([str(archive)], None)
+    assert [again.task(f"{i}/{count}").pairs for i in range(1, count + 1)] == parts
+
+
+@pytest.mark.parametrize("text", ["", "0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/5"])
+def test_parts_that_there_are_not(archive: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="write i/n with i from 1 to n"):
+        gather([str(archive)], None).task(text)
+
+
+def test_tasks_of_an_array_share_a_folder_of_results(
+    archive: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = ["--out", "out", "--chunk", "200x100"]
+    for task in ("2/3", "1/3", "3/3"):
+        code, _, err = run(monkeypatch, capsys, archive, *rules, "--task", task)
+        assert code == 0, err
+    for name, number in (("0.h5", 0), ("4.h5", 4), ("sub/5.h5", 5), ("sub/6.nc", 6)):
+        assert is_done(tmp_path / "out" / name, number)
+    # Each goes on from its own list.
+    arguments = [archive, *rules, "--task", "2/3", "--resume"]
+    code, out, _ = run(monkeypatch, capsys, *arguments)
+    assert "done before" in out
+    assert "repacked" not in out
+
+
+# --- mistakes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["archive"], "is a folder; --out FOLDER repacks its files, --in-place replaces them"),
+        (["archive", "--out", "o", "--in-place"], "give either --out FOLDER or --in-place"),
+        (["--files-from", "list.txt"], "give either --out FOLDER or --in-place"),
+        (["archive/0.h5", "b.h5", "--jobs", "2"], "--jobs is for many files"),
+        (["archive/0.h5", "b.h5", "--task", "1/2"], "--task is for many files"),
+        (["archive", "--in-place", "--task", "0/2"], "write i/n"),
+        (["archive", "--in-place", "--jobs", "0"], "give 1 or more"),
+        (["archive", "--in-place", "--unchanged", "link"], "--unchanged link is for --out"),
+        ([], "name a file"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str],
+    said: str,
+    archive: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("list.txt").write_text("archive/0.h5\n")
+    before = stamps(archive)
+    code, _, err = run(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert stamps(archive) == before
+
+
+def test_a_folder_without_hdf5_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("no")
+    with pytest.raises(FileFormatError, match="without any HDF5 file"):
+        gather([str(tmp_path)], None)
+
+
+# --- ending -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_jobs_that_are_told_to_end_leave_no_halves(tmp_path: Path, number: int) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(4):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            data = rng.integers(0, 50, (3000, 2000), "<i4")
+            file.create_dataset("t", data=data, chunks=(100, 2000), compression=1)
+    before = stamps(tmp_path)
+    words = ["repack", ".", "--in-place", "--chunk", "3000x20", "--filter", "deflate:9"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "chunkwise", *words, "--jobs", "2"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".*.partial")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        # As a terminal does: to all of them.
+        os.killpg(process.pid, number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else 143), err
+    after = stamps(tmp_path)
+    assert set(after) == set(before), err
+    assert any(after[name] == before[name] for name in before)
+    for name in before:
+        with h5py.File(tmp_path / name) as file:
+            assert file["t"].shape == (3000, 2000)
