@@ -178,6 +178,9 @@ RUN_BY = {
     "advise/remedies.py:save_unclosed": (HERE, "files/test_unclosed.py"),
     "advise/remedies.py:_command": (HERE,),
     "advise/remedies.py:by_chunkwise": (HERE,),
+    "advise/encoding.py:xarray_encoding": (
+        "advising/test_advise.py::test_each_line_of_python_gives_the_layout",
+    ),
     "advise/combined.py:commands": (
         "advise/test_combined.py::test_one_command_mends_all_findings",
         "advise/test_combined.py::test_what_other_tools_make_of_it",
