@@ -466,6 +466,14 @@ class Dataset:
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Read into `out`, or a new array."""
+    def read_fields(
+        self, selection: Selection, dtype: np.dtype[Any], parts: list[tuple[int, int, int]]
+    ) -> npt.NDArray[Any] | None:
+        """Read some bytes of each element into elements of another type; None without filters.
+
+        Each part is where it begins in an element of the dataset, and in one of `dtype`, and its
+        length.
+        """
     def explain(self, selection: Selection) -> dict[str, int]: ...
     def list_chunks(self) -> None:
         """Know where all chunks lie; else they are looked up as reads need them."""

@@ -130,6 +130,14 @@ impl Dataset {
         self.info.element_size
     }
 
+    /// Whether it has chunks with filters.
+    pub fn is_filtered(&self) -> bool {
+        match &self.info.layout {
+            Layout::Chunked { pipeline, .. } => !pipeline.filters().is_empty(),
+            Layout::Contiguous { .. } => false,
+        }
+    }
+
     /// Whether elements that were never written leave the destination as it is.
     pub fn leaves_missing_untouched(&self) -> bool {
         self.info.fill.is_none()

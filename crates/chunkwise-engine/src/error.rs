@@ -81,6 +81,9 @@ pub enum ReadError {
         /// What the system said.
         message: String,
     },
+    /// Fields that do not lie within the elements.
+    #[error("the fields do not lie within the elements")]
+    Fields,
     /// A chunk index that is not as it should be: libhdf5 has to read the dataset.
     #[error("{0}")]
     Index(String),

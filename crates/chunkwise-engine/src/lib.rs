@@ -12,6 +12,7 @@ mod dataset;
 mod decode;
 mod error;
 mod fetch;
+mod fields;
 mod huge;
 mod in_flight;
 mod in_memory;
@@ -36,6 +37,7 @@ mod write;
 pub use cache::CacheStats;
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
 pub use error::{ChunkPlace, ReadError};
+pub use fields::{FieldBytes, Fields};
 pub use huge::zeroed;
 pub use in_memory::gather;
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
@@ -50,6 +52,6 @@ pub use settings::Setting;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
-    ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder,
-    Files, KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
+    ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,
+    KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
 };

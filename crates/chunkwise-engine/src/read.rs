@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use chunkwise_select::{Plan, Selected};
 
 use crate::dataset::Layout;
+use crate::fields::Fields;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
 use crate::reading::{Numbers, Reading};
@@ -75,9 +76,34 @@ impl Dataset {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
-        let selected = self.check_destination(plan, out)?;
+        self.read_parts(plan, None, out, cancelled)
+    }
+
+    /// As [`read_plan`](Self::read_plan), of each element these fields alone.
+    ///
+    /// # Errors
+    /// Also [`ReadError::Cancelled`].
+    pub fn read_fields(
+        &self,
+        plan: &Plan<'_>,
+        fields: &Fields,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
+        self.read_parts(plan, Some(fields), out, cancelled)
+    }
+
+    fn read_parts(
+        &self,
+        plan: &Plan<'_>,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
+        let size = fields.map_or(self.info.element_size, |fields| fields.size);
+        let selected = check_destination(plan, size, out)?;
         self.prepare(plan)?;
-        if self.is_filled(plan, out) {
+        if fields.is_none() && self.is_filled(plan, out) {
             return Ok(());
         }
         let read = ProcessState::of_this_process().next_read();
@@ -86,7 +112,7 @@ impl Dataset {
             self.prefetch(plan, read);
         }
         let result = SharedResult::new(out);
-        let reading = Reading { dataset: self, plan, read, result, cancelled, once: None };
+        let reading = Reading { dataset: self, plan, read, result, cancelled, once: None, fields };
         // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
         // carried out once.
         unsafe {
@@ -119,7 +145,7 @@ impl Dataset {
         cancelled: &AtomicBool,
         pass: OnePass<'_>,
     ) -> Result<(), ReadError> {
-        self.check_destination(plan, out)?;
+        check_destination(plan, self.info.element_size, out)?;
         self.prepare(plan)?;
         if self.is_filled(plan, out) {
             return Ok(());
@@ -127,7 +153,8 @@ impl Dataset {
         let read = ProcessState::of_this_process().next_read();
         let result = SharedResult::new(out);
         let once = Some(pass);
-        let reading = Reading { dataset: self, plan, read, result, cancelled, once };
+        let fields = None;
+        let reading = Reading { dataset: self, plan, read, result, cancelled, once, fields };
         // SAFETY: as above.
         unsafe {
             if pass.threads < 2 || plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
@@ -151,15 +178,14 @@ impl Dataset {
         }
         true
     }
+}
 
-    /// The bytes selected, which `out` must hold.
-    fn check_destination(&self, plan: &Plan<'_>, out: &[u8]) -> Result<u64, ReadError> {
-        let size = self.info.element_size as u64;
-        let selected = plan.summary().selected_elements.checked_mul(size);
-        let selected = selected.ok_or(ReadError::Memory(None))?;
-        if selected == out.len() as u64 {
-            return Ok(selected);
-        }
-        Err(ReadError::Destination { selected, destination: out.len() as u64 })
+/// The bytes selected, of elements of `size` bytes in the result, which `out` must hold.
+fn check_destination(plan: &Plan<'_>, size: usize, out: &[u8]) -> Result<u64, ReadError> {
+    let selected = plan.summary().selected_elements.checked_mul(size as u64);
+    let selected = selected.ok_or(ReadError::Memory(None))?;
+    if selected == out.len() as u64 {
+        return Ok(selected);
     }
+    Err(ReadError::Destination { selected, destination: out.len() as u64 })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use chunkwise_codec::Scratch;
+use chunkwise_codec::{Scratch, resize};
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
@@ -13,6 +13,7 @@ use crate::crew::share;
 use crate::dataset::Placement;
 use crate::decode::{Buffers, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
+use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
@@ -92,6 +93,8 @@ pub(crate) struct Reading<'a> {
     pub cancelled: &'a AtomicBool,
     /// Where it is a part of one pass over the dataset.
     pub once: Option<OnePass<'a>>,
+    /// Where some fields of each element are wanted.
+    pub fields: Option<&'a Fields>,
 }
 
 impl<'a> Reading<'a> {
@@ -292,6 +295,19 @@ impl<'a> Reading<'a> {
                 unsafe { self.fill(task) };
                 Ok(None)
             }
+            // Whole, as no more than a chunk of filtered data now and then is stored as it is.
+            Placement::Raw { address } if self.fields.is_some() => {
+                let record =
+                    ChunkRecord { address, stored_nbytes: dataset.chunk_nbytes, filter_mask: 0 };
+                let chunk = StoredChunk { chunk_index, record };
+                let nbytes = usize::try_from(dataset.chunk_nbytes);
+                resize(buffer, nbytes.map_err(|_| ReadError::Memory(None))?)?;
+                let read = timed(Phase::Storage, || dataset.storage.read_at(address, buffer));
+                read.map_err(|error| dataset.name_chunk(error, &chunk))?;
+                // SAFETY: the caller's contract.
+                unsafe { self.copy(task, buffer) };
+                Ok(None)
+            }
             Placement::Raw { address } => {
                 let (storage, size) = (&*dataset.storage, dataset.info.element_size as u64);
                 let raw = RawRead { storage, address, size, result: &self.result, helpers };
@@ -338,7 +354,8 @@ impl<'a> Reading<'a> {
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {
-            let whole = task.lands_whole_at().and_then(|begin| {
+            let whole = task.lands_whole_at().filter(|_| self.fields.is_none());
+            let whole = whole.and_then(|begin| {
                 let begin = begin * dataset.info.element_size as u64;
                 // SAFETY: the caller's contract; the task is this one run.
                 unsafe { self.result.part(begin, dataset.chunk_nbytes) }

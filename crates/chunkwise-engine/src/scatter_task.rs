@@ -1,6 +1,7 @@
 //! How are the elements of one task scattered into the result: from a decoded chunk, or as the
 //! fill value?
 
+use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use chunkwise_codec::DecodeError;
@@ -38,10 +39,10 @@ impl Reading<'_> {
             return Err(error);
         };
         let zeros = vec![0; self.dataset.info.element_size];
-        let fill = self.dataset.info.fill.as_ref().unwrap_or(&zeros);
+        let fill = self.fill_value().unwrap_or_else(|| self.of_result(&zeros));
         // SAFETY: the caller's contract.
         task.for_each_strip(|strip| unsafe {
-            fill_strip(&self.result, &strip, fill);
+            fill_strip(&self.result, &strip, &fill);
         });
         let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
         let chunk_origin = origin.map(|(index, len)| index * len).collect();
@@ -54,14 +55,27 @@ impl Reading<'_> {
     /// # Safety
     /// As [`alone`](Reading::alone).
     pub(crate) unsafe fn fill(&self, task: &ChunkTask<'_>) {
-        let Some(fill) = &self.dataset.info.fill else { return };
+        let Some(fill) = self.fill_value() else { return };
         timed(Phase::Scatter, || {
             task.for_each_strip(|strip| {
                 // SAFETY: the caller's contract.
-                let filled = unsafe { fill_strip(&self.result, &strip, fill) };
+                let filled = unsafe { fill_strip(&self.result, &strip, &fill) };
                 debug_assert!(filled.is_some(), "a plan's strips lie within the result");
             });
         });
+    }
+
+    /// The fill value of an element of the result, if there is one.
+    pub(crate) fn fill_value(&self) -> Option<Cow<'_, [u8]>> {
+        self.dataset.info.fill.as_deref().map(|fill| self.of_result(fill))
+    }
+
+    /// What of an element is in the result.
+    fn of_result<'e>(&self, element: &'e [u8]) -> Cow<'e, [u8]> {
+        match self.fields {
+            None => Cow::Borrowed(element),
+            Some(fields) => Cow::Owned(fields.of_element(element)),
+        }
     }
 
     /// Copy the task's elements out of its decoded chunk.
@@ -73,7 +87,12 @@ impl Reading<'_> {
         let copy_strips = || {
             task.for_each_strip(|strip| {
                 // SAFETY: the caller's contract.
-                let copied = unsafe { copy_strip(chunk, &self.result, &strip, size) };
+                let copied = unsafe {
+                    match self.fields {
+                        None => copy_strip(chunk, &self.result, &strip, size),
+                        Some(fields) => fields.copy(chunk, &self.result, &strip, size),
+                    }
+                };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             });
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, ReadError};
+use chunkwise_engine::{Dataset, FieldBytes, Fields, ReadError};
 use chunkwise_libhdf5::{Unsuited, describe, describe_listed};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -124,6 +124,36 @@ impl PyDataset {
         };
         self.fill(py, engine, &selection.0.selection, &array)?;
         Ok(array)
+    }
+
+    /// Read some fields of each element: `parts` are their bytes, each where it begins in an element
+    /// of the dataset and in one of `dtype`, and how long it is.  None unless there are filters.
+    fn read_fields<'py>(
+        &self,
+        selection: &PySelection,
+        dtype: &Bound<'py, PyArrayDescr>,
+        parts: Vec<(usize, usize, usize)>,
+    ) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+        let py = dtype.py();
+        let engine = self.native()?;
+        if !engine.is_filtered() || dtype.has_object() {
+            return Ok(None);
+        }
+        let parts = parts.into_iter().map(|(src, dst, len)| FieldBytes { src, dst, len });
+        let fields = Fields::new(engine.element_size(), dtype.itemsize(), parts.collect())
+            .map_err(|error| read_error(py, &self.label, &error))?;
+        // What no field fills, and what was never written, is 0.
+        let array = new_array(py, dtype, &selection.0.result_shape, true)
+            .map_err(|error| allocation_error(py, &self.label, error))?;
+        // SAFETY: the array is new.
+        let out = unsafe { bytes_mut(&array)? };
+        let plan = py.detach(|| engine.plan(&selection.0.selection));
+        let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
+        let read = |cancelled: &AtomicBool| engine.read_fields(&plan, &fields, out, cancelled);
+        interruptible(py, engine.work_nbytes(&plan), read)?
+            .unwrap_or(Err(ReadError::Cancelled))
+            .map_err(|error| read_error(py, &self.label, &error))?;
+        Ok(Some(array))
     }
 
     /// What reading a selection would do, in figures.

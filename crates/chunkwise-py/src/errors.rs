@@ -34,6 +34,7 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         ReadError::Decode { source: DecodeError::Unsupported { .. }, .. } => {
             ("UndecodedChunkError", "read it through h5py")
         }
+        ReadError::Fields => ("SelectionError", "name fields of the dataset's type"),
         ReadError::Index(_) => ("UnsoundIndexError", "read it through h5py"),
         ReadError::Decode { .. } => (
             "CorruptDataError",

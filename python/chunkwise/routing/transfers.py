@@ -40,6 +40,52 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     return result if result.shape else result[()]
 
 
+def by_fields(bound: Bound, args: Any, wanted: np.dtype[Any] | None) -> Any:
+    """Read ``d["a", 10:20]``, or as a compound type with some fields of the dataset's.
+
+    Parameters
+    ----------
+    bound : Bound
+        A dataset of a compound type.
+    args : object
+        What stands between the brackets, names of fields among it.
+    wanted : numpy.dtype or None
+        A compound type; None for the fields that `args` names.
+
+    Returns
+    -------
+    object
+        As h5py has it: of a single name an array of that field, of several, of a compound type
+        with these.  NotImplemented where h5py has to.
+    """
+    items = args if isinstance(args, tuple) else (args,)
+    names = [item for item in items if isinstance(item, str)]
+    rest = tuple(item for item in items if not isinstance(item, str))
+    if wanted is None and set(names) <= set(bound.dtype.names or ()):
+        wanted = np.dtype([(name, bound.dtype[name]) for name in dict.fromkeys(names)])
+    elif names or wanted is None:
+        return NotImplemented
+    parts = _parts(bound.dtype, wanted)
+    if parts is None or not plain(rest) or len(set(names)) < len(names):
+        return NotImplemented
+    selection = _native.select_index(bound.shape, rest, bound.label)
+    found = None if selection is None else bound.native.read_fields(selection, wanted, parts)
+    if found is None:
+        return NotImplemented
+    result = found[names[0]] if len(names) == 1 else found
+    return result if result.shape else result[()]
+
+
+def _parts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> list[tuple[int, int, int]] | None:
+    """Tell where the fields of a type lie in another one; None unless all are that one's own."""
+    parts = []
+    for name, (into, to, *_) in (wanted.fields or {}).items():
+        if dtype.fields is None or name not in dtype.fields or dtype.fields[name][0] != into:
+            return None
+        parts.append((dtype.fields[name][1], to, into.itemsize))
+    return parts or None
+
+
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
     """Read ``d[source]`` into ``dest[target]``; False where h5py has to."""
     if not isinstance(dest, np.ndarray) or not dest.flags.carray:
