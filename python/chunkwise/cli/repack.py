@@ -149,7 +149,7 @@ def command(
     task: str | None,
     as_json: bool,
 ) -> int:
-    """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
+    """Write the HDF5 or netCDF file IN anew as OUT, with other chunks and filters.
 
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
@@ -240,13 +240,14 @@ def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
 def _dry_run(
     source: str, target: str | None, job: Job, in_place: bool, force: bool, as_json: bool
 ) -> int:
+    from chunkwise.files.netcdf3 import as_netcdf4
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
     from chunkwise.repacking.run import check_room, planned
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)
-    with planned(job, source) as (_, plan):
+    with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         warning = check_room(place, plan)
         if as_json:
             echo_json(plan_record(source, place.said, plan), indent=2)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from chunkwise.errors import UsageError
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
 from chunkwise.parallel.share import cores, neighbours
 from chunkwise.parallel.waiting import ALONE
@@ -56,7 +58,7 @@ def repack(
     Parameters
     ----------
     source : path
-        An HDF5 or netCDF-4 file; it is only read.
+        An HDF5 or netCDF file; it is only read.  Of a netCDF-3 file the result is netCDF-4.
     target : path, optional
         The new file.  It appears when it is complete and verified, or not at all.
     chunk : optional
@@ -172,7 +174,7 @@ def plan_repack(
     """
     options = Options(memory_nbytes=_nbytes(memory), merge=merge, shards=shards)
     job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
-    with planned(job, os.fspath(source)) as (_, plan):
+    with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan
 
 

@@ -21,6 +21,7 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -168,7 +169,9 @@ def run(
 
 @contextmanager
 def closed(place: Place) -> Iterator[Path]:
-    """Give the source, or for the block's time a copy of it if its writer did not close it.
+    """Give the source, or for the block's time a copy of it that libhdf5 opens.
+
+    There is one of a file that its writer did not close, and of one of netCDF-3.
 
     The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
 
@@ -178,7 +181,8 @@ def closed(place: Place) -> Iterator[Path]:
         There is no room for the copy.
     """
     if not is_unclosed(place.source):
-        yield place.source
+        with as_netcdf4(place.source, place.target.parent) as copy:
+            yield copy
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
         copy = Path(folder, place.source.name)
