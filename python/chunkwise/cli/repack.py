@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise.advise.readability import PROGRAM_NAMES
 from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
@@ -119,6 +120,15 @@ Exit code:
     metavar="N",
     help="Divide large datasets among N files in OUT.shards; OUT leads to them.",
 )
+@click.option(
+    "--for",
+    "readers",
+    type=click.Choice(PROGRAM_NAMES),
+    metavar="READER",
+    multiple=True,
+    help=f"Refuse what READER could not read as it reads IN; may be repeated: "
+    f"{', '.join(PROGRAM_NAMES)}.",
+)
 @batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
@@ -144,6 +154,7 @@ def command(
     paged: int | None,
     metadata_block: int | None,
     shards: int | None,
+    readers: tuple[str, ...],
     files_from: str | None,
     jobs: int | None,
     task: str | None,
@@ -189,6 +200,7 @@ def command(
             page_nbytes=paged,
             metadata_block_nbytes=metadata_block,
             shards=shards,
+            readers=readers,
         ),
         access=access,
         resume=resume,

@@ -124,7 +124,7 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
     begin = time.monotonic()
     do.tell("reading and sampling the file")
     facts = replace(do.inspect(readable), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge)
+    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -180,7 +180,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     do.tell("reading and sampling the file")
     file = str(place.source)
     facts = replace(do.inspect(file), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge)
+    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -226,7 +226,7 @@ def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choi
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
         facts = do.inspect(target)
-        more = choose(facts, wish.access, merge=wish.merge)
+        more = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
         if more.layout is None:
             break
         do.tell("writing once more")

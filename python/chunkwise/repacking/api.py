@@ -49,6 +49,7 @@ def repack(
     page_size: Size | None = None,
     metadata_block: Size | None = None,
     shards: int | None = None,
+    readers: Sequence[str] = (),
     resume: bool = False,
     progress: Watch | None = None,
     comm: Any = None,
@@ -98,6 +99,9 @@ def repack(
         Divide large datasets among so many files in a folder beside the target, which gets
         virtual datasets of them: each file has a chunk index of its own, and of several ranks
         the first ones keep these.
+    readers : sequence of str, optional
+        Programs that must read the result as they read the source, such as ``"netcdf-java"``
+        (`docs/readers.md` has them all); else nothing is done.
     resume : bool, default False
         Go on from what a stopped run left, if source and rules are the same; and leave what
         this one has done if an exception stops it.
@@ -138,6 +142,7 @@ def repack(
             page_nbytes=_nbytes(page_size),
             metadata_block_nbytes=_nbytes(metadata_block),
             shards=shards,
+            readers=tuple(readers),
         ),
         access=tuple(access),
         resume=resume,

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,6 +36,7 @@ from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
+from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
@@ -90,7 +91,8 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
         require_room_for_user_block(file, job.options)
         budget = job.options.memory_nbytes or default_budget()
         plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
-        yield file, plan
+        require_readable(file, plan, job.options)
+        yield file, replace(plan, readers=who_loses(file, plan, job.options))
 
 
 def check_room(place: Place, plan: Plan) -> str | None:
@@ -252,6 +254,7 @@ def run_plan(
         warnings=tuple(one for one in said if one),
         elapsed_s=elapsed_s,
         run=measured,
+        readers=plan.readers,
     )
 
 
