@@ -24,6 +24,7 @@ from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import scratch_folder
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.files.objects import HDF5_ERRORS, walk
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
@@ -242,7 +243,13 @@ def _kind(
     if target.layout not in ("chunked", "contiguous") or not target.stored_nbytes:
         raise UsageError(f"{target.where} is {target.layout}, or holds nothing")
     try:
-        asked = patterns.read(access, target.shape, target.itemsize, target.where)
+        asked = patterns.read(
+            access,
+            target.shape,
+            target.itemsize,
+            target.where,
+            Surroundings(target.file, target.dataset),
+        )
     except ChunkwiseError:
         # What is stated of one dataset need not fit another.
         asked = patterns.read((), target.shape, target.itemsize, target.where)

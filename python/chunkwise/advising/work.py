@@ -20,6 +20,7 @@ from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import scratch_folder
 from chunkwise.errors import UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.words import LAYOUTS
@@ -100,7 +101,13 @@ class Work:
         asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
         target = look(path, dataset)
         refuse(target)
-        asked = patterns.read(access, target.shape, target.itemsize, target.where)
+        asked = patterns.read(
+            access,
+            target.shape,
+            target.itemsize,
+            target.where,
+            Surroundings(target.file, target.dataset),
+        )
         deadline = begun + budget_s
         return cls(target, asked, bool(access), asked_for, begun, deadline, scratch, progress)
 

@@ -18,6 +18,7 @@ from chunkwise.advise.layout import DatasetLayout, FileLayout, together
 from chunkwise.advise.readability import Needs, losses, program
 from chunkwise.advise.readers import LIBRARIES, this_process
 from chunkwise.errors import SelectionError
+from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts
 from chunkwise.inspecting.finding import Finding
@@ -220,7 +221,14 @@ def _by_access(
         assert dataset.shape is not None
         where = f"'{printable(entry.path)}'"
         try:
-            blocks = stated(access, dataset.shape, dataset.itemsize, dataset.maxshape, where)
+            blocks = stated(
+                access,
+                dataset.shape,
+                dataset.itemsize,
+                dataset.maxshape,
+                where,
+                Surroundings(facts.path, entry.path),
+            )
         except SelectionError as wrong:
             reasons.append(wrong)
             continue
