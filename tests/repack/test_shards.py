@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -255,6 +256,22 @@ def test_what_cannot_be_divided_is_in_one_file_and_said(tmp_path: Path) -> None:
         (tmp_path / one["path"]).stat().st_size for one in told["shards"]
     )
     require_equal(path, out)
+
+
+def test_the_page_s_commands_divide_and_make_one_file_again(source: Path, tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "repack.md").read_text("utf-8")
+    [divide] = re.findall(r"^    (chunkwise repack .* --shards \d+)$", text, re.MULTILINE)
+    [again] = re.findall(r"`(chunkwise repack out.nc one.nc\s+--merge)`", text)
+    shutil.copy(source, tmp_path / "in.nc")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for one in (divide, " ".join(again.split())):
+        subprocess.run(
+            ["bash", "-c", one], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True,
+            timeout=60,
+        )  # fmt: skip
+    assert len(left(tmp_path / "out.nc.shards")) == 4
+    require_equal(source, tmp_path / "out.nc")
+    require_equal(source, tmp_path / "one.nc")
 
 
 # --- asking ----------------------------------------------------------------------------
