@@ -206,8 +206,8 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
         f"the limit is then: {LIMITS[larger.limit]}"
     )
     yield (
-        f"  {counted(shards, 'file')} under a virtual dataset (repack --shards): "
-        f"{format_seconds(more.elapsed_s)}, the limit is then: {LIMITS[more.limit]}"
+        f"  {counted(shards, 'file')} (repack --shards): {format_seconds(more.elapsed_s)}, "
+        f"the limit is then: {LIMITS[more.limit]}"
     )
 
 
