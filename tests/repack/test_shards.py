@@ -222,6 +222,56 @@ def test_elements_can_be_changed_and_none_appended(source: Path, tmp_path: Path)
         assert (file["t2m"][23, 7] == 5).all()
 
 
+TYPES: dict[str, Any] = {
+    "compound": np.dtype([("a", "<f4"), ("b", ">i8"), ("c", "S3")]),
+    "enum": h5py.enum_dtype({"no": 0, "yes": 1}, basetype="i1"),
+    "big-endian": np.dtype(">u2"),
+    "text": np.dtype("S7"),
+    "array": np.dtype(("i4", (2, 3))),
+    "complex": np.dtype("c8"),
+    "opaque": h5py.opaque_dtype(np.dtype("M8[s]")),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("how", ["copied", "deflate:1", "fletcher32", "committed"])
+def test_any_type_is_the_same_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    monkeypatch.setattr(shards, "_LEAST_NBYTES", 0)
+    path, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    datatype = TYPES[name]
+    random = np.random.default_rng(0).integers(0, 2, (64, 6, datatype.itemsize), "u1")
+    data = random.view(datatype.base if datatype.subdtype else datatype)
+    with h5py.File(path, "w") as file:
+        if how == "committed":
+            file["type"] = datatype
+            datatype = file["type"]
+        made = file.create_dataset("x", (64, 6), datatype, chunks=(4, 5), compression=1)
+        made[...] = data.reshape(made[...].shape)
+        made.attrs["refers"] = made.ref
+        file["refers"] = np.array([made.regionref[3:9]], h5py.regionref_dtype)
+    filters = "stored" if how in ("copied", "committed") else f"shuffle+{how}"
+    done = chunkwise.repack(path, out, filters={"x": filters}, shards=3, verify="full")
+    assert [one.shards for one in done.datasets if one.path == "/x"] == [3]
+    require_equal(path, out)
+    with h5py.File(out) as file:
+        assert file["x"].is_virtual
+        assert file[file["x"].attrs["refers"]] == file["x"]
+        if how == "committed":
+            assert file["x"].id.get_type().committed()
+
+
+def test_what_is_divided_is_divided_anew(source: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "first.nc", tmp_path / "second.nc"
+    first.parent.mkdir()
+    chunkwise.repack(source, first, shards=3)
+    done = chunkwise.repack(first, second, shards=2, merge=True, chunk="t2m:1x100x300")
+    assert {one.path: one.shards for one in done.datasets if one.shards}["/t2m"] == 2
+    shutil.rmtree(first.parent)
+    require_equal(source, second)
+
+
 def test_names_that_virtual_datasets_take_for_more(tmp_path: Path) -> None:
     path, out = tmp_path / "in.h5", tmp_path / "50%b Größe.h5"
     data = np.arange(1200 * 2000, dtype="i4").reshape(1200, 2000)
