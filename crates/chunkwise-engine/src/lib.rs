@@ -50,6 +50,6 @@ pub use settings::Setting;
 pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
-    ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, InOrder,
-    Files, KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
+    ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,
+    KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
 };

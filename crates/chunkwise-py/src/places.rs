@@ -4,9 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use chunkwise_engine::{
-    ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, Files, KeptChunks,
-};
+use chunkwise_engine::{ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, Files, KeptChunks};
 use chunkwise_repack::Share;
 use chunkwise_select::Dims;
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};

@@ -41,7 +41,7 @@ Examples:
   chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
   chunkwise repack --files-from list.txt --out packed/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
-  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+zstd:3 --shards 4
+  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+deflate:4 --shards 4
 
 \b
 Rules:

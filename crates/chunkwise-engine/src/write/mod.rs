@@ -9,10 +9,10 @@ mod edges;
 mod encode;
 mod encoder_choice;
 mod error;
+mod files;
 mod gather;
 mod info;
 mod ordered;
-mod files;
 mod placed;
 #[cfg(test)]
 mod tests;
@@ -20,8 +20,8 @@ mod writer;
 
 pub use committer::{ChunkStore, CommitError, Committer, EncodedChunk};
 pub use error::WriteError;
+pub use files::Files;
 pub use info::{WriteInfo, WriteStats};
 pub use ordered::InOrder;
-pub use files::Files;
 pub use placed::{ChunkPlaces, KeptChunks, PlacedChunks};
 pub use writer::DatasetWriter;
