@@ -55,7 +55,7 @@ def problem(
         codecs={one.filters: one for one in (SLOW_AND_SMALL, PLAIN)},
         present=PRESENT,
     )
-    return replace(found, known={}, **changes)  # type: ignore[arg-type]
+    return replace(found, known={}, timed={}, **changes)  # type: ignore[arg-type]
 
 
 @st.composite

@@ -117,6 +117,8 @@ class Problem:
     maxshape: tuple[int | None, ...] | None = None
     storage: Storage | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
+    # Seconds by layout and place of the pattern: they are the same whatever the weights are.
+    timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
 
     def outcome(self, layout: Layout) -> Outcome:
         """Predict what a layout comes to; each once."""
@@ -127,7 +129,7 @@ class Problem:
 
     def _predicted(self, layout: Layout) -> Outcome:
         codec = self.codecs.get(layout.filters) or Codec(layout.filters)
-        pattern_s = tuple(self.pattern_s(layout, pattern) for pattern in self.patterns)
+        pattern_s = tuple(self._timed_s(layout, place) for place in range(len(self.patterns)))
         read_s = sum(
             s * p.weight for s, p in zip(pattern_s, self.patterns, strict=True) if not p.writes
         )
@@ -145,6 +147,12 @@ class Problem:
         if layout.chunks is not None:
             nbytes += INDEX_NBYTES * math.prod(grid)
         return Outcome(layout, pattern_s, read_s, write_s, nbytes)
+
+    def _timed_s(self, layout: Layout, place: int) -> float:
+        found = self.timed.get((layout, place))
+        if found is None:
+            found = self.timed[layout, place] = self.pattern_s(layout, self.patterns[place])
+        return found
 
     def pattern_s(self, layout: Layout, pattern: Pattern) -> float:
         """Predict the seconds of one pattern."""

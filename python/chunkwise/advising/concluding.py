@@ -250,7 +250,7 @@ def _cache(case: Case) -> CacheAdvice | None:
         if nbytes > problem.reader.cache_nbytes:
             nslots = free_slots(stored, reads, nbytes)
             who = replace(problem.reader, cache_nbytes=nbytes, nslots=nslots)
-            other = replace(problem, reader=who, known={})
+            other = replace(problem, reader=who, known={}, timed={})
             trials.append((sum(p.weight * other.pattern_s(case.present, p) for p in reads), nbytes,
                            nslots))  # fmt: skip
     after, nbytes, nslots = min(trials, default=(before, 0, 0))
