@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from chunkwise.advising.answer import Advice
 from chunkwise.advising.verifying import Part, Proof, cut, measure, part_nbytes, weighed
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import scratch_folder
+from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder
 from chunkwise.errors import UsageError
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
@@ -37,6 +38,8 @@ _LAST_LAYOUTS: Final = 3
 _REPEATS: Final = 3
 # Of the budget, what trying filters may take.
 _SAMPLING_SHARE: Final = 0.25
+# Files as large as the part, besides the layouts: the part, and what writes are made from.
+_BESIDE: Final = 4
 _SMALL_NBYTES: Final = 1 << 16
 
 Say = Callable[[Step], None]
@@ -208,6 +211,9 @@ class Work:
         writing_s = min(self.target.nbytes, most) / _WRITTEN_NBYTES_PER_S
         each_s = number * _TRIAL_S + writing_s
         affordable = int(_FIRST_SHARE * self._left_s / each_s) - 1
+        # bench refuses to fill a disk: fewer layouts at a time then, or none.
+        room = shutil.disk_usage(folder).free - SPARE_NBYTES
+        affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
         if affordable < 1:
             return None
         layouts = [
