@@ -14,7 +14,7 @@ from chunkwise.advise.encoding import xarray_encoding
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.held import caches, free_slots
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.readers import CHUNKWISE, LIBHDF5_1
 from chunkwise.advise.remedies import (
     DEFAULT_W0,
     keeps_all_data,
@@ -39,6 +39,8 @@ WORTH_IT: Final = 1.1
 _SMALLER: Final = 1.05
 # A cache that gains less is not worth a line.
 _CACHE_WORTH_IT: Final = 1.3
+# What an older library takes longer by is worth a word.
+_MUCH_SLOWER: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def conclude(case: Case) -> Advice:
         cache=cache,
         open_fixes=_open_fixes(case, cache),
         part=str(case.proof.part) if case.proof is not None and case.is_proved else "",
-        notes=tuple(_notes(case)),
+        notes=tuple(_notes(case, best)),
         looked_at=case.found.looked_at,
         measured=len(case.proof.timings) if case.proof is not None else 0,
         elapsed_s=case.elapsed_s,
@@ -376,8 +378,28 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _notes(case: Case) -> list[str]:
+def _with_smaller_cache(case: Case, best: Layout) -> str | None:
+    """Say that the layout needs a cache that older libraries do not have by default."""
+    problem = case.problem
+    if problem.reader_name == CHUNKWISE or problem.reader.cache_nbytes <= LIBHDF5_1.cache_nbytes:
+        return None
+    older = replace(problem, reader=LIBHDF5_1, known={}, timed={})
+    here, there = (one.outcome(best).read_s for one in (problem, older))
+    if there < _MUCH_SLOWER * here:
+        return None
+    return (
+        f"This layout counts on a chunk cache of {format_size(problem.reader.cache_nbytes)}: with "
+        f"the {format_size(LIBHDF5_1.cache_nbytes)} of {LIBHDF5_1.title}, reading takes "
+        f"{format_ratio(there / max(1e-12, here))} as long, by the model. If such readers matter: "
+        f"--for {LIBHDF5_1.name}."
+    )
+
+
+def _notes(case: Case, best: Layout) -> list[str]:
     notes = []
+    smaller = _with_smaller_cache(case, best)
+    if smaller is not None:
+        notes.append(smaller)
     if not case.stated:
         notes.append(
             "No pattern was stated (--access): these are the usual ones, a line along each "
