@@ -141,6 +141,7 @@ def test_the_ranking_is_printed(daily: Path) -> None:
 # --- two questions ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_frontier_goes_from_one_pattern_to_the_other(daily: Path) -> None:
     found = ask_tradeoff(daily, "t2m", ("map", "series"), (MAP, SERIES))
     assert set(found.fronts) == {
@@ -168,6 +169,7 @@ def test_the_slower_the_storage_the_more_a_codec_pays(daily: Path) -> None:
     assert len(record["readers"]) == len(READERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [("--tradeoff", "map,series"), ("--bandwidth",)])
 def test_questions_are_printed_and_drawn(
     daily: Path, tmp_path: Path, question: tuple[str, ...]

@@ -118,7 +118,9 @@ def _before_and_after(advice: Advice) -> Table:
     table.add_column("then", justify="right", no_wrap=True)
     if advice.present is not None:
         table.add_column("speed", justify="right", no_wrap=True)
-    table.add_column("by chunkwise, now", justify="right", no_wrap=True)
+    by_ours = any(one.ours is not None for one in advice.patterns)
+    if by_ours:
+        table.add_column("by chunkwise, now", justify="right", no_wrap=True)
     for one in advice.patterns:
         row = [Text(_named(one))]
         if advice.present is not None:
@@ -126,7 +128,8 @@ def _before_and_after(advice: Advice) -> Table:
         row.append(Text(_seconds(one.best, one.best_model_s)))
         if advice.present is not None:
             row.append(Text("-" if one.gain is None else format_speed(one.gain)))
-        row.append(Text(_seconds(one.ours, None)))
+        if by_ours:
+            row.append(Text(_seconds(one.ours, None)))
         table.add_row(*row)
     if advice.present_nbytes is not None:
         gain = advice.present_nbytes / max(1, advice.best_nbytes)
@@ -135,9 +138,8 @@ def _before_and_after(advice: Advice) -> Table:
             Text(format_size(advice.present_nbytes)),
             Text(("" if advice.leave else "~") + format_size(advice.best_nbytes)),
             Text(format_speed(gain)),
-            Text(""),
         ]
-        table.add_row(*size)
+        table.add_row(*size, *([Text("")] if by_ours else []))
     return table
 
 
