@@ -319,12 +319,7 @@ def _reason(case: Case, advice: Advice) -> str:
             f"noise, as the best of the {compared}."
         )
     else:
-        before, after = advice.present_read_s or 0.0, advice.best_read_s
-        what = []
-        if after and before and any(not one.writes for one in advice.patterns):
-            gain = before / after
-            word = "as fast" if gain >= 1 else "as long"
-            what.append(f"reads {mix} {format_ratio(max(gain, 1 / gain))} {word}")
+        what = [*_gains(advice, writes=False), *_gains(advice, writes=True)]
         if advice.present_nbytes:
             share = advice.best_nbytes / advice.present_nbytes
             if not 0.95 < share < 1.05:
@@ -339,6 +334,19 @@ def _reason(case: Case, advice: Advice) -> str:
     elif not (case.proof is not None and case.proof.part.whole):
         parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")
     return " ".join(filter(None, parts))
+
+
+def _gains(advice: Advice, *, writes: bool) -> list[str]:
+    """Say how much faster all patterns are that read, or that write; nothing of none."""
+    mine = [one for one in advice.patterns if one.writes is writes]
+    before = sum(one.weight * (one.present_s or 0.0) for one in mine)
+    after = sum(one.weight * one.best_s for one in mine)
+    if not before or not after:
+        return []
+    gain = before / after
+    mix = joined([f"'{printable(one.name)}'" for one in mine])
+    verb, how = "writes" if writes else "reads", "as fast" if gain >= 1 else "as long"
+    return [f"{verb} {mix} {format_ratio(max(gain, 1 / gain))} {how}"]
 
 
 def _why(case: Case, advice: Advice) -> str:
@@ -366,16 +374,17 @@ def _why(case: Case, advice: Advice) -> str:
     if part == "chunks":
         counts = [found.touches / max(1.0, found.operations) for found in (then, now)]
         return (
-            f"{each[0].upper()}{each[1:]} then goes through {_number(counts[1])} chunks instead "
-            f"of {_number(counts[0])}."
+            f"{each[0].upper()}{each[1:]} then goes through {_number(counts[1])} instead of "
+            f"{_number(counts[0])}."
         )
     if part == "copying":
         return f"{each[0].upper()}{each[1:]} then gathers fewer and longer pieces."
     return ""
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+def _number(chunks: float) -> str:
+    text = f"{chunks:,.0f}" if chunks >= 10 else f"{chunks:.2g}"
+    return f"{text} chunk{'s' * (text != '1')}"
 
 
 def _with_smaller_cache(case: Case, best: Layout) -> str | None:
@@ -385,7 +394,7 @@ def _with_smaller_cache(case: Case, best: Layout) -> str | None:
         return None
     older = replace(problem, reader=LIBHDF5_1, known={}, timed={})
     here, there = (one.outcome(best).read_s for one in (problem, older))
-    if there < _MUCH_SLOWER * here:
+    if not here or there < _MUCH_SLOWER * here:
         return None
     return (
         f"This layout counts on a chunk cache of {format_size(problem.reader.cache_nbytes)}: with "

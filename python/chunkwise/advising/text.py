@@ -162,27 +162,31 @@ def _seconds(timing: Timing | None, model_s: float | None) -> str:
 
 
 def _front(advice: Advice) -> Table:
-    """Draw the choices: how long each reads, how large it is."""
+    """Draw the choices: how long each reads, or writes where nothing is read; how large it is."""
+    drawn = [one.read_s or one.write_s for one in advice.front]
     table = plain_table(gap=2)
     table.add_column("the choices there are", overflow="fold")
     table.add_column("reading", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("writing", justify="right", no_wrap=True)
     table.add_column("size", justify="right", no_wrap=True)
-    fastest = min(one.read_s for one in advice.front)
-    slowest = max(one.read_s for one in advice.front)
+    fastest, slowest = min(drawn), max(drawn)
     widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
-    for one in advice.front:
-        share = math.log10(one.read_s / fastest) / widest if fastest else 0.0
+    for one, seconds in zip(advice.front, drawn, strict=True):
+        share = math.log10(seconds / fastest) / widest if fastest else 0.0
         mark = "*" if one.layout == advice.best else " "
         table.add_row(
             Text(f"{mark}{_layout(one)}"),
-            Text(("" if one.measured else "~") + format_seconds(one.read_s)),
+            Text(_choice(one.read_s, one.measured)),
             Text(bar(share, _BAR)),
             Text(format_seconds(one.write_s)),
             Text(format_size(one.nbytes)),
         )
     return table
+
+
+def _choice(seconds: float, measured: bool) -> str:
+    return ("" if measured else "~") + format_seconds(seconds) if seconds else "-"
 
 
 def _layout(one: FrontPoint) -> str:
