@@ -167,6 +167,28 @@ def test_what_is_not_clearly_faster_is_left(then: tuple[float, float, float]) ->
     assert advice.reason.startswith("Leave it")
 
 
+def test_one_lucky_run_is_no_proof() -> None:
+    mix = asked("map=1x40x60")
+    asked_for = wishes.read("balanced", (), None, None)
+    of = problem("map=1x40x60")
+    target = Target(
+        "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
+        of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
+    )  # fmt: skip
+    lucky = Layout((25, 20, 20), "shuffle+deflate:4")
+    timings = {
+        PRESENT: {"map": Timing(1.0, 0.9, 1.1, 3)},
+        OTHER: {"map": Timing(0.5, 0.45, 0.55, 3)},
+        lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
+    }
+    part = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
+    case = concluding.Case(
+        target, mix, True, asked_for, of, Samples(CODECS),
+        Found((of.outcome(OTHER),), (), 1), Proof(part, timings), 1.0,
+    )  # fmt: skip
+    assert concluding.conclude(case).best == OTHER
+
+
 def test_a_size_that_is_asked_for_moves_even_what_is_fast() -> None:
     # Neither layout fits; the one that comes nearest is advised.
     advice = conclusion((1.0, 0.9, 1.1), (0.5, 0.45, 0.55), max_size="10kB")

@@ -37,6 +37,9 @@ INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
+# Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
+_UNLIKE: Final = 1.0
+_NEAR: Final = 1.6
 # Of a front, so many points are shown, none slower than so many times the fastest.
 _MOST_SHOWN: Final = 12
 _SLOW: Final = 20
@@ -366,8 +369,22 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     return kept
 
 
+def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outcome]:
+    """Choose layouts that differ little from one that was measured to be good.
+
+    The model is the surer the less two layouts differ; what it takes to be the best of those
+    near the best that was measured is worth a measurement, too.
+    """
+    about = [
+        one
+        for one in found.ranked
+        if one.layout != best and _away(one.layout, best) <= _NEAR and problem.fits(one)
+    ]
+    return about[:number]
+
+
 def _is_new(one: Outcome, kept: Sequence[Outcome]) -> bool:
-    return all(_away(one.layout, other.layout) >= 1.0 for other in kept)
+    return all(_away(one.layout, other.layout) >= _UNLIKE for other in kept)
 
 
 def _away(one: Layout, other: Layout) -> float:

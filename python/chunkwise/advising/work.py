@@ -12,7 +12,7 @@ from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk, shrunk
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Found, Outcome, Problem, chosen, search
+from chunkwise.advise.search import Found, Outcome, Problem, chosen, near, search
 from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice
@@ -34,7 +34,9 @@ _WRITTEN_NBYTES_PER_S: Final = 40e6
 _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
-_LAST_LAYOUTS: Final = 3
+_LAST_LAYOUTS: Final = 2
+# Of the best of them, so many that are like it.
+_NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
 # Of the budget, what trying filters may take.
 _SAMPLING_SHARE: Final = 0.25
@@ -225,7 +227,13 @@ class Work:
                 part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
             )
             best = self._best(first, problem, found)
-            again = [present, *(one for one in best if one != present)][: _LAST_LAYOUTS + 1]
+            others = [one for one in best if one != present][:_LAST_LAYOUTS]
+            again = [present, *others]
+            if others:
+                more = near(found, problem, others[0], _NEIGHBOURS)
+                again += [one.layout for one in more if one.layout not in again]
+            while len(again) > _FEWEST_LAYOUTS and self._left_s < len(again) * each_s:
+                again.pop()
             if len(again) < _FEWEST_LAYOUTS or self._left_s < len(again) * each_s:
                 return first
             last = self._measured(
