@@ -90,7 +90,8 @@ class Tradeoff:
 
 def storages(problem: Problem) -> dict[str, Storage | None]:
     """Say from where bytes may come: memory, this machine's storage, an object store."""
-    return {"warm": None, "cold": problem.machine.cold or DISK, "remote": REMOTE}
+    here = problem.machine.cold or DISK
+    return {"warm": None, "cold": replace(here, remembers=True), "remote": REMOTE}
 
 
 def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
@@ -217,7 +218,9 @@ def by_bandwidth(
         for filters in problem.codecs:
             times = []
             for rate in bandwidths:
-                one = _problem(problem, problem.patterns, name, Storage(request_s, rate))
+                one = _problem(
+                    problem, problem.patterns, name, Storage(request_s, rate, remembers=True)
+                )
                 times.append(one.outcome(Layout(chunks, filters)).read_s)
             seconds[name, filters] = tuple(times)
     return Bandwidth(chunks, tuple(bandwidths), seconds, problem.machine.cold)
