@@ -51,7 +51,7 @@ class Rates:
     fresh_s
         Seconds a byte of memory that is touched for the first time.
     irregular_s
-        Seconds a byte of a chunk of which a union takes parts.
+        Seconds an element of a union of several dimensions.
     """
 
     walk_s: float = 0.0
@@ -249,7 +249,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         fetched,
         float(found.chunks),
         found.fresh_nbytes,
-        found.irregular_nbytes,
+        found.irregular,
     )
 
 
