@@ -159,7 +159,9 @@ def rank(
     Raises
     ------
     UsageError
-        No file among them, or what is asked for makes no sense.
+        What is asked for makes no sense.
+    FileFormatError
+        No HDF5 file among them.
     """
     begun = time.monotonic()
     asked_for = wishes.read(objective, (), max_size, reader)
@@ -171,13 +173,10 @@ def rank(
             progress(Step(text))
 
     found = find_files([os.fspath(path) for path in paths])
-    if not found.files:
-        where = ", ".join(printable(os.fspath(path)) for path in paths)
-        raise UsageError(f"{where}: no HDF5 file there")
+    left = dict(found.unreadable)
     groups: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
     sizes: dict[tuple[Any, ...], int] = {}
     too_small = 0
-    left: dict[str, str] = {}
     for number, file in enumerate(found.files):
         say(f"looking at file {number + 1} of {len(found.files)}")
         try:
