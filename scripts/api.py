@@ -21,6 +21,7 @@ import h5py
 
 import chunkwise
 from chunkwise import benching, errors, inspecting, parallel, repacking
+from chunkwise.advising import answer
 from chunkwise.fixing import records as fixing_records
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "api.md"
@@ -37,6 +38,7 @@ about parameters, units and errors. This page is made by `scripts/api.py` from t
 
     chunkwise.inspect("model.nc").findings        # what is wrong with the file
     chunkwise.bench("model.nc").advice            # what makes reading it slow
+    chunkwise.advise("model.nc", "t").best        # how it should be stored, measured
     chunkwise.fix("model.nc", "fixed.nc").gains   # mended, and measured before and after
     chunkwise.repack("model.nc", "fast.nc")       # written anew, as you say
 """
@@ -45,7 +47,7 @@ GROUPS: Final = {
     "Files, groups, datasets": ("open", "wrap", "File", "Group", "Dataset"),
     "Selections": ("hyperslab", "union", "points", "Selection", "Hyperslab", "Union", "Points"),
     "Programs that use h5py": ("patch_h5py", "unpatch_h5py", "patch_stats"),
-    "Measure, explain, repair": ("inspect", "bench", "fix", "repack", "plan_repack"),
+    "Measure, explain, repair": ("inspect", "bench", "advise", "fix", "repack", "plan_repack"),
     "This process: threads and memory": (),
 }
 ABOUT: Final = {
@@ -53,7 +55,8 @@ ABOUT: Final = {
     "Selections": "More: [selections.md](selections.md).",
     "Programs that use h5py": "More: [patching.md](patching.md).",
     "Measure, explain, repair": "What the commands print, as Python objects. More: "
-    "[inspect.md](inspect.md), [bench.md](bench.md), [fix.md](fix.md), [repack.md](repack.md).",
+    "[inspect.md](inspect.md), [bench.md](bench.md), [advise.md](advise.md), [fix.md](fix.md), "
+    "[repack.md](repack.md).",
 }
 # What those functions return, and what is in it.
 RECORDS: Final = {
@@ -63,6 +66,10 @@ RECORDS: Final = {
         ("FileFacts", "ObjectFacts", "DatasetFacts", "Finding", "Fix"),
     ),
     "What `bench` returns": (benching, ("Results", "Advice", "Measurement")),
+    "What `advise` returns": (
+        answer,
+        ("Advice", "PatternAdvice", "Timing", "FrontPoint", "CacheAdvice", "Layout"),
+    ),
     "What `fix` returns": (fixing_records, ("Fixed", "Gain", "Change")),
     "What `repack` and `plan_repack` return, and tell on the way": (
         repacking,

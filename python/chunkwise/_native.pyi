@@ -206,6 +206,13 @@ class NetCdf:
         (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
         `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
         """
+    def convert(self, source: str, target: str, slab_nbytes: int) -> None:
+        """Write the netCDF-3 file `source` as the new netCDF-4 file `target`.
+
+        Dimensions, variables, types, values and attributes are the same; at most `slab_nbytes`
+        of data are held.  Raises, leaving no file: `FileFormatError`, `CorruptDataError`,
+        `CannotWriteError` (also for a file that exists), `UsageError`, `LibraryError`.
+        """
     def write_walk(
         self,
         path: str,

@@ -46,7 +46,7 @@ def cris(*patterns: Pattern, reader: Reader = LIBHDF5_1, **changes: object) -> P
     found = Problem(
         CRIS, 4, patterns, reader, "libhdf5", MACHINE, codecs, AS_WRITTEN, objective="read"
     )
-    return replace(found, known={}, **changes)  # type: ignore[arg-type]
+    return replace(found, known={}, timed={}, **changes)  # type: ignore[arg-type]
 
 
 def test_004_a_cache_that_holds_a_chunk_makes_rows_a_thousand_times_as_fast() -> None:
@@ -95,7 +95,7 @@ WRITTEN = Pattern("written", SQUARE, writes=True)
 def square(*patterns: Pattern, **changes: object) -> Problem:
     codecs = {"none": NONE}
     found = Problem(SQUARE, 4, patterns, LIBHDF5_1, "libhdf5", MACHINE, codecs, objective="write")
-    return replace(found, known={}, **changes)  # type: ignore[arg-type]
+    return replace(found, known={}, timed={}, **changes)  # type: ignore[arg-type]
 
 
 def side(n: int) -> Layout:
@@ -143,7 +143,7 @@ def test_001_many_small_hyperslabs_cost_more_than_one() -> None:
 
 def test_001_a_column_wants_chunks_of_its_shape() -> None:
     column = Pattern("column", (16384, 1))
-    problem = replace(square(column), shape=(16384, 512), objective="read", known={})
+    problem = replace(square(column), shape=(16384, 512), objective="read", known={}, timed={})
     contiguous = problem.pattern_s(Layout(None, "none"), column)
     assert contiguous > 5 * problem.pattern_s(Layout((16384, 1), "none"), column)
     best = search(problem).ranked[0].layout.chunks

@@ -23,7 +23,15 @@ from chunkwise.advise.references import (
     square,
     within,
 )
-from chunkwise.advise.search import MOST_CHUNK_NBYTES, MOST_CHUNKS, Problem, chosen, front, search
+from chunkwise.advise.search import (
+    MOST_CHUNK_NBYTES,
+    MOST_CHUNKS,
+    Problem,
+    chosen,
+    front,
+    near,
+    search,
+)
 from chunkwise.advise.seconds import Codec, Machine, Rates, Speed
 from chunkwise.advise.traffic import Pattern
 
@@ -55,7 +63,7 @@ def problem(
         codecs={one.filters: one for one in (SLOW_AND_SMALL, PLAIN)},
         present=PRESENT,
     )
-    return replace(found, known={}, **changes)  # type: ignore[arg-type]
+    return replace(found, known={}, timed={}, **changes)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -136,6 +144,19 @@ def test_what_is_to_be_measured_is_unlike_each_other_and_not_the_present_one() -
     assert len(set(layouts)) == len(layouts) == 6
     assert PRESENT not in layouts
     assert asked.score(few[0].figures) == min(asked.score(one.figures) for one in few)
+
+
+def test_what_is_near_differs_little_and_in_its_shape_alone() -> None:
+    asked = problem()
+    found = search(asked)
+    best = found.ranked[0].layout
+    few = near(found, asked, best, 4)
+    assert few
+    for one in few:
+        assert one.layout.filters == best.filters
+        assert one.layout != best
+        pairs = zip(one.layout.chunks or (), best.chunks or (), strict=True)
+        assert sum(abs(math.log2(a / b)) for a, b in pairs) <= 1.6
 
 
 def test_a_smaller_cache_does_not_ask_for_larger_chunks() -> None:

@@ -60,6 +60,15 @@ def test_storage_only_adds_and_threads_only_take_off(found: Traffic) -> None:
     assert total(found, CHUNKWISE) <= total(found) + 1e-12
 
 
+def test_what_a_system_remembers_is_fetched_once() -> None:
+    found = Traffic(100, 1000, 1000, 0, 0, 1000, 1e6, 10, 1)
+    far, near = Storage(0.05, 1e8), Storage(0.05, 1e8, remembers=True)
+    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=far)
+    assert told["storage"] > 1000 * 0.05
+    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=near)
+    assert 10 * 0.05 < told["storage"] < 12 * 0.05
+
+
 def test_threads_help_as_far_as_there_are_chunks_to_decode() -> None:
     assert MACHINE.speedup(CHUNKWISE, 1) == 1
     assert MACHINE.speedup(CHUNKWISE, 4) == MACHINE.speedup(CHUNKWISE, 100) == 3

@@ -252,6 +252,7 @@ BAD = [
     (("t2m", "--access", "row weight 0"), "more than 0"),
     (("t2m", "--access", "row", "--access", "row"), "two access patterns"),
     (("t2m", "--access", "random:5 write"), "cover the array"),
+    (("t2m", "--budget", "soon"), "--budget"),
     (("t2m", "--objective", "speed"), "read, write, size, balanced"),
     (("t2m", "--keep", "chunk,filter"), "nothing to advise on"),
     (("t2m", "--keep", "cache"), "chunk, filter"),
@@ -295,7 +296,7 @@ def test_what_makes_no_sense_is_one_line(
 ) -> None:
     from chunkwise.cli.main import main
 
-    arguments = ["chunkwise", "advise", str(odd), *words, "--budget", "0.5"]
+    arguments = ["chunkwise", "advise", "--budget", "0.5s", str(odd), *words]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", arguments)
         with pytest.raises(SystemExit) as end:

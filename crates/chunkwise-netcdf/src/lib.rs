@@ -1,4 +1,5 @@
 //! How long does netCDF-C take to read, or to write, a variable selection by selection?
+//! And what makes a netCDF-4 file of one of netCDF-3?
 //!
 //! netCDF-C (libnetcdf) is bound at run time: nothing is linked, and which libnetcdf is
 //! measured is said by its path ([`NetCdf::open`]).  It reads netCDF-4 (HDF5) files
@@ -10,6 +11,7 @@
 //! whose elements are as they are stored only where the two orders are the same.
 
 mod api;
+mod convert;
 mod definition;
 mod error;
 mod format;

@@ -8,7 +8,7 @@ use chunkwise_loader::Loaded;
 use parking_lot::Mutex;
 
 use crate::NetCdfError;
-use crate::api::{Api, Filters, SetErrorPrinter, Szip, Writing};
+use crate::api::{Api, Copying, Filters, SetErrorPrinter, Szip, Writing};
 
 /// netCDF-C is not thread-safe, and neither is the libhdf5 below it, which two libraries
 /// may share: there is one lock for all of them.
@@ -19,6 +19,7 @@ pub struct NetCdf {
     api: Api,
     // Errors, which name the symbol, in a netCDF-C that is too old for them.
     pub(crate) writing: Result<Writing, NetCdfError>,
+    pub(crate) copying: Result<Copying, NetCdfError>,
     pub(crate) szip: Result<Szip, NetCdfError>,
     pub(crate) filters: Result<Filters, NetCdfError>,
     /// None in a netCDF-C that was built without HDF5.
@@ -48,10 +49,10 @@ impl NetCdf {
             .map_err(|message| NetCdfError::Library { path: path.to_string(), message })?;
         // SAFETY: a library that has all these names is netCDF-C.
         let api = unsafe { Api::resolve(&loaded)? };
-        // SAFETY: as above, for all three.
-        let (writing, szip, filters) = unsafe {
-            (Writing::resolve(&loaded), Szip::resolve(&loaded), Filters::resolve(&loaded))
-        };
+        // SAFETY: as above, for all four.
+        let (writing, copying) = unsafe { (Writing::resolve(&loaded), Copying::resolve(&loaded)) };
+        // SAFETY: as above.
+        let (szip, filters) = unsafe { (Szip::resolve(&loaded), Filters::resolve(&loaded)) };
         let found = loaded.symbol("H5Eset_auto2");
         // SAFETY: libhdf5's function of that name, found through what depends on it, has
         // this signature since 1.8.
@@ -67,7 +68,16 @@ impl NetCdf {
         };
         let version = number_of(&said).to_string();
         let path = path.to_string();
-        Ok(Arc::new(Self { api, writing, szip, filters, set_error_printer, path, version }))
+        Ok(Arc::new(Self {
+            api,
+            writing,
+            copying,
+            szip,
+            filters,
+            set_error_printer,
+            path,
+            version,
+        }))
     }
 
     /// The version it says it is, such as `4.9.3`.

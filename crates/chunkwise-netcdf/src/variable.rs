@@ -115,7 +115,7 @@ impl OpenVariable {
 }
 
 /// Open a file for reading.
-fn open_file(api: &Api, file: &str) -> Result<c_int, NetCdfError> {
+pub(crate) fn open_file(api: &Api, file: &str) -> Result<c_int, NetCdfError> {
     let error = |message| NetCdfError::File { file: file.to_string(), message };
     let path = CString::new(file).map_err(|reason| error(reason.to_string()))?;
     let mut id = 0;

@@ -57,7 +57,7 @@ impl NetCdf {
             let mut file = NewFile::create(api, calls, path, new.format)?;
             let variable = file.define(self, new)?;
             let create_s = begun.elapsed().as_secs_f64();
-            file.is_dirty.set(true);
+            file.begin();
             let chunk_cache = if new.chunk.is_some() {
                 // SAFETY: the file is open, and the lock is held.
                 unsafe { cache_of(api, variable) }
@@ -95,7 +95,7 @@ fn timed(work: impl FnOnce() -> Result<(), NetCdfError>) -> Result<f64, NetCdfEr
 /// It is tried out, because netCDF-C says "permission denied" whatever the reason.
 /// Of a path that is not absolute netCDF-C leaves out blanks at its beginning, or takes
 /// it for a URL.
-fn possible(file: &str) -> Result<PathBuf, NetCdfError> {
+pub(crate) fn possible(file: &str) -> Result<PathBuf, NetCdfError> {
     let path = std::path::absolute(file).map_err(not_created)?;
     if path.as_os_str().as_bytes().contains(&b'\\') {
         return Err(not_created("netCDF-C takes a backslash in its path for a slash"));
@@ -149,7 +149,7 @@ impl Drop for NewFile<'_> {
 }
 
 impl<'a> NewFile<'a> {
-    fn create(
+    pub(crate) fn create(
         api: &'a Api,
         calls: &'a Writing,
         path: PathBuf,
@@ -173,6 +173,19 @@ impl<'a> NewFile<'a> {
         let file = Self { api, calls, path, id, is_open, is_kept, is_dirty: Cell::new(false) };
         api.outcome(status).map_err(not_created)?;
         Ok(file)
+    }
+
+    /// Note that from here on libhdf5 may hold what it cannot write.
+    pub(crate) fn begin(&self) {
+        self.is_dirty.set(true);
+    }
+
+    /// Write all of it to storage, close it, and keep it.
+    pub(crate) fn finish(&mut self) -> Result<(), NetCdfError> {
+        self.flush()?;
+        self.close()?;
+        self.is_kept = true;
+        Ok(())
     }
 
     fn flush(&self) -> Result<(), NetCdfError> {

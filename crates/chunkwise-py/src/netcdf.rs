@@ -75,6 +75,19 @@ impl PyNetCdf {
         Ok(PyNetCdfVariable { variable, label })
     }
 
+    /// Write a netCDF-3 file as one of netCDF-4.
+    #[pyo3(signature = (source, target, slab_nbytes))]
+    fn convert(
+        &self,
+        py: Python<'_>,
+        source: &str,
+        target: &str,
+        slab_nbytes: usize,
+    ) -> PyResult<()> {
+        let outcome = py.detach(|| self.library.convert(source, target, slab_nbytes));
+        outcome.map_err(|wrong| error(py, source, &wrong))
+    }
+
     /// Create a file, and write selection by selection with `nc_put_vara` and
     /// `nc_put_vars`.
     #[pyo3(signature = (

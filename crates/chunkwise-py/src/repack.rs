@@ -185,6 +185,10 @@ impl PyEncoders {
     }
 }
 
+/// A process's part: how many there are; what divides the work; what keeps the index; the target's
+/// files.
+type PyPart = (u64, Py<PyAny>, Py<PyAny>, Vec<RawFd>);
+
 /// Copy the data of one dataset into another (see `_native.pyi`).  The handles must be of that
 /// library.
 #[pyfunction]
@@ -208,7 +212,7 @@ pub fn copy_data(
     journal: Option<&PyJournal>,
     encoders: Option<&PyEncoders>,
     likeness: &[u8],
-    part: Option<(u64, Py<PyAny>, Py<PyAny>, Vec<RawFd>)>,
+    part: Option<PyPart>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
     let part = part

@@ -49,7 +49,7 @@ impl Checksums {
         let refused = || CopyError::Refused("a dataset is divided where chunks begin".into());
         let shape = self.shape.as_ref().ok_or_else(refused)?;
         let (&length, &side) = shape.get(axis).zip(self.cell.get(axis)).ok_or_else(refused)?;
-        let starts = |at: u64| side > 0 && at % side == 0;
+        let starts = |at: u64| side > 0 && at.is_multiple_of(side);
         if begin > end || end > length || !starts(begin) || !(starts(end) || end == length) {
             return Err(refused());
         }

@@ -3,6 +3,7 @@
 Nothing here imports h5py: workers of bench may load another libhdf5.
 """
 
+from chunkwise.access.around import Around
 from chunkwise.access.grammar import (
     HOW_TO_WRITE,
     WORDS,
@@ -13,6 +14,7 @@ from chunkwise.access.grammar import (
     defaults,
     parse,
     stated,
+    weight,
     whole,
 )
 
@@ -20,11 +22,13 @@ __all__ = [
     "HOW_TO_WRITE",
     "WORDS",
     "Access",
+    "Around",
     "Hyperslab",
     "Union",
     "count",
     "defaults",
     "parse",
     "stated",
+    "weight",
     "whole",
 ]

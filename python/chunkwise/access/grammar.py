@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from chunkwise import _native, grammar
+from chunkwise.access.around import Around, by_names, drawn
 from chunkwise.access.pattern import Access, Hyperslab, Union, is_union
 from chunkwise.advise.chunk_shape import expected_shape
 from chunkwise.advise.geometry import line, plane
@@ -35,7 +36,8 @@ _UNLIMITED: Final = 2**63 - 1
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
-    "these a line; cells:20 for unions of random cells; and behind a block its order: @f, "
+    "these a line; names of dimensions such as time=all,y=1,x=1; roi:200x200:1000, csr:INDPTR, "
+    "events:DATASET; cells:20 for unions of random cells; and behind a block its order: @f, "
     "@1,0,2, @random"
 )
 # What each word is followed by, and an example of it.
@@ -47,12 +49,18 @@ WORDS: Final = {
     "random": (":N", ":1000"),
     "cells": (":K", ":20"),
     "list": (":FILE", ":FILE"),
+    "roi": (":SHAPE", ":200x200:1000"),
+    "csr": (":INDPTR", ":INDPTR"),
+    "events": (":DATASET", ":DATASET"),
 }
 # Lengths of a block are joined by an x.
 _WORD: Final = re.compile(r"\s*(?!x(?:\d|$))[^\W\d]")
 _NUMBERED: Final = re.compile(r"(line|plane):([0-9]+)(?::(.+))?")
 # How many, as `grammar.parse_count` reads it, and blocks of which shape.
 _AT_RANDOM: Final = re.compile(r"random:([^:]+)(?::(.+))?")
+# How often a pattern counts beside others.
+_WEIGHT: Final = re.compile(r"\s+weight[\s=]+(\S+)\s*$")
+_MOST_TIMES: Final = 100
 # K planes, how many unions, and which of the random ones.
 _CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9][^:]*))?(?::([0-9]+))?")
 # As many as paper 003 reads.
@@ -67,7 +75,9 @@ def count(shape: Sequence[int], block: Sequence[int]) -> int:
     return math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
 
 
-def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Access:
+def parse(
+    text: str, shape: tuple[int, ...], itemsize: int, where: str, around: Around | None = None
+) -> Access:
     """Read a pattern as a user writes it: ``row=1x1x1x717``, ``line:0@random`` or ``all``.
 
     Parameters
@@ -90,6 +100,9 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
         Bytes per element; decides whether `all` fits one read.
     where : str
         File and dataset, for messages.
+    around : Around, optional
+        Tells the names of dimensions, for ``time=all,y=1,x=1`` (what is not named is read
+        whole), and what other datasets hold, for ``csr:INDPTR`` and ``events:DATASET``.
 
     Raises
     ------
@@ -98,14 +111,25 @@ def parse(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Acces
     SelectionError
         If the block has another rank than the dataset, or is larger than it.
     """
+    text = _WEIGHT.sub("", text)
+    named = by_names(text, text.partition("@")[0], shape, around, where)
+    if named is not None:
+        # It has no name of its own, and is called what it says.
+        what, at, order = text.partition("@")
+        access = replace(_blocks("", named, text, shape, itemsize, where), name=what)
+        return _ordered(access, order, text, len(shape)) if at else access
     name, spec = _named(text)
     if text.startswith("="):
         raise UsageError(f"access pattern '{text}' has no name: write NAME=SHAPE, or SHAPE alone")
     if spec.startswith(("[", "list:")):
         return _listed(name or spec, spec, text, shape, where)
+    random_ones = drawn(name or spec, spec, text, shape, around, where)
+    if random_ones is not None:
+        return random_ones
     if spec.startswith("cells:"):
         return _cells(name or spec, spec, shape)
     what, at, order = spec.partition("@")
+    what = by_names(text, what, shape, around, where) or what
     access = _blocks(name, what, text, shape, itemsize, where)
     return _ordered(access, order, text, len(shape)) if at else access
 
@@ -116,26 +140,30 @@ def stated(
     itemsize: int,
     maxshape: Sequence[int | None] | None,
     where: str,
+    around: Around | None = None,
 ) -> list[tuple[int, ...]]:
     """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them.
 
     Parameters
     ----------
     texts : sequence of str
-        As for `parse`.  A block may be larger than what the dataset has now, up to
-        `maxshape`; words such as ``row`` mean what `chunk_shape.expected_shape` tells.
+        As for `parse`, each with ``weight W`` behind it if it counts more than once.  A block
+        may be larger than what the dataset has now, up to `maxshape`; words such as ``row`` mean
+        what `chunk_shape.expected_shape` tells.
     shape, maxshape : sequence of int, sequence of int or None
         Of the dataset; `maxshape` None where it cannot grow.
     itemsize : int
         Bytes of an element.
     where : str
         File and dataset, for messages.
+    around : Around, optional
+        As for `parse`.
 
     Returns
     -------
     list of tuple of int
-        The shape of each pattern's block; of a list of selections that of the first, of a
-        union that of the box around it.
+        The shape of each pattern's block, as often as its weight says; of a list of selections
+        that of the first, of a union that of the box around it.
 
     Raises
     ------
@@ -148,15 +176,49 @@ def stated(
     blocks = []
     for text in texts:
         try:
-            block = parse(text, now, itemsize, where).block
+            block = parse(text, now, itemsize, where, around).block
         except SelectionError:
             try:
-                block = parse(text, largest, itemsize, where).block
+                block = parse(text, largest, itemsize, where, around).block
             except SelectionError:
                 # What does not fit at all is refused by the shape that the user knows.
-                block = parse(text, shape, itemsize, where).block
+                block = parse(text, shape, itemsize, where, around).block
         blocks.append(block)
-    return blocks
+    times = _times([weight(text) for text in texts])
+    return [block for block, count in zip(blocks, times, strict=True) for _ in range(count)]
+
+
+def weight(text: str) -> float:
+    """Tell how often a pattern is read beside the others: 1, or what ``weight W`` behind it says.
+
+    Raises
+    ------
+    UsageError
+        It is no number above 0.
+    """
+    found = _WEIGHT.search(text)
+    if found is None:
+        return 1.0
+    try:
+        value = float(found[1])
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(
+            f"access pattern '{printable(text)}': a weight is a number more than 0, how often the "
+            "pattern is read beside the others, such as 'weight 3'"
+        )
+    return value
+
+
+def _times(weights: list[float]) -> list[int]:
+    """Turn weights into whole numbers of about the same ratios."""
+    whole_numbers = all(one == int(one) and one <= _MOST_TIMES for one in weights)
+    least = 1.0 if whole_numbers else min(weights)
+    ratios = [one / least for one in weights]
+    most = max(ratios, default=1.0)
+    shrink = min(1.0, _MOST_TIMES / most)
+    return [max(1, round(ratio * shrink)) for ratio in ratios]
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -15,6 +15,8 @@ from chunkwise.names import shell_word
 
 # What a pattern of `chunkwise repack` reads as more than itself; within brackets it does not.
 _PATTERN_SPECIAL: Final = "*?["
+_SMALLEST_BLOCK_NBYTES: Final = 1 << 20
+_LARGEST_BLOCK_NBYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,15 @@ AS_IT_IS: Final = FileLayout()
 def as_pattern(path: str) -> str:
     """Write a path as a rule of ``chunkwise repack`` that means it, and nothing else."""
     return "".join(f"[{c}]" if c in _PATTERN_SPECIAL else c for c in path)
+
+
+def metadata_block(metadata_nbytes: int) -> int:
+    """Return the bytes of the blocks that gather so much metadata.
+
+    One block holds all of it where that is not too much; it is within what may be left unused.
+    """
+    fitting = 1 << (max(1, metadata_nbytes) - 1).bit_length()
+    return min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
 
 
 def together(layouts: Iterable[FileLayout]) -> FileLayout | None:

@@ -37,6 +37,9 @@ INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
+# Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
+_UNLIKE: Final = 1.0
+_NEAR: Final = 1.6
 # Of a front, so many points are shown, none slower than so many times the fastest.
 _MOST_SHOWN: Final = 12
 _SLOW: Final = 20
@@ -117,6 +120,8 @@ class Problem:
     maxshape: tuple[int | None, ...] | None = None
     storage: Storage | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
+    # Seconds by layout and place of the pattern: they are the same whatever the weights are.
+    timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
 
     def outcome(self, layout: Layout) -> Outcome:
         """Predict what a layout comes to; each once."""
@@ -127,7 +132,7 @@ class Problem:
 
     def _predicted(self, layout: Layout) -> Outcome:
         codec = self.codecs.get(layout.filters) or Codec(layout.filters)
-        pattern_s = tuple(self.pattern_s(layout, pattern) for pattern in self.patterns)
+        pattern_s = tuple(self._timed_s(layout, place) for place in range(len(self.patterns)))
         read_s = sum(
             s * p.weight for s, p in zip(pattern_s, self.patterns, strict=True) if not p.writes
         )
@@ -145,6 +150,12 @@ class Problem:
         if layout.chunks is not None:
             nbytes += INDEX_NBYTES * math.prod(grid)
         return Outcome(layout, pattern_s, read_s, write_s, nbytes)
+
+    def _timed_s(self, layout: Layout, place: int) -> float:
+        found = self.timed.get((layout, place))
+        if found is None:
+            found = self.timed[layout, place] = self.pattern_s(layout, self.patterns[place])
+        return found
 
     def pattern_s(self, layout: Layout, pattern: Pattern) -> float:
         """Predict the seconds of one pattern."""
@@ -358,8 +369,22 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     return kept
 
 
+def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outcome]:
+    """Choose layouts that differ little from one that was measured to be good.
+
+    The model is the surer the less two layouts differ; what it takes to be the best of those
+    near the best that was measured is worth a measurement, too.
+    """
+    about = [
+        one
+        for one in found.ranked
+        if one.layout != best and _away(one.layout, best) <= _NEAR and problem.fits(one)
+    ]
+    return about[:number]
+
+
 def _is_new(one: Outcome, kept: Sequence[Outcome]) -> bool:
-    return all(_away(one.layout, other.layout) >= 1.0 for other in kept)
+    return all(_away(one.layout, other.layout) >= _UNLIKE for other in kept)
 
 
 def _away(one: Layout, other: Layout) -> float:

@@ -51,7 +51,7 @@ class Rates:
     fresh_s
         Seconds a byte of memory that is touched for the first time.
     irregular_s
-        Seconds a byte of a chunk of which a union takes parts.
+        Seconds an element of a union of several dimensions.
     """
 
     walk_s: float = 0.0
@@ -147,10 +147,14 @@ class Storage:
         Seconds until the first byte of a request.
     nbytes_per_s
         Bytes that follow in a second.
+    remembers
+        Whether the system keeps in memory what was read once, and reads ahead: a local file that
+        fits the memory.
     """
 
     request_s: float
     nbytes_per_s: float
+    remembers: bool = False
 
     def seconds(self, requests: float, nbytes: float) -> float:
         """Seconds for so many requests, one after another, of so many bytes in all."""
@@ -245,7 +249,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         fetched,
         float(found.chunks),
         found.fresh_nbytes,
-        found.irregular_nbytes,
+        found.irregular,
     )
 
 
@@ -266,6 +270,8 @@ _PARTS: Final[Mapping[str, str]] = {
     "irregular_s": "copying",
     "fetch_s": "storage",
 }
+# What systems read ahead of a sequential reader (Linux's default).
+_READ_AHEAD_NBYTES: Final = 128 << 10
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
 
 
@@ -323,6 +329,10 @@ def parts(
         fetched = found.loads * stored_nbytes or max(
             found.selected_nbytes, found.sieves * SIEVE_NBYTES
         )
+        if storage.remembers:
+            whole = found.chunks * stored_nbytes
+            requests = min(requests, found.chunks + whole / _READ_AHEAD_NBYTES)
+            fetched = min(fetched, whole)
         total["storage"] += storage.seconds(requests, fetched)
     return total
 

@@ -18,6 +18,7 @@ from chunkwise.advise.traffic import Pattern
 
 # Of two patterns, the share of the first.
 WEIGHTS: Final = (1.0, 0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01, 0.0)
+_SEARCHED: Final = (1.0, 0.5, 0.0)
 # An object store, as it is reached from elsewhere.
 REMOTE: Final = Storage(0.05, 100e6)
 # A local disk, where this machine's cannot be measured.
@@ -89,7 +90,8 @@ class Tradeoff:
 
 def storages(problem: Problem) -> dict[str, Storage | None]:
     """Say from where bytes may come: memory, this machine's storage, an object store."""
-    return {"warm": None, "cold": problem.machine.cold or DISK, "remote": REMOTE}
+    here = problem.machine.cold or DISK
+    return {"warm": None, "cold": replace(here, remembers=True), "remote": REMOTE}
 
 
 def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
@@ -109,7 +111,8 @@ def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
         for name in READERS:
             pair = _problem(problem, (first, second), name, where)
             outcomes: dict[Layout, Outcome] = {}
-            for share in WEIGHTS:
+            # What lies between is found on the way from one end to the other.
+            for share in _SEARCHED:
                 weights = (max(share, 1e-6), max(1 - share, 1e-6))
                 asked = tuple(
                     replace(p, weight=w) for p, w in zip((first, second), weights, strict=True)
@@ -131,7 +134,7 @@ def _problem(
         who = reader("libhdf5-2")
     return replace(
         problem, patterns=patterns, reader=who, reader_name=name, storage=where,
-        objective="read", known={},
+        objective="read", known={}, timed={},
     )  # fmt: skip
 
 
@@ -215,7 +218,9 @@ def by_bandwidth(
         for filters in problem.codecs:
             times = []
             for rate in bandwidths:
-                one = _problem(problem, problem.patterns, name, Storage(request_s, rate))
+                one = _problem(
+                    problem, problem.patterns, name, Storage(request_s, rate, remembers=True)
+                )
                 times.append(one.outcome(Layout(chunks, filters)).read_s)
             seconds[name, filters] = tuple(times)
     return Bandwidth(chunks, tuple(bandwidths), seconds, problem.machine.cold)

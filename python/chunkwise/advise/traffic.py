@@ -97,8 +97,8 @@ class Traffic:
         How often libhdf5 fills its sieve buffer with what lies around a piece.
     fresh_nbytes
         Bytes of memory that are touched for the first time: the first call's, and the cache's.
-    irregular_nbytes
-        Bytes of chunks of which a union takes parts that are no box: libhdf5 goes through those.
+    irregular
+        Elements of unions of several dimensions: libhdf5 finds the place of each by itself.
     """
 
     operations: float
@@ -112,7 +112,7 @@ class Traffic:
     abreast: float
     sieves: float = 0.0
     fresh_nbytes: float = 0.0
-    irregular_nbytes: float = 0.0
+    irregular: float = 0.0
 
     @property
     def crowd(self) -> float:
@@ -150,7 +150,7 @@ def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Re
     """
     whole = Stored(shape, shape, itemsize, filtered=False)
     nobody = replace(reader, cache_nbytes=0, nslots=0)
-    found = traffic(whole, pattern, nobody)
+    found = replace(traffic(whole, pattern, nobody), irregular=0.0)
     if reader.name == CHUNKWISE:
         return found
     sieves = _sieves(whole, pattern, found.operations, found.pieces)
@@ -207,11 +207,11 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     for parts in selections:
         chunks = _chunks_of(stored, parts)
         touches += chunks.count
-        if len(parts) > 1:
-            irregular += chunks.count * stored.chunk_nbytes
+        if len(parts) > 1 and len(stored.shape) > 1:
+            irregular += sum(_elements(one) for one in parts)
         for hyperslab in parts:
             _, _, counts, block = hyperslab
-            elements = math.prod(c * b for c, b in zip(counts, block, strict=True))
+            elements = _elements(hyperslab)
             selected += elements * stored.itemsize
             last = counts[-1] * block[-1] if _is_dense(hyperslab, -1) else block[-1]
             runs += elements / max(1, min(last, stored.chunks[-1]))
@@ -235,7 +235,7 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
         stored, pattern, reader, total, touches * scale, loads * scale, runs * scale,
         selected * scale, each,
     )  # fmt: skip
-    return replace(found, irregular_nbytes=irregular * scale)
+    return replace(found, irregular=irregular * scale)
 
 
 def _completed(
@@ -309,6 +309,11 @@ def _sieves(stored: Stored, pattern: Pattern, operations: float, pieces: float) 
         # What one call leaves in the buffer, the next one finds.
         return max(1.0, operations * span / SIEVE_NBYTES)
     return operations * -(-span // SIEVE_NBYTES)
+
+
+def _elements(hyperslab: Hyperslab) -> int:
+    _, _, counts, block = hyperslab
+    return math.prod(c * b for c, b in zip(counts, block, strict=True))
 
 
 def _is_dense(hyperslab: Hyperslab, axis: int) -> bool:

@@ -31,7 +31,7 @@ from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
-VERSION: Final = 6
+VERSION: Final = 7
 LIBHDF5: Final = "libhdf5"
 # Of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)

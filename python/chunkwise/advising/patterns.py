@@ -47,7 +47,11 @@ class Asked:
 
 
 def read(
-    texts: Sequence[str], shape: tuple[int, ...], itemsize: int, where: str
+    texts: Sequence[str],
+    shape: tuple[int, ...],
+    itemsize: int,
+    where: str,
+    around: access.Around | None = None,
 ) -> tuple[Asked, ...]:
     """Read the patterns of a dataset; without any, the canonical ones.
 
@@ -60,6 +64,8 @@ def read(
         Of the dataset, in elements, and bytes of one.
     where
         File and dataset, for messages.
+    around
+        Tells names of dimensions and what other datasets hold; None where there is no file.
 
     Raises
     ------
@@ -68,7 +74,7 @@ def read(
     """
     if not texts:
         texts = usual(shape, itemsize)
-    found = [_asked(text, shape, itemsize, where) for text in texts]
+    found = [_asked(text, shape, itemsize, where, around) for text in texts]
     names = [one.pattern.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -104,7 +110,13 @@ def _canonical_name(shape: tuple[int, ...], block: tuple[int, ...]) -> str:
     return "step"
 
 
-def _asked(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Asked:
+def _asked(
+    text: str,
+    shape: tuple[int, ...],
+    itemsize: int,
+    where: str,
+    around: access.Around | None,
+) -> Asked:
     rest, weight, done = text, 1.0, "read"
     while True:
         if found := _WEIGHT.search(rest):
@@ -114,7 +126,7 @@ def _asked(text: str, shape: tuple[int, ...], itemsize: int, where: str) -> Aske
         else:
             break
         rest = rest[: found.start()]
-    meant = access.parse(rest, shape, itemsize, where)
+    meant = access.parse(rest, shape, itemsize, where, around)
     pattern = replace(as_pattern(meant, shape), weight=weight, writes=done != "read")
     if pattern.writes and (pattern.scattered or pattern.selections is not None):
         raise UsageError(

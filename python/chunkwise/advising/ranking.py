@@ -24,6 +24,7 @@ from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import scratch_folder
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.files.objects import HDF5_ERRORS, walk
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
@@ -158,7 +159,9 @@ def rank(
     Raises
     ------
     UsageError
-        No file among them, or what is asked for makes no sense.
+        What is asked for makes no sense.
+    FileFormatError
+        No HDF5 file among them.
     """
     begun = time.monotonic()
     asked_for = wishes.read(objective, (), max_size, reader)
@@ -170,13 +173,10 @@ def rank(
             progress(Step(text))
 
     found = find_files([os.fspath(path) for path in paths])
-    if not found.files:
-        where = ", ".join(printable(os.fspath(path)) for path in paths)
-        raise UsageError(f"{where}: no HDF5 file there")
+    left = dict(found.unreadable)
     groups: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
     sizes: dict[tuple[Any, ...], int] = {}
     too_small = 0
-    left: dict[str, str] = {}
     for number, file in enumerate(found.files):
         say(f"looking at file {number + 1} of {len(found.files)}")
         try:
@@ -242,7 +242,13 @@ def _kind(
     if target.layout not in ("chunked", "contiguous") or not target.stored_nbytes:
         raise UsageError(f"{target.where} is {target.layout}, or holds nothing")
     try:
-        asked = patterns.read(access, target.shape, target.itemsize, target.where)
+        asked = patterns.read(
+            access,
+            target.shape,
+            target.itemsize,
+            target.where,
+            Surroundings(target.file, target.dataset),
+        )
     except ChunkwiseError:
         # What is stated of one dataset need not fit another.
         asked = patterns.read((), target.shape, target.itemsize, target.where)

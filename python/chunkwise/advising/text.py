@@ -118,7 +118,9 @@ def _before_and_after(advice: Advice) -> Table:
     table.add_column("then", justify="right", no_wrap=True)
     if advice.present is not None:
         table.add_column("speed", justify="right", no_wrap=True)
-    table.add_column("by chunkwise, now", justify="right", no_wrap=True)
+    by_ours = any(one.ours is not None for one in advice.patterns)
+    if by_ours:
+        table.add_column("by chunkwise, now", justify="right", no_wrap=True)
     for one in advice.patterns:
         row = [Text(_named(one))]
         if advice.present is not None:
@@ -126,7 +128,8 @@ def _before_and_after(advice: Advice) -> Table:
         row.append(Text(_seconds(one.best, one.best_model_s)))
         if advice.present is not None:
             row.append(Text("-" if one.gain is None else format_speed(one.gain)))
-        row.append(Text(_seconds(one.ours, None)))
+        if by_ours:
+            row.append(Text(_seconds(one.ours, None)))
         table.add_row(*row)
     if advice.present_nbytes is not None:
         gain = advice.present_nbytes / max(1, advice.best_nbytes)
@@ -135,9 +138,8 @@ def _before_and_after(advice: Advice) -> Table:
             Text(format_size(advice.present_nbytes)),
             Text(("" if advice.leave else "~") + format_size(advice.best_nbytes)),
             Text(format_speed(gain)),
-            Text(""),
         ]
-        table.add_row(*size)
+        table.add_row(*size, *([Text("")] if by_ours else []))
     return table
 
 
@@ -160,27 +162,31 @@ def _seconds(timing: Timing | None, model_s: float | None) -> str:
 
 
 def _front(advice: Advice) -> Table:
-    """Draw the choices: how long each reads, how large it is."""
+    """Draw the choices: how long each reads, or writes where nothing is read; how large it is."""
+    drawn = [one.read_s or one.write_s for one in advice.front]
     table = plain_table(gap=2)
     table.add_column("the choices there are", overflow="fold")
     table.add_column("reading", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("writing", justify="right", no_wrap=True)
     table.add_column("size", justify="right", no_wrap=True)
-    fastest = min(one.read_s for one in advice.front)
-    slowest = max(one.read_s for one in advice.front)
+    fastest, slowest = min(drawn), max(drawn)
     widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
-    for one in advice.front:
-        share = math.log10(one.read_s / fastest) / widest if fastest else 0.0
+    for one, seconds in zip(advice.front, drawn, strict=True):
+        share = math.log10(seconds / fastest) / widest if fastest else 0.0
         mark = "*" if one.layout == advice.best else " "
         table.add_row(
             Text(f"{mark}{_layout(one)}"),
-            Text(("" if one.measured else "~") + format_seconds(one.read_s)),
+            Text(_choice(one.read_s, one.measured)),
             Text(bar(share, _BAR)),
             Text(format_seconds(one.write_s)),
             Text(format_size(one.nbytes)),
         )
     return table
+
+
+def _choice(seconds: float, measured: bool) -> str:
+    return ("" if measured else "~") + format_seconds(seconds) if seconds else "-"
 
 
 def _layout(one: FrontPoint) -> str:

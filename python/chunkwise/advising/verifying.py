@@ -409,6 +409,7 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
         patterns=(cut_pattern,),
         reader=reader,
         known={},
+        timed={},
         present=None,
         storage=None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,15 +12,16 @@ from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk, shrunk
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Found, Outcome, Problem, chosen, search
+from chunkwise.advise.search import Found, Outcome, Problem, chosen, near, search
 from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice
 from chunkwise.advising.verifying import Part, Proof, cut, measure, part_nbytes, weighed
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import scratch_folder
+from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder
 from chunkwise.errors import UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.words import LAYOUTS
@@ -33,10 +35,14 @@ _WRITTEN_NBYTES_PER_S: Final = 40e6
 _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
-_LAST_LAYOUTS: Final = 3
+_LAST_LAYOUTS: Final = 2
+# Of the best of them, so many that are like it.
+_NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
 # Of the budget, what trying filters may take.
 _SAMPLING_SHARE: Final = 0.25
+# Files as large as the part, besides the layouts: the part, and what writes are made from.
+_BESIDE: Final = 4
 _SMALL_NBYTES: Final = 1 << 16
 
 Say = Callable[[Step], None]
@@ -100,7 +106,13 @@ class Work:
         asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
         target = look(path, dataset)
         refuse(target)
-        asked = patterns.read(access, target.shape, target.itemsize, target.where)
+        asked = patterns.read(
+            access,
+            target.shape,
+            target.itemsize,
+            target.where,
+            Surroundings(target.file, target.dataset),
+        )
         deadline = begun + budget_s
         return cls(target, asked, bool(access), asked_for, begun, deadline, scratch, progress)
 
@@ -208,6 +220,9 @@ class Work:
         writing_s = min(self.target.nbytes, most) / _WRITTEN_NBYTES_PER_S
         each_s = number * _TRIAL_S + writing_s
         affordable = int(_FIRST_SHARE * self._left_s / each_s) - 1
+        # bench refuses to fill a disk: fewer layouts at a time then, or none.
+        room = shutil.disk_usage(folder).free - SPARE_NBYTES
+        affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
         if affordable < 1:
             return None
         layouts = [
@@ -219,7 +234,13 @@ class Work:
                 part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
             )
             best = self._best(first, problem, found)
-            again = [present, *(one for one in best if one != present)][: _LAST_LAYOUTS + 1]
+            others = [one for one in best if one != present][:_LAST_LAYOUTS]
+            again = [present, *others]
+            if others:
+                more = near(found, problem, others[0], _NEIGHBOURS)
+                again += [one.layout for one in more if one.layout not in again]
+            while len(again) > _FEWEST_LAYOUTS and self._left_s < len(again) * each_s:
+                again.pop()
             if len(again) < _FEWEST_LAYOUTS or self._left_s < len(again) * each_s:
                 return first
             last = self._measured(

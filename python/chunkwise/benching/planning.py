@@ -14,6 +14,7 @@ from chunkwise.benching.space import Point, Space
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Prepared, Variant, stored, variant_of
 from chunkwise.errors import UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, format_size
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.trial import FACTS, Operation, Trial
@@ -153,11 +154,12 @@ def spell_out(target: Target, space: Space) -> Plan:
     defaults = {a.name: a for a in access.defaults(target.shape, target.itemsize)}
     points = space.points(tuple(defaults))
     accesses = {}
+    around = Surroundings(target.file, target.dataset)
     for text in dict.fromkeys(point["access"] for point in points):
         accesses[text] = (
             defaults[text]
             if text in defaults and "access" not in space.axes
-            else access.parse(text, target.shape, target.itemsize, target.where)
+            else access.parse(text, target.shape, target.itemsize, target.where, around)
         )
     planned: dict[Any, Planned] = {}
     for point in points:

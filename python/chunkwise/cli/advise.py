@@ -10,7 +10,7 @@ import click
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import listed
+from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Duration(),
     default=60.0,
-    show_default=True,
-    help="Seconds that the answer may take. Too few for measurements: the model's word alone.",
+    help="Time that the answer may take, as in 40s or 5min. Too little for measurements: the "
+    "model's word alone.  [default: 60s]",
 )
 @click.option(
     "--calibrate", is_flag=True, help="Measure this machine again, whatever is known of it."
@@ -108,10 +108,9 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
 @click.option(
     "--reads",
     "reads_a_year",
-    type=click.FloatRange(min=0, min_open=True),
-    default=100.0,
-    show_default=True,
-    help="Without DATASET: how often a year all patterns of a dataset are run.",
+    type=Count(),
+    default=100,
+    help="Without DATASET: how often a year all patterns of a dataset are run.  [default: 100]",
 )
 @click.option(
     "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise.advise.readability import PROGRAM_NAMES
 from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
@@ -87,6 +88,15 @@ Exit code:
     type=click.Choice(["copy", "link", "skip"]),
     help="Of many files with --out, what becomes of those with nothing to mend.  [default: copy]",
 )
+@click.option(
+    "--for",
+    "readers",
+    type=click.Choice(PROGRAM_NAMES),
+    metavar="READER",
+    multiple=True,
+    help=f"Leave out what READER could not read as it reads FILE; may be repeated: "
+    f"{', '.join(PROGRAM_NAMES)}.",
+)
 @batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
@@ -104,6 +114,7 @@ def command(
     memory: int | None,
     threads: int | None,
     unchanged: str | None,
+    readers: tuple[str, ...],
     files_from: str | None,
     jobs: int | None,
     task: str | None,
@@ -147,7 +158,7 @@ def command(
     wish = Wish(
         access,
         merge,
-        Options(memory_nbytes=memory, verify=verify),  # type: ignore[arg-type]
+        Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
         0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
         resume,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise.advise.readability import PROGRAM_NAMES
 from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
@@ -40,7 +41,7 @@ Examples:
   chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
   chunkwise repack --files-from list.txt --out packed/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
-  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+zstd:3 --shards 4
+  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+deflate:4 --shards 4
 
 \b
 Rules:
@@ -119,6 +120,15 @@ Exit code:
     metavar="N",
     help="Divide large datasets among N files in OUT.shards; OUT leads to them.",
 )
+@click.option(
+    "--for",
+    "readers",
+    type=click.Choice(PROGRAM_NAMES),
+    metavar="READER",
+    multiple=True,
+    help=f"Refuse what READER could not read as it reads IN; may be repeated: "
+    f"{', '.join(PROGRAM_NAMES)}.",
+)
 @batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
 def command(
@@ -144,12 +154,13 @@ def command(
     paged: int | None,
     metadata_block: int | None,
     shards: int | None,
+    readers: tuple[str, ...],
     files_from: str | None,
     jobs: int | None,
     task: str | None,
     as_json: bool,
 ) -> int:
-    """Write the HDF5 or netCDF-4 file IN anew as OUT, with other chunks and filters.
+    """Write the HDF5 or netCDF file IN anew as OUT, with other chunks and filters.
 
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
@@ -189,6 +200,7 @@ def command(
             page_nbytes=paged,
             metadata_block_nbytes=metadata_block,
             shards=shards,
+            readers=readers,
         ),
         access=access,
         resume=resume,
@@ -240,13 +252,14 @@ def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
 def _dry_run(
     source: str, target: str | None, job: Job, in_place: bool, force: bool, as_json: bool
 ) -> int:
+    from chunkwise.files.netcdf3 import as_netcdf4
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
     from chunkwise.repacking.run import check_room, planned
     from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)
-    with planned(job, source) as (_, plan):
+    with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         warning = check_room(place, plan)
         if as_json:
             echo_json(plan_record(source, place.said, plan), indent=2)

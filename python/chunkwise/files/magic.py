@@ -15,7 +15,7 @@ from chunkwise.names import shell_word
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-_CONVERT_NETCDF3 = "convert it: nccopy -k nc4 {file} {netcdf4}"
+_CONVERT_NETCDF3 = "convert it: chunkwise repack {file} {netcdf4}"
 _CONVERT_TIFF = "convert it: gdal_translate -of netCDF -co FORMAT=NC4 {file} {netcdf4}"
 _GET_AGAIN = "download the data file itself again"
 _LOGIN_PAGE = f"{_GET_AGAIN} (a login page is often saved in its place)"

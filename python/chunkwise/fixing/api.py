@@ -23,6 +23,7 @@ def fix(
     access: Sequence[str] = (),
     merge: bool = False,
     dry_run: bool = False,
+    readers: Sequence[str] = (),
     seconds: float | str = DEFAULT_SECONDS,
     force: bool = False,
     memory: int | str | None = None,
@@ -53,6 +54,9 @@ def fix(
         Make virtual and external datasets the file's own data.
     dry_run : bool, default False
         Say what would be done and gained, and write nothing; needs no target.
+    readers : sequence of str, optional
+        Programs that must read the result as they read the source, such as ``"netcdf-java"``:
+        what they could not read is left out.
     seconds : float or str, default 30
         What measuring may take, as in ``60`` or ``"5min"``; 0 measures nothing.
     force : bool, default False
@@ -91,7 +95,7 @@ def fix(
     if duration < 0:
         raise UsageError(f"seconds {seconds}: give 0 or more")
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
-    options = Options(memory_nbytes=nbytes, verify=verify)
+    options = Options(memory_nbytes=nbytes, verify=verify, readers=tuple(readers))
     wish = Wish(tuple(access), merge, options, duration, resume)
     do = doing(tell, progress)
     if dry_run and target is None and not in_place:

@@ -15,8 +15,11 @@ from chunkwise.access import stated
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.advise.cost import effort
 from chunkwise.advise.layout import DatasetLayout, FileLayout, together
+from chunkwise.advise.readability import Needs, losses, program
 from chunkwise.advise.readers import LIBRARIES, this_process
 from chunkwise.errors import SelectionError
+from chunkwise.files.around import Surroundings
+from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.patterns import stored_as
@@ -97,7 +100,13 @@ class Choice:
         return Choice(together(found), tuple(changes.values()), why, more.left)
 
 
-def choose(facts: FileFacts, access: Sequence[str] = (), *, merge: bool = False) -> Choice:
+def choose(
+    facts: FileFacts,
+    access: Sequence[str] = (),
+    *,
+    merge: bool = False,
+    readers: Sequence[str] = (),
+) -> Choice:
     """Choose what a file is to have.
 
     Parameters
@@ -108,6 +117,9 @@ def choose(facts: FileFacts, access: Sequence[str] = (), *, merge: bool = False)
         Patterns that will be read; none for those that inspect looks at.
     merge
         Whether virtual and external datasets become the file's own data; else they stay.
+    readers
+        Programs that must read the result as they read the file: what they could not read is not
+        followed.
 
     Raises
     ------
@@ -117,6 +129,13 @@ def choose(facts: FileFacts, access: Sequence[str] = (), *, merge: bool = False)
     mended = [one for one in facts.findings if one.layout is not None]
     if not merge:
         mended = [one for one in mended if one.code != ASKED_FOR]
+    present = _needs(facts)
+    programs = [program(name) for name in readers]
+    mended = [
+        one
+        for one in mended
+        if one.layout is None or not losses(present, _with(present, one.layout), programs)
+    ]
     layout = replace(facts, findings=tuple(mended)).layout
     wanted = {one.path: one for one in layout.datasets} if layout is not None else {}
     stated_for = _by_access(facts, access, wanted) if access else {}
@@ -157,6 +176,28 @@ def _cache_nbytes(findings: Sequence[Finding]) -> int | None:
     return min((n for n in sizes if n < this_process().cache_nbytes), default=None)
 
 
+def _needs(facts: FileFacts) -> Needs:
+    """Tell what a file needs of whoever reads it."""
+    datasets = [one.dataset for one in facts.objects if one.dataset is not None]
+    return Needs(
+        frozenset(one.name for d in datasets for one in Pipeline.parse(d.filters).filters),
+        facts.file_format.oldest_reader,
+        any(dataset.layout == "virtual" for dataset in datasets),
+        facts.file_format.space_strategy == "page",
+    )
+
+
+def _with(before: Needs, layout: FileLayout) -> Needs:
+    """Tell what a file needs that is stored so."""
+    pipelines = [one.filters for one in layout.datasets if one.filters is not None]
+    more = {one.name for text in pipelines for one in Pipeline.parse(text).filters}
+    return replace(
+        before,
+        filters=before.filters | more,
+        paged=before.paged or layout.page_nbytes is not None,
+    )
+
+
 def _is_of_file(finding: Finding) -> bool:
     """Whether what mends it is about the file as a whole: its metadata, its space, its order."""
     return finding.layout is not None and not finding.layout.datasets
@@ -180,7 +221,14 @@ def _by_access(
         assert dataset.shape is not None
         where = f"'{printable(entry.path)}'"
         try:
-            blocks = stated(access, dataset.shape, dataset.itemsize, dataset.maxshape, where)
+            blocks = stated(
+                access,
+                dataset.shape,
+                dataset.itemsize,
+                dataset.maxshape,
+                where,
+                Surroundings(facts.path, entry.path),
+            )
         except SelectionError as wrong:
             reasons.append(wrong)
             continue

@@ -18,6 +18,7 @@ from chunkwise.benching.results import spread
 from chunkwise.benching.schedule import measure_in_worker
 from chunkwise.benching.target import look
 from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError
+from chunkwise.files.around import Surroundings
 from chunkwise.fixing.choose import Choice
 from chunkwise.fixing.promise import promised_s
 from chunkwise.fixing.records import Gain
@@ -67,7 +68,7 @@ def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[
         after = change.chunk_before if change.chunk is None else change.chunk
         filters = dataset.filters if change.filters is None else change.filters
         of_one = []
-        for one in _patterns(change.path, dataset.shape, dataset.itemsize, access):
+        for one in _patterns(facts.path, change.path, dataset.shape, dataset.itemsize, access):
             reader = _reader(change.cache_nbytes)
             before_s, after_s = (
                 promised_s(dataset, one, chunk=chunk, filters=pipeline, reader=reader)
@@ -98,14 +99,15 @@ def _saved_s(question: Question) -> float:
 
 
 def _patterns(
-    path: str, shape: tuple[int, ...], itemsize: int, access: Sequence[str]
+    file: str, path: str, shape: tuple[int, ...], itemsize: int, access: Sequence[str]
 ) -> list[Access]:
     if not access:
         return defaults(shape, itemsize)
     found = []
     for text in access:
         try:
-            found.append(parse(text, shape, itemsize, f"'{printable(path)}'"))
+            where = f"'{printable(path)}'"
+            found.append(parse(text, shape, itemsize, where, Surroundings(file, path)))
         except SelectionError:
             continue
     return found

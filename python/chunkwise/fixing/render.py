@@ -222,6 +222,8 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
         f"{format_seconds(fixed.elapsed_s)} in all"
     )
     if fixed.repacked is not None:
+        for sentence in fixed.repacked.readers:
+            yield from _wrapped(f"readers: {sentence}")
         for warning in fixed.repacked.warnings:
             yield from _wrapped(f"warning: {warning}")
 

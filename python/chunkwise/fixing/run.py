@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.advise.layout import FileLayout, as_pattern
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
 from chunkwise.fixing.records import Fixed, Found, Metadata
@@ -23,7 +24,7 @@ from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
-from chunkwise.repacking.target import Place
+from chunkwise.repacking.target import Identity, Place
 from chunkwise.repacking.target import choose as where
 
 DEFAULT_SECONDS: Final = 30.0
@@ -115,14 +116,19 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
     ChunkwiseError
         The file cannot be read, or a pattern cannot be understood.
     """
+    with as_netcdf4(Path(source)) as readable:
+        return _plan(source, str(readable), wish, do, place)
+
+
+def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
-    facts = do.inspect(source)
-    choice = choose(facts, wish.access, merge=wish.merge)
+    facts = replace(do.inspect(readable), path=source)
+    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
-    with planned(job_of(choice.layout, wish), source) as (_, steps):
+    with planned(job_of(choice.layout, wish), readable) as (_, steps):
         if place is not None:
             check_room(place, steps)
         return replace(
@@ -162,16 +168,25 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     ChunkwiseError
         Whatever is wrong; the source is untouched, and there is no target.
     """
+    with as_netcdf4(place.source, place.target.parent) as readable:
+        if readable != place.source:
+            # Measured and repacked is the copy; the target is what it would be.
+            place = replace(place, source=readable, identity=Identity.settled(readable))
+        return _mend(source, place, wish, do)
+
+
+def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
-    facts = do.inspect(source)
-    choice = choose(facts, wish.access, merge=wish.merge)
+    file = str(place.source)
+    facts = replace(do.inspect(file), path=source)
+    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
     measured = Measured(asked, wish.seconds, do.tell) if asked and wish.seconds > 0 else None
     if measured is not None and place.in_place:
-        measured.prepare(source, "before")
+        measured.prepare(file, "before")
         measured.measure("before")
     do.tell("writing")
     summary = repack(job_of(choice.layout, wish), place, do.watch)
@@ -180,7 +195,7 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     gains = tuple(one.promised for one in asked)
     if measured is not None:
         if not place.in_place:
-            measured.prepare(source, "before")
+            measured.prepare(file, "before")
         measured.prepare(target, "after")
         measured.measure(*(("after",) if place.in_place else ("before", "after")))
         gains = measured.gains()
@@ -211,8 +226,8 @@ def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choi
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
         facts = do.inspect(target)
-        more = choose(facts, wish.access, merge=wish.merge)
-        if more.layout is None or not more.changes:
+        more = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+        if more.layout is None:
             break
         do.tell("writing once more")
         again = Wish(wish.access, wish.merge, wish.options, 0.0)

@@ -7,18 +7,28 @@ come about is in `collect` (objects and datasets), `format` (the file itself),
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from chunkwise.advise.combined import Stored, commands
 from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import FileLayout, together
+from chunkwise.advise.layout import FileLayout, metadata_block, together
 from chunkwise.files.objects import Kind
 from chunkwise.inspecting.datatypes import ByteOrder
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.records import plain
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
+
+
+def entry_nbytes(rank: int) -> int:
+    """Return about how many bytes a stored chunk takes in the list of them.
+
+    Counted is an entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1):
+    stored size and filter mask, an offset for each dimension and one more, an address.
+    """
+    return 24 + 8 * rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +434,25 @@ class FileFacts:
     @property
     def layout(self) -> FileLayout | None:
         """How a copy is to be stored, without any finding that a layout mends; None if none is."""
-        return together(one.layout for one in self.findings if one.layout is not None)
+        layout = together(one.layout for one in self.findings if one.layout is not None)
+        if layout is None or layout.metadata_block_nbytes is None or self.metadata is None:
+            return layout
+        # The lists of fewer chunks need less room, and what is left of it is in no use.
+        rest = self.metadata.nbytes - self._saved_nbytes(layout)
+        return replace(layout, metadata_block_nbytes=metadata_block(rest))
+
+    def _saved_nbytes(self, layout: FileLayout) -> int:
+        """Estimate by how many bytes the lists of chunks become shorter."""
+        datasets = {one.path: one.dataset for one in self.objects}
+        saved = 0
+        for one in layout.datasets:
+            dataset = datasets.get(one.path)
+            if one.chunk is None or dataset is None or dataset.chunks is None:
+                continue
+            pairs = zip(dataset.shape or (), one.chunk, strict=True)
+            fewer = dataset.chunks.allocated - math.prod(-(-n // c) for n, c in pairs)
+            saved += fewer * entry_nbytes(len(one.chunk))
+        return saved
 
     @property
     def commands(self) -> tuple[Fix, ...]:

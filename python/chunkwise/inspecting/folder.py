@@ -100,7 +100,7 @@ def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
     return first, second
 
 
-def find_files(arguments: Iterable[str]) -> Found:
+def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False) -> Found:
     """Find the files that arguments name: files, folders and patterns.
 
     Parameters
@@ -109,6 +109,8 @@ def find_files(arguments: Iterable[str]) -> Found:
         Files are taken as they are; folders are searched for HDF5 files through all
         levels, links followed; a pattern (``*``, ``?``, ``[]``, ``**``) stands for what
         it matches.
+    taken
+        Tells of a file in a folder that is not HDF5 whether it is wanted all the same.
 
     Raises
     ------
@@ -127,7 +129,7 @@ def find_files(arguments: Iterable[str]) -> Found:
         for path, reason in _files_below(name):
             if reason is not None:
                 unreadable[path] = reason
-            elif _is_hdf5(path, unreadable):
+            elif _is_hdf5(path, unreadable) or (path not in unreadable and taken(path)):
                 files[path] = None
             elif path not in unreadable:
                 passed_over += 1

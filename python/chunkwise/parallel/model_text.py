@@ -23,6 +23,8 @@ from chunkwise.parallel.model import (
 from chunkwise.words import counted, format_seconds
 
 _WIDTH: Final = 80
+# A number that is not known within this factor is not known.
+_UNTOLD: Final = 100.0
 CHUNK_COUNTS: Final = (10**4, 10**5, 10**6, 10**7, 10**8)
 _WORDS: Final = {
     "encode_rate": "a core encodes",
@@ -94,6 +96,8 @@ def _how(fitted: Calibration, name: str) -> str:
     if one.at_least:
         return f"at least: never the limit ({counted(one.n_runs, 'run')})"
     spread = f", within {one.factor:.2f} times" if one.factor > 1.005 else ""
+    if one.factor > _UNTOLD:
+        spread = ", which do not tell it"
     return f"{counted(one.n_runs, 'run')}{spread}"
 
 
@@ -202,7 +206,7 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
         f"the limit is then: {LIMITS[larger.limit]}"
     )
     yield (
-        f"  {counted(shards, 'file')} under a virtual dataset: {format_seconds(more.elapsed_s)}, "
+        f"  {counted(shards, 'file')} (repack --shards): {format_seconds(more.elapsed_s)}, "
         f"the limit is then: {LIMITS[more.limit]}"
     )
 

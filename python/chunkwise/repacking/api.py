@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from chunkwise.errors import UsageError
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
 from chunkwise.parallel.share import cores, neighbours
 from chunkwise.parallel.waiting import ALONE
@@ -47,6 +49,7 @@ def repack(
     page_size: Size | None = None,
     metadata_block: Size | None = None,
     shards: int | None = None,
+    readers: Sequence[str] = (),
     resume: bool = False,
     progress: Watch | None = None,
     comm: Any = None,
@@ -56,7 +59,7 @@ def repack(
     Parameters
     ----------
     source : path
-        An HDF5 or netCDF-4 file; it is only read.
+        An HDF5 or netCDF file; it is only read.  Of a netCDF-3 file the result is netCDF-4.
     target : path, optional
         The new file.  It appears when it is complete and verified, or not at all.
     chunk : optional
@@ -96,6 +99,9 @@ def repack(
         Divide large datasets among so many files in a folder beside the target, which gets
         virtual datasets of them: each file has a chunk index of its own, and of several ranks
         the first ones keep these.
+    readers : sequence of str, optional
+        Programs that must read the result as they read the source, such as ``"netcdf-java"``
+        (`docs/readers.md` has them all); else nothing is done.
     resume : bool, default False
         Go on from what a stopped run left, if source and rules are the same; and leave what
         this one has done if an exception stops it.
@@ -136,6 +142,7 @@ def repack(
             page_nbytes=_nbytes(page_size),
             metadata_block_nbytes=_nbytes(metadata_block),
             shards=shards,
+            readers=tuple(readers),
         ),
         access=tuple(access),
         resume=resume,
@@ -172,7 +179,7 @@ def plan_repack(
     """
     options = Options(memory_nbytes=_nbytes(memory), merge=merge, shards=shards)
     job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
-    with planned(job, os.fspath(source)) as (_, plan):
+    with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan
 
 

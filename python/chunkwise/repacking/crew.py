@@ -327,10 +327,6 @@ class Crew:
         found: list[Figures] = self._call(Measured(), self._rank.measured)
         return found
 
-    def divides(self, path: str) -> bool:
-        """Tell whether a dataset is divided among shards."""
-        return path in self._divided
-
     def _append(self, noted: bytes | None) -> None:
         """Put what a rank has noted into the journal."""
         while noted:

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import h5py
+
 from chunkwise.access import stated
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.facts import Source
@@ -157,7 +160,9 @@ def _with_chunk(
 
 def _auto(source: Source, access: Sequence[str]) -> Shape:
     shape, limits = source.shape or (), source.maxshape
-    blocks = stated(access, shape, source.itemsize, limits, f"'{printable(source.path)}'")
+    where = f"'{printable(source.path)}'"
+    around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
+    blocks = stated(access, shape, source.itemsize, limits, where, around)
     return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=PAGE_NBYTES)
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import open_readable
 from chunkwise.files.workers import by_workers, check_ended
@@ -128,7 +129,7 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
         if not left:
             return
         try:
-            with open_readable(source) as file:
+            with as_netcdf4(source) as readable, open_readable(readable) as file:
                 names = [e.path for e in walk(file) if e.kind in ("dataset", "hard_link")]
         except ChunkwiseError:
             return  # Nobody knows what is in there; it is reported in its turn.

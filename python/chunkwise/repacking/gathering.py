@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.inspecting.folder import find_files
 from chunkwise.names import printable
 from chunkwise.words import counted
@@ -120,7 +121,7 @@ def gather(
         if missing:
             failed.append((argument, "no such file"))
             continue
-        found = find_files([argument])
+        found = find_files([argument], is_netcdf3)
         failed += found.unreadable
         for name in found.files:
             source = Path(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
+from chunkwise.advise.readability import program
 from chunkwise.errors import UsageError
 
 Verify: TypeAlias = Literal["none", "checksum", "full"]
@@ -43,6 +44,8 @@ class Options:
         Metadata are gathered in blocks of this size.
     shards
         Large datasets are divided among so many files beside the target; None for none.
+    readers
+        Programs that must read the result as they read the source (`advise.readability`).
     """
 
     memory_nbytes: int | None = None
@@ -55,6 +58,7 @@ class Options:
     page_nbytes: int | None = None
     metadata_block_nbytes: int | None = None
     shards: int | None = None
+    readers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.verify not in VERIFICATIONS:
@@ -68,6 +72,8 @@ class Options:
             raise UsageError("format bounds: high is v108 or newer")
         if self.memory_nbytes is not None and self.memory_nbytes < 1:
             raise UsageError("memory: give a number of bytes, as in 2GiB")
+        for name in self.readers:
+            program(name)
         if self.page_nbytes is not None:
             least, most = _PAGE_LIMITS
             if not least <= self.page_nbytes <= most:

@@ -101,11 +101,14 @@ class Plan:
         The budget.
     threads
         How many decode and encode.
+    readers
+        Which programs will read less of the result, a sentence for each reason.
     """
 
     steps: tuple[Step, ...]
     memory_nbytes: int
     threads: int
+    readers: tuple[str, ...] = ()
 
     @property
     def n_shards(self) -> int:

@@ -102,6 +102,8 @@ class Summary:
     run
         The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
         chunks were written, or workers of Dask wrote some.
+    readers
+        Which programs read less of the result than of the source, a sentence for each reason.
     """
 
     source: str
@@ -115,6 +117,7 @@ class Summary:
     left: bool = False
     shards: tuple[ShardResult, ...] = ()
     run: dict[str, Any] | None = None
+    readers: tuple[str, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -174,5 +177,6 @@ def plan_record(source: str, target: str, plan: Plan) -> dict[str, Any]:
         "expected_stored_nbytes": plan.out_nbytes,
         "expected_s": plan.expected_s,
         "n_shards": plan.n_shards,
+        "readers": plan.readers,
         "datasets": [planned_record(step) for step in plan.steps],
     }

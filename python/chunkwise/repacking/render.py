@@ -48,6 +48,7 @@ def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
     for step in plan.steps:
         if step.whole is not None:
             yield from _wrapped(f"not divided: {shortened(step.source.path)} {step.whole}")
+    yield from _readers(plan.readers)
     yield from _total_lines(plan, len(changed))
 
 
@@ -133,6 +134,12 @@ def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") ->
         yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
 
 
+def _readers(sentences: Sequence[str], indent: str = "") -> Iterator[str]:
+    """Say which programs read less of the result."""
+    for sentence in sentences:
+        yield from _wrapped(f"readers: {sentence}", indent)
+
+
 def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
     note = budget_note(plan)
     if note is not None:
@@ -200,6 +207,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         if len(one.lost_chunks) > _LEFT_SHOWN:
             more = counted(len(one.lost_chunks) - _LEFT_SHOWN, "more chunk")
             yield f"  LOST: {more} of the same dataset"
+    yield from _readers(summary.readers, "  ")
     for warning in summary.warnings:
         yield from _wrapped(f"warning: {warning}", "  ")
 

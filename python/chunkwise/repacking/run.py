@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +21,7 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -35,6 +36,7 @@ from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import publish
+from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
@@ -89,7 +91,8 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
         require_room_for_user_block(file, job.options)
         budget = job.options.memory_nbytes or default_budget()
         plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
-        yield file, plan
+        require_readable(file, plan, job.options)
+        yield file, replace(plan, readers=who_loses(file, plan, job.options))
 
 
 def check_room(place: Place, plan: Plan) -> str | None:
@@ -168,7 +171,9 @@ def run(
 
 @contextmanager
 def closed(place: Place) -> Iterator[Path]:
-    """Give the source, or for the block's time a copy of it if its writer did not close it.
+    """Give the source, or for the block's time a copy of it that libhdf5 opens.
+
+    There is one of a file that its writer did not close, and of one of netCDF-3.
 
     The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
 
@@ -178,7 +183,8 @@ def closed(place: Place) -> Iterator[Path]:
         There is no room for the copy.
     """
     if not is_unclosed(place.source):
-        yield place.source
+        with as_netcdf4(place.source, place.target.parent) as copy:
+            yield copy
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
         copy = Path(folder, place.source.name)
@@ -248,6 +254,7 @@ def run_plan(
         warnings=tuple(one for one in said if one),
         elapsed_s=elapsed_s,
         run=measured,
+        readers=plan.readers,
     )
 
 

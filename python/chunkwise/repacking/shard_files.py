@@ -129,6 +129,8 @@ class ShardFiles:
                 finally:
                     os.close(descriptor)
             os.fsync(folder)
+            # The folder itself, before the target leads there.
+            os.fsync(self.parent)
         finally:
             os.close(folder)
 

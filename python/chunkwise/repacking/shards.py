@@ -8,7 +8,6 @@ in one process: with several files, several processes do.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -80,10 +79,6 @@ class Division:
         """Shape of a part."""
         begin, end = self.bounds[part], self.bounds[part + 1]
         return (*shape[: self.axis], end - begin, *shape[self.axis + 1 :])
-
-    def part_at(self, element: int) -> int:
-        """Tell which part an element of the axis is in."""
-        return bisect_right(self.bounds, element) - 1
 
     def asked(self, rows: Table, ask: Callable[[int, Table], Table], width: int) -> Table:
         """Ask of each part's chunks, as if the part were a dataset.

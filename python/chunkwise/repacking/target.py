@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import CannotWriteError, FileChangedError, UsageError
+from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable, system_reason
 
@@ -182,7 +183,10 @@ def choose(
         The folder, or the file to be replaced, may not be written to.
     """
     # Says what is wrong with a source that cannot be read, before anything else is.
-    open_readable(source).close()
+    if is_netcdf3(source):
+        require_netcdf(source)
+    else:
+        open_readable(source).close()
     origin = Path(os.path.realpath(source))
     identity = Identity.settled(origin)
     if target is None:

@@ -19,8 +19,8 @@ from chunkwise.benching.libraries import check_zlib
 from chunkwise.benching.libraries import find as find_one
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.files.netcdf3 import in_netcdf4_wheel
 from chunkwise.studies.study import LIBRARIES
-from chunkwise.trials.readers import in_netcdf4_wheel
 
 # What stands for libraries that were found, in a study's files.
 ALL: Final = "@all"

@@ -9,8 +9,7 @@ does: compare these two with each other.
 
 from __future__ import annotations
 
-import ctypes.util
-import importlib.util
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
+from chunkwise.files import netcdf3
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -155,18 +155,7 @@ def netcdf_library() -> str:
     UsageError
         There is none.
     """
-    found = in_netcdf4_wheel("libnetcdf-*.so*")
-    if found:
-        return str(found[0])
-    name = ctypes.util.find_library("netcdf")
-    if name is None:
+    found = netcdf3.netcdf_library()
+    if found is None:
         raise UsageError("the netcdf4 reader needs netCDF-C: pip install netCDF4")
-    return name
-
-
-def in_netcdf4_wheel(pattern: str) -> list[Path]:
-    """Find libraries that netCDF4-python's wheel has beside the package."""
-    package = importlib.util.find_spec("netCDF4")
-    if package is None or package.origin is None:
-        return []
-    return sorted((Path(package.origin).parents[1] / "netcdf4.libs").glob(pattern))
+    return found

@@ -21,7 +21,7 @@ from chunkwise.advise.readers import LIBRARIES
 from chunkwise.advise.remedies import rechunk
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspecting.facts import ChunkFacts
+from chunkwise.inspecting.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
 from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
@@ -98,12 +98,8 @@ def in_chunks(subject: Subject, shape: tuple[int, ...]) -> Subject:
 
 
 def index_nbytes(chunks: ChunkFacts) -> int:
-    """Return about how many bytes of the file the list of stored chunks takes.
-
-    Counted is an entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1):
-    stored size and filter mask, an offset for each dimension and one more, an address.
-    """
-    return chunks.allocated * (24 + 8 * len(chunks.shape))
+    """Return about how many bytes of the file the list of stored chunks takes."""
+    return chunks.allocated * entry_nbytes(len(chunks.shape))
 
 
 def check_count(subject: Subject) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import AS_IT_IS, FileLayout
+from chunkwise.advise.layout import AS_IT_IS, FileLayout, metadata_block
 from chunkwise.advise.remedies import (
     can_repack,
     follow_writer,
@@ -52,9 +52,6 @@ _SLACK_SHARE: Final = 0.05
 _BEFORE_PAGES: Final = 3
 # A page buffer is memory: 64 of the largest pages are 256 MiB.
 _MOST_PAGES: Final = 64
-# The block that holds all metadata, within what may be left over at its end.
-_SMALLEST_BLOCK_NBYTES: Final = 1 << 20
-_LARGEST_BLOCK_NBYTES: Final = 16 << 20
 
 
 def not_closed(facts: FileFacts) -> Iterator[Finding]:
@@ -197,8 +194,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
     if facts.file_format.space_strategy == "page":
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, _page_nbytes(facts, found))
-    fitting = 1 << (found.nbytes - 1).bit_length()
-    nbytes = min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
+    nbytes = metadata_block(found.nbytes)
     writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
     fixes = _repack(facts, FileLayout(metadata_block_nbytes=nbytes), f"-M {nbytes}")
     return (*fixes, Fix("h5py", writer, writing=True))

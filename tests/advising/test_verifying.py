@@ -1,0 +1,203 @@
+"""What is measured in the place of a large dataset stands for it, and the conclusion is fair."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.advise.layout import Layout
+from chunkwise.advise.readers import LIBHDF5_2
+from chunkwise.advise.search import Found, Problem
+from chunkwise.advise.seconds import Codec, Speed
+from chunkwise.advising import concluding, patterns, verifying, wishes
+from chunkwise.advising.answer import Advice
+from chunkwise.advising.sampling import Samples
+from chunkwise.advising.verifying import Part, Proof, Timing
+from chunkwise.benching.target import Target, look
+from tests.advising.conftest import MACHINE
+
+SHAPE = (400, 40, 60)
+DEFLATE = Codec(
+    "shuffle+deflate:4",
+    (((), 0.5),),
+    {"libhdf5": Speed(1e-5, 4e-9)},
+    {"libhdf5": Speed(1e-5, 2e-8)},
+)
+CODECS = {"shuffle+deflate:4": DEFLATE, "none": Codec("none", (((), 1.0),))}
+PRESENT = Layout((1, 40, 60), "shuffle+deflate:4")
+OTHER = Layout((50, 20, 20), "shuffle+deflate:4")
+
+
+@given(
+    st.lists(st.integers(1, 3000), min_size=1, max_size=4),
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    st.sampled_from((1, 4, 8)),
+)
+def test_a_part_is_small_enough_and_within_the_dataset(
+    shape: list[int], shares: list[float], itemsize: int
+) -> None:
+    extents = tuple(shape)
+    block = tuple(max(1, round(n * share)) for n, share in zip(extents, shares, strict=False))
+    most = 1 << 16
+    part = verifying.part_shape(extents, itemsize, [block], most)
+    assert all(1 <= p <= n for p, n in zip(part, extents, strict=True))
+    assert math.prod(part) * itemsize <= most
+    if math.prod(extents) * itemsize <= most:
+        assert part == extents
+
+
+def test_what_the_patterns_do_not_reach_through_is_cut_first() -> None:
+    part = verifying.part_shape((1000, 500, 500), 4, [(1000, 1, 1)], 40 << 20)
+    assert part[0] == 1000
+    both = verifying.part_shape((1000, 500, 500), 4, [(1000, 1, 1), (1, 500, 500)], 40 << 20)
+    # Where all dimensions are reached through, all are cut alike.
+    shares = [p / n for p, n in zip(both, (1000, 500, 500), strict=True)]
+    assert max(shares) <= 2 * min(shares)
+
+
+def asked(*texts: str) -> tuple[patterns.Asked, ...]:
+    return patterns.read(texts, SHAPE, 4, "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("map=1x40x60", "map=1x20x60"),
+        ("map=1x40x60@f", "map=1x20x60@2,1,0"),
+        ("random:100:5x40x5", "random:100:5x40x5=random:100:5x20x5"),
+        ("r=random:7", "r=random:7:1x1x1"),
+        ("w=10x10x10@random:3", "w=10x10x10@random:3"),
+        ("i=[::2, 5]", "i=random:1:200x1x60"),
+        ("c=cells:3:9", "c=random:9:200x20x60"),
+    ],
+)
+def test_a_pattern_is_cut_to_the_part(text: str, expected: str) -> None:
+    part = Part("f", "/part", (0, 0, 0), (200, 20, 60), False)
+    (one,) = asked(text)
+    found = verifying.access_on(part, one).replace("-", "=", 1) if "=random" in text else (
+        verifying.access_on(part, one)
+    )  # fmt: skip
+    assert found == expected
+    whole = Part("f", "/x", (0, 0, 0), SHAPE, True)
+    assert verifying.access_on(whole, one) == text
+
+
+def test_the_part_holds_the_datasets_own_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    values = np.arange(np.prod(SHAPE), dtype=">i4").reshape(SHAPE)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(30, 20, 20), compression=1)
+    target = look(path, "x")
+    mix = asked("1x40x60", "400x1x1")
+    with verifying.cut(target, mix, 1 << 18, str(tmp_path), lambda _: None) as part:
+        assert not part.whole
+        assert str(part).startswith("the part [")
+        slices = tuple(slice(a, a + n) for a, n in zip(part.start, part.shape, strict=True))
+        with h5py.File(part.file) as file:
+            assert file["part"].dtype == ">i4"
+            assert np.array_equal(file["part"][...], values[slices])
+    assert not Path(part.file).exists()
+    with verifying.cut(target, mix, 1 << 30, str(tmp_path), lambda _: None) as part:
+        assert (part.file, part.whole) == (str(path), True)
+
+
+def problem(*texts: str) -> Problem:
+    return Problem(
+        SHAPE, 4, tuple(one.pattern for one in asked(*texts)), LIBHDF5_2, "libhdf5", MACHINE,
+        CODECS, PRESENT,
+    )  # fmt: skip
+
+
+# --- conclusions -----------------------------------------------------------------------------
+
+
+def conclusion(
+    now: tuple[float, float, float], then: tuple[float, float, float], **wanted: str
+) -> Advice:
+    """Conclude from the seconds of two layouts: median, lowest and highest."""
+    mix = asked("map=1x40x60")
+    asked_for = wishes.read(wanted.get("objective", "balanced"), (), wanted.get("max_size"), None)
+    of = replace(problem("map=1x40x60"), objective=asked_for.objective)
+    target = Target(
+        "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
+        of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
+    )  # fmt: skip
+    of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, True))
+    part = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
+    timings = {
+        PRESENT: {"map": Timing(*now, repeats=3)},
+        OTHER: {"map": Timing(*then, repeats=3)},
+    }
+    found = Found((of.outcome(OTHER), of.outcome(PRESENT)), (), 2)
+    case = concluding.Case(
+        target, mix, True, asked_for, of, Samples(CODECS), found, Proof(part, timings), 1.0
+    )
+    return concluding.conclude(case)
+
+
+def test_what_is_clearly_faster_is_advised() -> None:
+    advice = conclusion((1.0, 0.9, 1.1), (0.3, 0.28, 0.31))
+    assert not advice.leave
+    assert advice.best == OTHER
+    assert "3.33 times as fast" in advice.reason
+    assert [fix.tool for fix in advice.fixes][:3] == ["chunkwise", "nccopy", "h5repack"]
+    assert advice.patterns[0].gain == pytest.approx(1 / 0.3)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        (0.95, 0.9, 1.0),  # too little
+        (0.7, 0.6, 1.0),  # within the spread
+        (1.4, 1.3, 1.5),  # slower
+    ],
+)
+def test_what_is_not_clearly_faster_is_left(then: tuple[float, float, float]) -> None:
+    advice = conclusion((1.0, 0.9, 1.1), then)
+    assert advice.leave
+    assert advice.best == PRESENT
+    assert not advice.fixes
+    assert advice.reason.startswith("Leave it")
+
+
+def test_one_lucky_run_is_no_proof() -> None:
+    mix = asked("map=1x40x60")
+    asked_for = wishes.read("balanced", (), None, None)
+    of = problem("map=1x40x60")
+    target = Target(
+        "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
+        of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
+    )  # fmt: skip
+    lucky = Layout((25, 20, 20), "shuffle+deflate:4")
+    timings = {
+        PRESENT: {"map": Timing(1.0, 0.9, 1.1, 3)},
+        OTHER: {"map": Timing(0.5, 0.45, 0.55, 3)},
+        lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
+    }
+    part = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
+    case = concluding.Case(
+        target, mix, True, asked_for, of, Samples(CODECS),
+        Found((of.outcome(OTHER),), (), 1), Proof(part, timings), 1.0,
+    )  # fmt: skip
+    assert concluding.conclude(case).best == OTHER
+
+
+def test_a_size_that_is_asked_for_moves_even_what_is_fast() -> None:
+    # Neither layout fits; the one that comes nearest is advised.
+    advice = conclusion((1.0, 0.9, 1.1), (0.5, 0.45, 0.55), max_size="10kB")
+    assert not advice.leave
+
+
+def test_the_conclusion_names_the_cache_where_the_file_cannot_be_changed() -> None:
+    advice = conclusion((1.0, 0.9, 1.1), (0.3, 0.28, 0.31))
+    assert advice.cache is not None
+    # Each map is one chunk: no cache is needed.
+    assert advice.cache.nbytes is None
+    assert "No larger chunk cache helps" in advice.cache.reason

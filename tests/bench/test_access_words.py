@@ -1,0 +1,281 @@
+"""Do patterns that name dimensions, rows, regions and events mean what they say, everywhere?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chunkwise
+from chunkwise.access import Access, parse, stated, weight
+from chunkwise.access.pattern import is_union
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advising import patterns
+from chunkwise.cli.main import main
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.files.around import Surroundings
+from chunkwise.fixing.choose import choose
+from chunkwise.inspecting import inspect
+
+SHAPE = (365, 20, 30)
+INDPTR = np.array([0, 5, 5, 9, 400, 1000])
+
+
+class Known:
+    """Names and numbers that nobody had to read from a file."""
+
+    dimensions: Sequence[str | None] = ("time", "/grid/y", "x")
+
+    def numbers(self, name: str) -> Sequence[int]:
+        known: dict[str, list[int]] = {
+            "indptr": [int(number) for number in INDPTR],
+            "events": [7, 3, 3, 364],
+            "none": [],
+            "bad": [5, 2],
+        }
+        return known[name]
+
+
+def read(text: str, shape: tuple[int, ...] = SHAPE, around: Any = Known()) -> Access:  # noqa: B008
+    return parse(text, shape, 4, "'/t' in a.h5", around)
+
+
+# --- names of dimensions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "block"),
+    [
+        ("time=all,y=1,x=1", "time=all,y=1,x=1", (365, 1, 1)),
+        ("time=1", "time=1", (1, 20, 30)),
+        ("x=10,time=1", "x=10,time=1", (1, 20, 10)),
+        ("y=:,x=1", "y=:,x=1", (365, 20, 1)),
+        ("map=time=1,y=all,x=all", "map", (1, 20, 30)),
+        ("series=y=1,x=1", "series", (365, 1, 1)),
+        # A name before a block is a name, whatever it says.
+        ("time=1x20x30", "time", (1, 20, 30)),
+        ("row=1x1x30", "row", (1, 1, 30)),
+    ],
+)
+def test_dimensions_by_their_names(text: str, name: str, block: tuple[int, ...]) -> None:
+    found = read(text)
+    assert (found.name, found.block, found.order, found.slabs) == (name, block, None, None)
+
+
+def test_an_order_goes_with_names() -> None:
+    found = read("map=time=1@random:3")
+    assert (found.block, found.seed) == ((1, 20, 30), 3)
+    assert read("time=1@f").order == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tyme=all,y=1", "has no dimension 'tyme': there are time, y and x"),
+        ("map=time=1,z=1", "has no dimension 'z': there are time, y and x"),
+        ("y=1,y=2", "dimension 'y' is named twice"),
+        ("time=400", "leaves the array"),
+    ],
+)
+def test_dimensions_that_do_not_fit(text: str, said: str) -> None:
+    with pytest.raises(SelectionError, match=said):
+        read(text)
+
+
+def test_a_file_without_names() -> None:
+    class Nameless(Known):
+        dimensions = ()
+
+    for around in (Nameless(), None):
+        with pytest.raises(
+            SelectionError, match=r"no dimension scales.*write a block such as :x1x1"
+        ):
+            read("time=all,y=1", around=around)
+
+
+# --- rows, regions, events --------------------------------------------------------------
+
+
+def test_rows_of_a_sparse_matrix() -> None:
+    found = read("csr:indptr", (1000,))
+    assert found.slabs is not None
+    rows = sorted((slab[0][0], slab[3][0]) for slab in found.slabs if not is_union(slab))
+    # Each row that is not empty, once.
+    assert rows == [(0, 5), (5, 4), (9, 391), (400, 600)]
+    assert len(read("csr:indptr:2", (1000,)).slabs or ()) == 2
+    assert read("csr:indptr:2:5", (1000,)) == read("csr:indptr:2:5", (1000,))
+    wide = read("rows=csr:indptr", (1000, 3))
+    assert wide.name == "rows"
+    assert {slab[3][1] for slab in wide.slabs or ()} == {3}
+
+
+@given(
+    st.tuples(st.integers(1, 50), st.integers(1, 50), st.integers(1, 50)),
+    st.integers(1, 30),
+    st.integers(0, 99),
+)
+def test_regions_lie_within_the_array(shape: tuple[int, ...], count: int, seed: int) -> None:
+    sides = (max(1, shape[1] // 2), max(1, shape[2] // 3))
+    text = f"roi:{sides[0]}x{sides[1]}:{count}:{seed}"
+    found = read(text, shape)
+    assert found.slabs is not None
+    assert len(found.slabs) == count
+    for start, _, _, block in found.slabs:
+        assert block == (1, *sides)
+        pairs = zip(start, block, shape, strict=True)
+        assert all(0 <= at <= length - side for at, side, length in pairs)  # type: ignore[operator]
+    assert found == read(text, shape)
+
+
+def test_events_are_walked_in_their_order() -> None:
+    found = read("events:events")
+    assert [slab[0] for slab in found.slabs or ()] == [
+        (7, 0, 0),
+        (3, 0, 0),
+        (3, 0, 0),
+        (364, 0, 0),
+    ]
+    assert found.block == (1, 20, 30)
+    assert len(read("events:events:2").slabs or ()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "wrong", "said"),
+    [
+        ("csr:indptr", (999,), SelectionError, "points to 1,000 elements, and .* has 999"),
+        ("csr:bad", (1000,), SelectionError, "holds no row pointers"),
+        ("csr:none", (1000,), SelectionError, "holds no row pointers"),
+        ("events:events", (300, 2), SelectionError, "holds 364; .* has the indices 0 to 299"),
+        ("events:none", SHAPE, SelectionError, "holds nothing"),
+        ("roi:25x5", SHAPE, SelectionError, "leaves the array"),
+        ("roi:1x1x1x1", SHAPE, SelectionError, "has 4 dimensions, but .* has 3"),
+        ("roi:what", SHAPE, UsageError, "'what' is not a whole number"),
+        ("roi:2x2:0", SHAPE, UsageError, "give 1 to 10,000"),
+        ("roi:2x2:1 million", SHAPE, UsageError, "give 1 to 10,000"),
+        ("roi:2x2", (), SelectionError, "is a scalar"),
+    ],
+)
+def test_words_that_do_not_fit(
+    text: str, shape: tuple[int, ...], wrong: type[Exception], said: str
+) -> None:
+    with pytest.raises(wrong, match=said):
+        read(text, shape)
+
+
+def test_without_a_file_there_is_nothing_to_look_up() -> None:
+    with pytest.raises(UsageError, match="needs a file with the dataset 'indptr'"):
+        parse("csr:indptr", (1000,), 4, "/t")
+
+
+# --- weights ----------------------------------------------------------------------------
+
+
+def test_weights() -> None:
+    assert weight("map=1x20x30 weight 3") == 3.0
+    assert weight("1x20x30") == 1.0
+    assert read("map=time=1 weight 2.5") == read("map=time=1")
+    for text in ("row weight 0", "row weight -1", "row weight much", "row weight nan"):
+        with pytest.raises(UsageError, match="a weight is a number more than 0"):
+            weight(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "counts"),
+    [
+        (("1x20x30 weight 3", "365x1x1"), (3, 1)),
+        (("1x20x30 weight 0.5", "365x1x1"), (1, 2)),
+        (("1x20x30 weight 1e9", "365x1x1"), (100, 1)),
+    ],
+)
+def test_a_weight_counts_in_the_choice_of_chunks(
+    texts: tuple[str, ...], counts: tuple[int, int]
+) -> None:
+    blocks = stated(texts, SHAPE, 4, None, "/t")
+    assert (blocks.count((1, 20, 30)), blocks.count((365, 1, 1))) == counts
+
+
+# --- everywhere -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with named dimensions, a sparse matrix, and a list of events."""
+    found = tmp_path / "a.h5"
+    with h5py.File(found, "w") as file:
+        shape = (120, 100, 110)
+        values = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
+        file.create_dataset("g/t", data=values, chunks=(1, 100, 110), compression=1)
+        for axis, name in enumerate(("time", "y", "x")):
+            file[f"g/{name}"] = np.arange(shape[axis])
+            file[f"g/{name}"].make_scale(name)
+            file["g/t"].dims[axis].attach_scale(file[f"g/{name}"])
+        file["g/events"] = np.array([5, 2, 119])
+        file["indptr"] = INDPTR
+        file["data"] = np.arange(1000.0)
+    return found
+
+
+def test_a_file_tells_names_and_numbers(path: Path) -> None:
+    around = Surroundings(path, "/g/t")
+    assert [str(name).rpartition("/")[2] for name in around.dimensions] == ["time", "y", "x"]
+    assert around.numbers("events") == around.numbers("/g/events") == [5, 2, 119]
+    assert Surroundings(path, "/data").numbers("indptr") == INDPTR.tolist()
+    assert Surroundings(path, "/data").dimensions == ()
+    for name, said in (("nothing", "no dataset is called"), ("data", "no list of whole numbers")):
+        with pytest.raises(SelectionError, match=said):
+            around.numbers(name)
+
+
+def test_repack_and_fix_take_them(path: Path) -> None:
+    shape = (120, 100, 110)
+    for access, times in (("time=all,y=1,x=1", 1), ("series=y=1,x=1 weight 2", 2)):
+        expected = default_chunk(shape, 4, shape, [(120, 1, 1)] * times)
+        plan = chunkwise.plan_repack(path, chunk={"/g/t": "auto"}, access=[access])
+        (step,) = [step for step in plan.steps if step.source.path == "/g/t"]
+        assert step.wanted.chunk == expected
+        (change,) = choose(inspect(path), [access]).changes
+        assert (change.path, change.chunk) == ("/g/t", expected)
+
+
+def test_advise_takes_them(path: Path) -> None:
+    asked = patterns.read(
+        ["series=y=1,x=1 weight 3", "events:events"],
+        (120, 100, 110),
+        4,
+        "/g/t",
+        Surroundings(path, "/g/t"),
+    )
+    assert [(one.access.name, one.pattern.weight) for one in asked] == [
+        ("series", 3.0),
+        ("events:events", 1.0),
+    ]
+    assert asked[0].access.block == (120, 1, 1)
+
+
+def test_bench_takes_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def bench(dataset: str, *access: str) -> dict[str, Any]:
+        words = [word for text in access for word in ("--access", text)]
+        arguments = [str(path), dataset, *words, "--reader", "libhdf5,chunkwise", "--repeat", "1"]
+        monkeypatch.setattr(
+            "sys.argv", ["chunkwise", "bench", *arguments, "--budget", "20s", "--json"]
+        )
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        assert left.value.code in (0, None), told.err
+        return dict(json.loads(told.out))
+
+    told = bench("/g/t", "series=y=1,x=1", "events:events", "roi:20x30:15")
+    reads = {one["access"]: one["total_operations"] for one in told["records"]}
+    assert reads == {"series": 11_000, "events:events": 3, "roi:20x30:15": 15}
+    told = bench("/data", "csr:indptr")
+    assert {one["total_operations"] for one in told["records"]} == {4}
