@@ -104,6 +104,8 @@ class Problem:
         As h5py has it.
     storage
         Where bytes come from; None for memory.
+    barred
+        Pipelines that only the present layout may have.
     """
 
     shape: Shape
@@ -119,6 +121,7 @@ class Problem:
     most_nbytes: int | None = None
     maxshape: tuple[int | None, ...] | None = None
     storage: Storage | None = None
+    barred: frozenset[str] = frozenset()
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
     # Seconds by layout and place of the pattern: they are the same whatever the weights are.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
@@ -295,7 +298,7 @@ def _named(problem: Problem) -> Iterator[tuple[Shape, list[str]]]:
 def _filters(problem: Problem) -> list[str]:
     if "filter" in problem.keep and problem.present is not None:
         return [problem.present.filters]
-    return list(problem.codecs)
+    return [filters for filters in problem.codecs if filters not in problem.barred]
 
 
 class _Steps:
