@@ -134,7 +134,8 @@ def of_file(
     final = list(dict.fromkeys([advice.best, *best, present, *others.values()]))
     say(f"{name}: the last {len(final)}, in turns")
     last = _measured(part, final, work.asked, problem, _FINAL_REPEATS)
-    winner = min((one for one in (*best, advice.best) if one in last), key=lambda o: last[o])
+    able = [one for one in last if one == advice.best or problem.fits(problem.outcome(one))]
+    winner = min(able, key=lambda layout: last[layout])
     return Regret(
         name,
         str(advice.best),

@@ -211,6 +211,27 @@ def test_a_checksum_stays(tmp_path: Path) -> None:
     assert "fletcher32" in advice.best.filters
 
 
+def test_what_may_round_values_again_is_given_to_no_other_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "rounded.h5"
+    values = np.random.default_rng(0).normal(size=(400, 40, 60)).astype("f4")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(1, 40, 60), scaleoffset=2)
+        bits = np.arange(400 * 40 * 60, dtype="i4").reshape(400, 40, 60) % 200
+        file.create_dataset("i", data=bits, chunks=(1, 40, 60), scaleoffset=0)
+    options: dict[str, Any] = {"reader": "libhdf5-1.10", "budget_s": 0.5, "objective": "read"}
+    advice = advise(path, "x", (SERIES,), **options)
+    assert advice.present is not None
+    assert "scaleoffset" in advice.present.filters
+    assert "scaleoffset" not in advice.best.filters
+    with pytest.raises(UsageError, match="--no-lossless"):
+        advise(path, "x", (SERIES,), keep=("filter",), **options)
+    kept = advise(path, "x", (SERIES,), keep=("filter",), lossless=False, **options)
+    assert kept.best.filters == kept.present.filters if kept.present else False
+    # As many bits as integers need keep each of them.
+    kept = advise(path, "i", (SERIES,), keep=("filter",), **options)
+    assert "scaleoffset" in kept.best.filters
+
+
 def test_contiguous_data_is_advised_on(tmp_path: Path) -> None:
     path = tmp_path / "plain.h5"
     with h5py.File(path, "w") as file:

@@ -37,6 +37,8 @@ INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
+# Of the layouts that are measured, one in so many is a reference.
+_REFERENCES: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
 _UNLIKE: Final = 1.0
 _NEAR: Final = 1.6
@@ -104,6 +106,8 @@ class Problem:
         As h5py has it.
     storage
         Where bytes come from; None for memory.
+    barred
+        Pipelines that only the present layout may have.
     """
 
     shape: Shape
@@ -119,6 +123,7 @@ class Problem:
     most_nbytes: int | None = None
     maxshape: tuple[int | None, ...] | None = None
     storage: Storage | None = None
+    barred: frozenset[str] = frozenset()
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
     # Seconds by layout and place of the pattern: they are the same whatever the weights are.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
@@ -295,7 +300,7 @@ def _named(problem: Problem) -> Iterator[tuple[Shape, list[str]]]:
 def _filters(problem: Problem) -> list[str]:
     if "filter" in problem.keep and problem.present is not None:
         return [problem.present.filters]
-    return list(problem.codecs)
+    return [filters for filters in problem.codecs if filters not in problem.barred]
 
 
 class _Steps:
@@ -360,13 +365,17 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     Neighbours that cost the same tell little; the model is more often wrong about a filter, or
     about the size of chunks, than about one length.
     """
+    # What others would choose is worth a look even where the model thinks less of it.
+    named = (one for one in found.ranked if one.names and one.layout != present)
+    others = [one for one in named if problem.fits(one)][: number // _REFERENCES]
     kept: list[Outcome] = []
     for one in found.ranked:
-        if len(kept) == number:
+        if len(kept) == number - len(others):
             break
         if one.layout != present and problem.fits(one) and _is_new(one, kept):
             kept.append(one)
-    return kept
+    kept += [one for one in others if one not in kept]
+    return sorted(kept, key=lambda one: problem.score(one.figures))
 
 
 def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outcome]:

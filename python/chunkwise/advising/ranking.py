@@ -282,6 +282,7 @@ def _kind(
         objective=asked_for.objective,
         most_nbytes=asked_for.most_nbytes(target.stored_nbytes, compressed),
         maxshape=target.maxshape,
+        barred=wishes.barred(asked_for, present),
     )
     found = search(problem)
     now, best = problem.outcome(present), found.ranked[0]

@@ -14,6 +14,7 @@ from chunkwise.advise.readers import CHUNKWISE, NAMES, Reader, reader, this_proc
 from chunkwise.advise.search import OBJECTIVES, Objective
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, parse_size
+from chunkwise.grammar.codecs import CODECS
 from chunkwise.words import offered
 
 KEEPABLE: Final = ("chunk", "filter")
@@ -159,6 +160,36 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
         if _can_be_had(filters):
             found.append(str(Pipeline.parse(filters)))
     return list(dict.fromkeys(found))
+
+
+def is_lossy(filters: str) -> bool:
+    """Whether a pipeline may change values: it rounds, or nobody here knows what it does."""
+    for one in Pipeline.parse(filters).filters:
+        if one.name == "scaleoffset" and tuple(one.options) != ("in", 0):
+            return True
+        if one.name not in CODECS:
+            return True
+    return False
+
+
+def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
+    """Return pipelines that stay where they are, but are given to no other chunks.
+
+    Values that a lossy filter has rounded once it may round again where chunks differ.
+
+    Raises
+    ------
+    UsageError
+        Such filters were to be kept, and each value as well.
+    """
+    if present is None or not wishes.lossless or not is_lossy(present.filters):
+        return frozenset()
+    if "filter" in wishes.keep:
+        raise UsageError(
+            f"the filters {present.filters} may change values when chunks are encoded anew: leave "
+            "--keep filter out, or allow it with --no-lossless"
+        )
+    return frozenset((present.filters,))
 
 
 def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:

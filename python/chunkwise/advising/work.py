@@ -106,6 +106,7 @@ class Work:
         asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
         target = look(path, dataset)
         refuse(target)
+        wishes.barred(asked_for, Layout(target.chunks, target.filters))
         asked = patterns.read(
             access,
             target.shape,
@@ -206,6 +207,7 @@ class Work:
             most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
+            barred=wishes.barred(self.wishes, present),
         )
         if present.chunks is None and "chunk" in self.wishes.keep:
             raise UsageError(
