@@ -152,7 +152,7 @@ def test_what_netcdf4_cannot_hold_is_named_with_the_remedy(tmp_path: Path) -> No
     at = raw.index(b"_FillValue") + 12
     assert raw[at : at + 4] == b"\0\0\0\x03"
     (tmp_path / "a.nc").write_bytes(raw[:at] + b"\0\0\0\x05" + raw[at + 4 :])
-    with pytest.raises(UsageError, match="_FillValue of 'wind' has another type .* ncatted -a"):
+    with pytest.raises(UsageError, match=r"_FillValue of 'wind' has another type .* ncatted -a"):
         chunkwise.repack(tmp_path / "a.nc", tmp_path / "b.nc")
     assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
 
