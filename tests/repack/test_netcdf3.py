@@ -141,6 +141,22 @@ def test_without_netcdf_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
 
 
+def test_what_netcdf4_cannot_hold_is_named_with_the_remedy(tmp_path: Path) -> None:
+    """netCDF-3 lets a fill value be of another type than the variable, netCDF-4 does not."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", 3)
+        made = file.createVariable("wind", "i2", ("x",), fill_value=7)
+        made[:] = 1
+    # The attribute's type in the header: NC_SHORT, which becomes NC_FLOAT, of one value as well.
+    raw = (tmp_path / "a.nc").read_bytes()
+    at = raw.index(b"_FillValue") + 12
+    assert raw[at : at + 4] == b"\0\0\0\x03"
+    (tmp_path / "a.nc").write_bytes(raw[:at] + b"\0\0\0\x05" + raw[at + 4 :])
+    with pytest.raises(UsageError, match=r"_FillValue of 'wind' has another type .* ncatted -a"):
+        chunkwise.repack(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.nc"]
+
+
 def test_damaged_files(tmp_path: Path) -> None:
     source = make(tmp_path / "a.nc")
     whole = source.read_bytes()

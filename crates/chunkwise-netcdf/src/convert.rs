@@ -9,6 +9,8 @@ use crate::{Format, NetCdf, NetCdfError};
 
 /// `NC_GLOBAL`: in the place of a variable, the file's own attributes.
 const GLOBAL: c_int = -1;
+/// `NC_EBADTYPE`: here, of a `_FillValue`.
+const WRONG_TYPE: c_int = -45;
 /// `NC_UNLIMITED`
 const UNLIMITED: usize = 0;
 
@@ -87,7 +89,7 @@ impl Source<'_> {
             )
         };
         api.checked("nc_inq", status)?;
-        self.attributes(file, GLOBAL, attributes, GLOBAL)?;
+        self.attributes(file, "the file", GLOBAL, attributes, GLOBAL)?;
 
         let mut lengths = Vec::new();
         for id in 0..dimensions {
@@ -159,15 +161,16 @@ impl Source<'_> {
             )
         };
         file.defined("nc_def_var", status)?;
-        self.attributes(file, id, attributes, made)?;
+        self.attributes(file, &text(&name), id, attributes, made)?;
         let shape = of.iter().filter_map(|&d| lengths.get(usize::try_from(d).ok()?)).copied();
         Ok(Variable { id, element_size, shape: shape.collect() })
     }
 
-    /// Copy the attributes of one variable, or of the file.
+    /// Copy the attributes of one variable, or of the file; `owner` is its name, for messages.
     fn attributes(
         &self,
         file: &NewFile<'_>,
+        owner: &str,
         of: c_int,
         count: c_int,
         to: c_int,
@@ -181,6 +184,15 @@ impl Source<'_> {
             // SAFETY: as above.
             let status =
                 unsafe { (self.copying.nc_copy_att)(self.id, of, name.as_ptr(), file.id, to) };
+            if status == WRONG_TYPE {
+                let attribute = text(&name);
+                let reason = format!(
+                    "the attribute {attribute} of '{owner}' has another type than '{owner}' \
+                     itself, which netCDF-4 does not allow; remove it first: ncatted -a \
+                     {attribute},{owner},d,, FILE"
+                );
+                return Err(NetCdfError::Refused { reason });
+            }
             file.written("nc_copy_att", status)?;
         }
         Ok(())
@@ -233,6 +245,12 @@ impl Source<'_> {
             }
         }
     }
+}
+
+/// A name as text.
+fn text(name: &Name) -> String {
+    let bytes: Vec<u8> = name.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The largest block of whole trailing dimensions of at most so many bytes, or one element.

@@ -12,6 +12,7 @@ from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import how, worst
 from chunkwise.benching.explain import explain
 from chunkwise.benching.labels import fallback_notes, full_label, reader_label, unclosed_notes
+from chunkwise.benching.memory import memory_notes
 from chunkwise.benching.plot import effects_plot
 from chunkwise.benching.printing import say
 from chunkwise.benching.results import Advice, Cell, Results
@@ -133,7 +134,7 @@ def _footnotes(results: Results) -> list[str]:
                 f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
             )
     lines += fallback_notes(results)
-    lines += [_timing(results), _bytes(results), _versions(results)]
+    lines += [_timing(results), _bytes(results), *memory_notes(results), _versions(results)]
     return [line for line in lines if line]
 
 
