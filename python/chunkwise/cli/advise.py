@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   chunkwise advise data.nc t2m
-  chunkwise advise data.nc t2m --access map=1x721x1440 --access series=8760x1x1
+  chunkwise advise era5.nc t2m --access 1x721x1440 --access 8760x1x1
   chunkwise advise data.nc t2m --access 'map=1x721x1440 weight 3' \\
       --access 'random:1000:8760x1x1'
   chunkwise advise data.nc t2m --access row --objective size --max-size 500MB
   chunkwise advise data.nc t2m --access row --keep filter --for libhdf5-1.10
-  chunkwise advise data.h5 frames --access plane:0 --access 'step=1x2167x2070 append'
+  chunkwise advise x.h5 frames --access plane:0 --access '1x2167x2070 append'
   chunkwise advise data.nc t2m --access row --tool all --json
   chunkwise advise data.nc t2m --access map=1x721x1440 \\
       --access series=8760x1x1 --tradeoff map,series --plot tradeoff.png

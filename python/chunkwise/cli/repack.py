@@ -39,9 +39,9 @@ Examples:
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
   chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
   chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
-  chunkwise repack --files-from list.txt --out packed/ --filter zstd:3 --task 3/8
+  chunkwise repack --files-from list.txt --out out/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
-  mpirun -n 4 chunkwise repack in.nc out.nc --filter shuffle+deflate:4 --shards 4
+  mpirun -n 4 chunkwise repack in.nc out.nc --filter deflate:4 --shards 4
 
 \b
 Rules:
