@@ -18,8 +18,12 @@ INNER = np.dtype([("u", ">i2"), ("v", "f8")])
 TYPES = {
     "packed": np.dtype([("a", "<i4"), ("b", "<f8"), ("c", ">u2"), ("d", "S5")]),
     "padded": np.dtype(
-        {"names": ["a", "b", "c"], "formats": ["u1", "<f8", "<i8"], "offsets": [2, 8, 24]}
-        | {"itemsize": 40}
+        {
+            "names": ["a", "b", "c"],
+            "formats": ["u1", "<f8", "<i8"],
+            "offsets": [2, 8, 24],
+            "itemsize": 40,
+        }
     ),
     "nested": np.dtype([("a", INNER), ("b", "<f4", (2, 3)), ("c", "?"), ("d", "<c16")]),
     "enum": np.dtype([("a", h5py.enum_dtype({"x": 1, "y": 2}, "i2")), ("b", "f4")]),
