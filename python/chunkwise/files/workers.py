@@ -155,6 +155,8 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
 
     def leave(number: int, _: object) -> None:
         global _told
+        if _told:
+            return  # It is cleaning up already, which a second signal must not cut short.
         _told = number
         raise SystemExit(128 + number)
 
