@@ -232,6 +232,16 @@ def test_what_may_round_values_again_is_given_to_no_other_chunks(tmp_path: Path)
     assert "scaleoffset" in kept.best.filters
 
 
+def test_programs_are_named_that_lose_access_and_others_are_kept_to(daily: Path) -> None:
+    ours = advise(daily, "t2m", (SERIES,), reader="chunkwise", objective="read", budget_s=0.5)
+    plugin = {"bitshuffle", "zstd", "lz4"} & set(ours.best.filters.replace(":", "+").split("+"))
+    assert any("Who can read it" in note for note in ours.notes) == bool(plugin)
+    for name in ("zarr", "matlab"):
+        theirs = advise(daily, "t2m", (SERIES,), reader=name, budget_s=0.5)
+        assert not any("Who can read it" in note for note in theirs.notes)
+        assert "deflate" in theirs.best.filters
+
+
 def test_contiguous_data_is_advised_on(tmp_path: Path) -> None:
     path = tmp_path / "plain.h5"
     with h5py.File(path, "w") as file:
@@ -278,7 +288,7 @@ BAD = [
     (("t2m", "--keep", "chunk,filter"), "nothing to advise on"),
     (("t2m", "--keep", "cache"), "chunk, filter"),
     (("t2m", "--max-size", "much"), "+10%"),
-    (("t2m", "--for", "idl"), "libhdf5-1.10"),
+    (("t2m", "--for", "nobody"), "libhdf5-1.10"),
     (("none",), "none"),
     (("scalar",), "scalar"),
     (("compact",), "compact"),

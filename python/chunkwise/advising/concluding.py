@@ -14,6 +14,7 @@ from chunkwise.advise.encoding import xarray_encoding
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.held import caches, free_slots
 from chunkwise.advise.layout import Layout
+from chunkwise.advise.readability import Needs, losses, sentences
 from chunkwise.advise.readers import CHUNKWISE, LIBHDF5_1
 from chunkwise.advise.remedies import (
     DEFAULT_W0,
@@ -29,7 +30,7 @@ from chunkwise.advising import patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
 from chunkwise.advising.verifying import Proof, weighed
 from chunkwise.benching.target import Target
-from chunkwise.grammar import format_shape, format_size
+from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.words import counted, format_ratio, joined
 
@@ -390,6 +391,10 @@ def _number(chunks: float) -> str:
     return f"{text} chunk{'s' * (text != '1')}"
 
 
+def _filters(layout: Layout) -> frozenset[str]:
+    return frozenset(one.name for one in Pipeline.parse(layout.filters).filters)
+
+
 def _with_smaller_cache(case: Case, best: Layout) -> str | None:
     """Say that the layout needs a cache that older libraries do not have by default."""
     problem = case.problem
@@ -417,6 +422,9 @@ def _notes(case: Case, best: Layout) -> list[str]:
             "No pattern was stated (--access): these are the usual ones, a line along each "
             "dimension and a step."
         )
+    if best.filters != case.present.filters:
+        before, after = (Needs(_filters(one)) for one in (case.present, best))
+        notes += [f"Who can read it: {said}." for said in sentences(losses(before, after))]
     if case.samples.unlike >= sampling.UNLIKE:
         notes.append(
             "Places of the dataset differ: the same filters leave up to "

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from chunkwise import _native
 from chunkwise.advise.layout import Layout
+from chunkwise.advise.readability import PROGRAM_NAMES, program
 from chunkwise.advise.readers import CHUNKWISE, NAMES, Reader, reader, this_process
 from chunkwise.advise.search import OBJECTIVES, Objective
 from chunkwise.errors import UsageError
@@ -24,6 +25,8 @@ _SMALLEST: Final = ("shuffle+deflate:9",)
 # With these plugins; the last ones are tried if there is time.
 _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+zstd:9")
 _SHARE: Final = re.compile(r"\+(\d+(?:\.\d+)?)%")
+# Zarr's readers read HDF5 by references that kerchunk makes.
+_ALSO_CALLED: Final = {"zarr": "kerchunk"}
 # Of the balanced objective: what a file may grow by where nobody said so.
 GROWTH: Final = 0.10
 
@@ -46,6 +49,11 @@ class Wishes:
         The reader, in words.
     max_size
         As it was written; None for no limit but the objective's own.
+    lossless
+        Whether each value is to be kept.
+    program
+        Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
+        whoever reads what every libhdf5 reads.
     """
 
     objective: Objective
@@ -55,6 +63,7 @@ class Wishes:
     title: str
     max_size: str | None = None
     lossless: bool = True
+    program: str | None = None
 
     def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
         """Return the most bytes that the dataset may take; None for any number.
@@ -101,6 +110,7 @@ def read(
     UsageError
         A word that there is not, or words that contradict each other.
     """
+    reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
         raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
     for word in keep:
@@ -121,8 +131,9 @@ def read(
             ) from None
     named, who, title = _reader(reader_name)
     return Wishes(
-        cast("Objective", objective), frozenset(keep), who, named, title, max_size, lossless
-    )
+        cast("Objective", objective), frozenset(keep), who, named, title, max_size, lossless,
+        reader_name if reader_name in PROGRAM_NAMES else None,
+    )  # fmt: skip
 
 
 def _reader(name: str | None) -> tuple[str, Reader, str]:
@@ -130,10 +141,15 @@ def _reader(name: str | None) -> tuple[str, Reader, str]:
     if name is None:
         who = this_process()
         return "libhdf5", who, who.title
-    if name not in NAMES:
-        raise UsageError(f"no reader is called '{name}'{offered(name, NAMES)}")
-    who = reader(name)
-    return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
+    if name in NAMES:
+        who = reader(name)
+        return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
+    if name in PROGRAM_NAMES:
+        # What it costs is not known here: the libhdf5 of this process is measured in its place.
+        who = this_process()
+        return "libhdf5", who, f"{program(name).title} (measured by {who.title})"
+    known = dict.fromkeys((*NAMES, *PROGRAM_NAMES))
+    raise UsageError(f"no reader is called '{name}'{offered(name, known)}")
 
 
 def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:
@@ -157,7 +173,7 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     for text in wanted:
         # A checksum that somebody asked for stays.
         filters = text if not checked else _with_checksum(text)
-        if _can_be_had(filters):
+        if _can_be_had(filters) and _is_read_by(filters, wishes.program):
             found.append(str(Pipeline.parse(filters)))
     return list(dict.fromkeys(found))
 
@@ -198,6 +214,14 @@ def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:
         return True
     usual = {"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset", "lzf"}
     return present is not None and not _names(present.filters) <= usual
+
+
+def _is_read_by(filters: str, name: str | None) -> bool:
+    """Whether a program reads filters without more ado."""
+    if name is None or name == CHUNKWISE:
+        return True
+    who = program(name)
+    return all(who.reads_filter(one) == "yes" for one in _names(filters))
 
 
 def _with_checksum(filters: str) -> str:

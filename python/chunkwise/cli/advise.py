@@ -71,7 +71,8 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     "--for",
     "reader",
     metavar="READER",
-    help="Who reads: libhdf5-1.10, libhdf5-2, netcdf-c or chunkwise.  [default: the libhdf5 here]",
+    help="Who reads: libhdf5-1.10, libhdf5-2, netcdf-c or chunkwise, by its cache; or a program "
+    "such as zarr or matlab, by its filters.  [default: the libhdf5 here]",
 )
 @click.option(
     "--budget",
