@@ -16,6 +16,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that others use.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that: the
 # tests of Ctrl-C would then interrupt nothing.
