@@ -5,7 +5,6 @@ As for bench, with words behind it: ``map=1x721x1440 weight 3``, ``step=1x721x14
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +18,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 
-_WEIGHT: Final = re.compile(r"\s+weight[\s=]+(\S+)\s*$")
-_DONE: Final = re.compile(r"\s+(read|write|append)\s*$")
+_DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
 # Of a list, so many selections are followed chunk by chunk.
 _FOLLOWED: Final = 400
 # Of a canonical pattern, so many reads: a program reads some lines, not all there are.
@@ -34,7 +32,7 @@ class Asked:
     Attributes
     ----------
     text
-        As `bench` takes it, without the words behind it.
+        As `bench` takes it.
     access
         What it means for this dataset.
     pattern
@@ -117,16 +115,10 @@ def _asked(
     where: str,
     around: access.Around | None,
 ) -> Asked:
-    rest, weight, done = text, 1.0, "read"
-    while True:
-        if found := _WEIGHT.search(rest):
-            weight = _weight(found[1], text)
-        elif found := _DONE.search(rest):
-            done = found[1]
-        else:
-            break
-        rest = rest[: found.start()]
+    found = _DONE.search(text)
+    done, rest = ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
     meant = access.parse(rest, shape, itemsize, where, around)
+    weight = access.weight(rest)
     pattern = replace(as_pattern(meant, shape), weight=weight, writes=done != "read")
     if pattern.writes and (pattern.scattered or pattern.selections is not None):
         raise UsageError(
@@ -135,19 +127,6 @@ def _asked(
             f"{format_shape((1, *shape[1:]))}"
         )
     return Asked(rest, meant, pattern)
-
-
-def _weight(word: str, text: str) -> float:
-    try:
-        weight = float(word)
-    except ValueError:
-        weight = math.nan
-    if not (math.isfinite(weight) and weight > 0):
-        raise UsageError(
-            f"access pattern '{printable(text)}': a weight is a number more than 0, how often "
-            "the pattern is run beside the others, such as 'weight 3'"
-        )
-    return weight
 
 
 def as_pattern(meant: Access, shape: tuple[int, ...]) -> Pattern:

@@ -36,8 +36,9 @@ _told: int = 0
 def check_ended(*_: object) -> None:
     """Raise SystemExit in a worker that was told to end.
 
-    Python turns a signal into an exception, which is lost where it meets code that must not
-    raise; so the signal is remembered, and whoever works step by step asks between two steps.
+    A signal that became an exception wherever it came would meet work that makes a file and has
+    not noted it yet, or removes one.  So it is remembered, and whoever works step by step asks
+    between two steps.
     """
     if _told:
         raise SystemExit(128 + _told)
@@ -155,10 +156,7 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
 
     def leave(number: int, _: object) -> None:
         global _told
-        if _told:
-            return  # It is cleaning up already, which a second signal must not cut short.
         _told = number
-        raise SystemExit(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
@@ -170,6 +168,7 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
     if setup is not None:
         setup()
     while True:
+        check_ended()
         try:
             work = connection.recv()
         except EOFError:
