@@ -476,10 +476,10 @@ class Dataset:
     def read_fields(
         self, selection: Selection, dtype: np.dtype[Any], parts: list[tuple[int, int, int]]
     ) -> npt.NDArray[Any] | None:
-        """Read some bytes of each element into elements of another type; None without filters.
+        """Read some bytes of each element into elements of another type.
 
         Each part is where it begins in an element of the dataset, and in one of `dtype`, and its
-        length.
+        length.  None without filters, and for parts that overlap in the result.
         """
     def explain(self, selection: Selection) -> dict[str, int]: ...
     def list_chunks(self) -> None:

@@ -140,3 +140,16 @@ def test_a_damaged_chunk_is_named(path: Path) -> None:
         place = str(at.byte_offset) if reason is None else "cannot read it"
         with pytest.raises(OSError, match=place):
             file["deflate"]["a"]
+
+
+def test_types_of_no_fields_or_of_fields_that_overlap_are_left_to_h5py(path: Path) -> None:
+    overlapping = np.dtype({"names": ["a", "b"], "formats": ["V2", "V2"], "offsets": [0, 1]})
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        for wanted in (np.dtype([]), overlapping, np.dtype([("a", "<c16")])):
+            outcomes = []
+            for file in (theirs, ours):
+                try:
+                    outcomes.append(repr(file["deflate"].astype(wanted)[:3, :2]))
+                except (OSError, TypeError, ValueError, RuntimeError):
+                    outcomes.append("refused")
+            assert outcomes[0] == outcomes[1]

@@ -127,7 +127,7 @@ impl PyDataset {
     }
 
     /// Read some fields of each element: `parts` are their bytes, each where it begins in an element
-    /// of the dataset and in one of `dtype`, and how long it is.  None unless there are filters.
+    /// of the dataset and in one of `dtype`, and how long it is.  None without filters, and for parts that libhdf5 has to take.
     fn read_fields<'py>(
         &self,
         selection: &PySelection,
@@ -140,8 +140,9 @@ impl PyDataset {
             return Ok(None);
         }
         let parts = parts.into_iter().map(|(src, dst, len)| FieldBytes { src, dst, len });
-        let fields = Fields::new(engine.element_size(), dtype.itemsize(), parts.collect())
-            .map_err(|error| read_error(py, &self.label, &error))?;
+        // Such as overlap in the result, or none at all.
+        let fields = Fields::new(engine.element_size(), dtype.itemsize(), parts.collect());
+        let Ok(fields) = fields else { return Ok(None) };
         // What no field fills, and what was never written, is 0.
         let array = new_array(py, dtype, &selection.0.result_shape, true)
             .map_err(|error| allocation_error(py, &self.label, error))?;

@@ -36,9 +36,14 @@ def exact(stored: DType, wanted: DType) -> bool:
     """Whether `convert` gives what libhdf5 gives: between numbers, or of some fields."""
     if stored.fields is not None:
         fields = stored.fields
-        return wanted.fields is not None and all(
-            name in fields and identical(fields[name][0], field[0])
-            for name, field in wanted.fields.items()
+        # h5py refuses a type without any.
+        return (
+            wanted.fields is not None
+            and len(wanted.fields) > 0
+            and all(
+                name in fields and identical(fields[name][0], field[0])
+                for name, field in wanted.fields.items()
+            )
         )
     if not (_plain(stored) and _plain(wanted)):
         return False

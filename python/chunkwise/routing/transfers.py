@@ -65,25 +65,24 @@ def by_fields(bound: Bound, args: Any, wanted: np.dtype[Any] | None) -> Any:
         wanted = np.dtype([(name, bound.dtype[name]) for name in dict.fromkeys(names)])
     elif names or wanted is None:
         return NotImplemented
-    parts = _parts(bound.dtype, wanted)
-    if parts is None or not plain(rest) or len(set(names)) < len(names):
+    if not exact(bound.dtype, wanted) or not plain(rest) or len(set(names)) < len(names):
         return NotImplemented
     selection = _native.select_index(bound.shape, rest, bound.label)
-    found = None if selection is None else bound.native.read_fields(selection, wanted, parts)
+    if selection is None:
+        return NotImplemented
+    found = bound.native.read_fields(selection, wanted, _parts(bound.dtype, wanted))
     if found is None:
         return NotImplemented
     result = found[names[0]] if len(names) == 1 else found
     return result if result.shape else result[()]
 
 
-def _parts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> list[tuple[int, int, int]] | None:
-    """Tell where the fields of a type lie in another one; None unless all are that one's own."""
-    parts = []
-    for name, (into, to, *_) in (wanted.fields or {}).items():
-        if dtype.fields is None or name not in dtype.fields or dtype.fields[name][0] != into:
-            return None
-        parts.append((dtype.fields[name][1], to, into.itemsize))
-    return parts or None
+def _parts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> list[tuple[int, int, int]]:
+    """Tell where the bytes of a type's fields lie in it, and in another one that has them too."""
+    there, fields = dtype.fields, wanted.fields
+    assert there is not None, "only compound types come here"
+    assert fields is not None, "`exact` has looked at both"
+    return [(there[name][1], field[1], field[0].itemsize) for name, field in fields.items()]
 
 
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
