@@ -255,13 +255,19 @@ def measure(
             if ours and layout == stored and problem.reader_name != CHUNKWISE:
                 trials.append(_trial(part, layout, one, problem, CHUNKWISE))
                 cells.append((layout, one, True))
+
+    def heard(step: Step) -> None:
+        # A budget that bench warns of is no budget that the user has set.
+        if progress is not None and not step.warning:
+            progress(step)
+
     results = run(
         part.file,
         part.dataset,
         Space({}, "list", tuple(trials)),
         repeat=repeat,
         seconds=seconds,
-        progress=progress,
+        progress=heard,
         # All of it: the part is the sample.
         sample_nbytes=1 << 62,
         scratch=scratch,

@@ -101,7 +101,7 @@ def run(
             say(
                 f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
                 f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
-                f"{seconds:g} s",
+                f"{format_seconds(seconds)}",
                 warning=True,
             )
         making = prepared(
