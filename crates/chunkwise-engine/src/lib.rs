@@ -39,7 +39,7 @@ pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
 pub use error::{ChunkPlace, ReadError};
 pub use fields::{FieldBytes, Fields};
 pub use huge::zeroed;
-pub use in_memory::gather;
+pub use in_memory::{gather, spread};
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
 pub use on_demand::{Chunks, FindChunks, OnDemand};
 pub use one_pass::{LostChunk, OnePass};

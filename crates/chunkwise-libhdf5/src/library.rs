@@ -215,6 +215,8 @@ fn borrowed_file(descriptor: BorrowedFd<'_>) -> File {
 /// whoever else uses the library: it is put back afterwards.
 struct Quiet<'a> {
     api: &'a Api,
+    /// Whether it was turned off.
+    is_known: bool,
     function: *const c_void,
     data: *mut c_void,
 }
@@ -223,18 +225,25 @@ impl<'a> Quiet<'a> {
     fn new(api: &'a Api) -> Self {
         let (mut function, mut data) = (std::ptr::null(), std::ptr::null_mut());
         // SAFETY: valid pointers; null turns printing off.  The lock is held.
-        unsafe {
-            (api.H5Eget_auto2)(DEFAULT, &raw mut function, &raw mut data);
-            (api.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
-        }
-        Self { api, function, data }
+        let is_known = unsafe {
+            // It fails where a program has set a handler of the first kind (`H5Eset_auto1`), which
+            // could not be put back.
+            let is_known = (api.H5Eget_auto2)(DEFAULT, &raw mut function, &raw mut data) >= 0;
+            if is_known {
+                (api.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
+            }
+            is_known
+        };
+        Self { api, is_known, function, data }
     }
 }
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        // SAFETY: what H5Eget_auto2 gave, put back under the same hold of the lock.
-        unsafe { (self.api.H5Eset_auto2)(DEFAULT, self.function, self.data) };
+        if self.is_known {
+            // SAFETY: what H5Eget_auto2 gave, put back under the same hold of the lock.
+            unsafe { (self.api.H5Eset_auto2)(DEFAULT, self.function, self.data) };
+        }
     }
 }
 

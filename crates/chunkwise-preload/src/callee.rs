@@ -1,0 +1,226 @@
+//! Which libhdf5 was a call meant for?
+//!
+//! One process may have several: the wheels of h5py and netCDF4 bring one each.  The module that
+//! called is where the return address lies; the library that this module, or what it depends on,
+//! finds under `H5open` is the one that would have been called.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use chunkwise_libhdf5::binding::{herr_t, hid_t};
+use chunkwise_libhdf5::{Library, LibraryLock};
+use chunkwise_loader::Loaded;
+
+use crate::more::More;
+
+type Read = unsafe extern "C" fn(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
+type ReadMulti = unsafe extern "C" fn(
+    usize,
+    *const hid_t,
+    *const hid_t,
+    *const hid_t,
+    *const hid_t,
+    hid_t,
+    *const *mut c_void,
+) -> herr_t;
+type OfOne = unsafe extern "C" fn(hid_t) -> c_int;
+type OfNone = unsafe extern "C" fn() -> herr_t;
+
+/// One libhdf5, and its own functions in whose place this library stands.
+pub struct Callee {
+    loaded: Loaded,
+    /// `H5Dread`
+    pub read: Option<Read>,
+    /// `H5Dread_multi`, from 1.14 on.
+    pub read_multi: Option<ReadMulti>,
+    /// `H5Dclose`
+    pub close_dataset: Option<OfOne>,
+    /// `H5Oclose`
+    pub close_object: Option<OfOne>,
+    /// `H5Idec_ref`
+    pub dec_ref: Option<OfOne>,
+    /// `H5Fclose`
+    pub close_file: Option<OfOne>,
+    /// `H5Drefresh`
+    pub refresh: Option<OfOne>,
+    /// `H5close`
+    pub close_library: Option<OfNone>,
+    bound: AtomicPtr<Result<Bound, String>>,
+}
+
+/// A libhdf5 that the engine can be used with.
+pub struct Bound {
+    pub library: Library,
+    pub more: More,
+}
+
+/// Held by whoever is calling: see the crate's 'Locks'.
+pub struct CallersLock;
+
+impl LibraryLock for CallersLock {
+    fn with(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+}
+
+/// Where calls came from, and what they were meant for: found once for each place.
+struct Place {
+    address: usize,
+    callee: &'static Callee,
+}
+
+const PLACES: usize = 1024;
+static KNOWN: [AtomicPtr<Place>; PLACES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; PLACES];
+/// All libraries that were found, in no order.
+static CALLEES: [AtomicPtr<Callee>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
+/// Whether any call came here.
+pub static ANY_CALL: AtomicBool = AtomicBool::new(false);
+
+/// The library that a call from `address` was meant for; None where the loader cannot say.
+#[inline]
+pub fn of(address: usize) -> Option<&'static Callee> {
+    for step in 0..PLACES {
+        let slot = &KNOWN[(address >> 2).wrapping_add(step) % PLACES];
+        // SAFETY: null, or a leaked box that is never changed.
+        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
+            Some(place) if place.address == address => return Some(place.callee),
+            Some(_) => {}
+            None => return find(address, slot),
+        }
+    }
+    look(address)
+}
+
+#[cold]
+fn find(address: usize, slot: &AtomicPtr<Place>) -> Option<&'static Callee> {
+    ANY_CALL.store(true, Ordering::Relaxed);
+    let callee = look(address)?;
+    let place = Box::into_raw(Box::new(Place { address, callee }));
+    let null = std::ptr::null_mut();
+    if slot.compare_exchange(null, place, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        // SAFETY: nobody has seen it.  Somebody else took the slot; the next call finds another.
+        drop(unsafe { Box::from_raw(place) });
+    }
+    Some(callee)
+}
+
+/// Ask the loader.
+fn look(address: usize) -> Option<&'static Callee> {
+    let caller = path_of(address as *const c_void);
+    // The caller stays loaded from now on, so that no other module comes to lie there.
+    let loaded = caller.and_then(|path| Loaded::find(&path).ok());
+    let loaded = loaded.and_then(|module| module.holder("H5open"));
+    // A program is found by no path, and its libraries are those that all modules see.
+    let loaded = loaded.or_else(|| {
+        let open = next(c"H5open");
+        let path = (!open.is_null()).then(|| path_of(open)).flatten()?;
+        Loaded::find(&path).ok().filter(|library| !library.symbol("H5open").is_null())
+    })?;
+    let open = loaded.symbol("H5open");
+    for slot in &CALLEES {
+        // SAFETY: null, or a leaked box.
+        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
+            Some(callee) if callee.loaded.symbol("H5open") == open => return Some(callee),
+            Some(_) => {}
+            None => {
+                let fresh = Box::into_raw(Box::new(Callee::new(loaded)));
+                let null = std::ptr::null_mut();
+                let taken = slot.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
+                // SAFETY: leaked, whether it got the slot or not: another thread's may stand
+                // there for the same library, which does no harm.
+                let _ = taken;
+                return Some(unsafe { &*fresh });
+            }
+        }
+    }
+    None
+}
+
+/// Where `symbol` would be found by the rest of the process, after this library.
+fn next(symbol: &CStr) -> *mut c_void {
+    // SAFETY: a valid string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) }
+}
+
+/// The path of the module in which an address lies.
+fn path_of(address: *const c_void) -> Option<String> {
+    let mut place = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked about; the loader fills the record where it knows it.
+    let path = unsafe {
+        if libc::dladdr(address, place.as_mut_ptr()) == 0 {
+            return None;
+        }
+        place.assume_init().dli_fname
+    };
+    // SAFETY: null, or a string that ends with zero and stays while the module is loaded.
+    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned())
+}
+
+/// A function of a library under its own name, None where it has none; never one of ours, as a
+/// library finds its own first.
+macro_rules! own {
+    ($loaded:expr, $name:literal) => {{
+        let found = $loaded.symbol($name);
+        // SAFETY: a libhdf5's function of that name has that signature in every version.
+        (!found.is_null()).then(|| unsafe { std::mem::transmute(found) })
+    }};
+}
+
+impl Callee {
+    fn new(loaded: Loaded) -> Self {
+        Self {
+            read: own!(loaded, "H5Dread"),
+            read_multi: own!(loaded, "H5Dread_multi"),
+            close_dataset: own!(loaded, "H5Dclose"),
+            close_object: own!(loaded, "H5Oclose"),
+            dec_ref: own!(loaded, "H5Idec_ref"),
+            close_file: own!(loaded, "H5Fclose"),
+            refresh: own!(loaded, "H5Drefresh"),
+            close_library: own!(loaded, "H5close"),
+            bound: AtomicPtr::new(std::ptr::null_mut()),
+            loaded,
+        }
+    }
+
+    /// Its functions for the engine; why there are none.
+    pub fn bound(&self) -> Result<&Bound, &str> {
+        let mut bound = self.bound.load(Ordering::Acquire);
+        if bound.is_null() {
+            let fresh = Box::into_raw(Box::new(self.bind()));
+            let null = std::ptr::null_mut();
+            bound = match self.bound.compare_exchange(
+                null,
+                fresh,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => fresh,
+                // Leaked: another thread was first.
+                Err(other) => other,
+            };
+        }
+        // SAFETY: published above, and never freed.
+        unsafe { &*bound }.as_ref().map_err(String::as_str)
+    }
+
+    fn bind(&self) -> Result<Bound, String> {
+        let path = self.loaded.path();
+        let lock = Box::new(CallersLock);
+        let library = Library::from_path(path, lock).map_err(|error| error.to_string())?;
+        // SAFETY: a libhdf5 that stays loaded.
+        let more = unsafe { More::resolve(path, |symbol| library.loaded().symbol(symbol)) };
+        Ok(Bound { library, more: more.map_err(|error| error.to_string())? })
+    }
+
+    /// Leave everything to it from now on.
+    pub fn give_up(&self, reason: &str) {
+        let never = Box::into_raw(Box::new(Err(reason.to_string())));
+        // What was there is leaked: another thread may be using it.
+        self.bound.store(never, Ordering::Release);
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &str {
+        self.loaded.path()
+    }
+}

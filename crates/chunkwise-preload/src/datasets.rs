@@ -1,0 +1,202 @@
+//! What is known of the datasets that the program has open?
+//!
+//! HDF5 counts its handles upwards and gives none twice, so that a dataset is known by its handle
+//! until that is closed.  One that is closed in a way that is not seen is only kept too long.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Once, PoisonError, RwLock};
+
+use chunkwise_engine::Dataset;
+use chunkwise_libhdf5::binding::{Handle, hid_t};
+use chunkwise_libhdf5::{Unsuited, describe};
+
+use crate::callee::{Bound, Callee};
+use crate::report::{self, Line};
+
+/// A dataset that the program reads.
+pub struct Known {
+    /// For the engine, with its type as it is stored; or why it is left to libhdf5.
+    pub engine: Result<Native, String>,
+    /// What is counted of it; None without a report.
+    pub line: Option<Arc<Line>>,
+}
+
+/// A dataset that the engine reads.
+pub struct Native {
+    pub dataset: Arc<Dataset>,
+    /// A copy of its type, which the program's memory type must equal.
+    pub file_type: hid_t,
+}
+
+/// What is known of a handle.
+enum State {
+    /// So many small reads were passed on, before it was looked at.
+    Passed(AtomicU32),
+    Known(Arc<Known>),
+}
+
+type Table = RwLock<HashMap<(usize, hid_t), State>>;
+
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
+static AT_FORK: Once = Once::new();
+
+/// Small reads of a dataset that are passed on before it is looked at: that takes longer than they
+/// do.
+const PASSED: u32 = 2;
+
+/// Runs in the child right after `fork`: another thread may hold the table's lock.
+extern "C" fn forget_parent() {
+    TABLE.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+fn table() -> &'static Table {
+    // SAFETY: null, or a leaked box.
+    if let Some(table) = unsafe { TABLE.load(Ordering::Acquire).as_ref() } {
+        return table;
+    }
+    // SAFETY: a function that lives as long as the program and does one store.
+    AT_FORK.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forget_parent));
+    });
+    let fresh = Box::into_raw(Box::new(Table::default()));
+    let null = std::ptr::null_mut();
+    let table = match TABLE.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => fresh,
+        // Another thread was first; this one is leaked.
+        Err(other) => other,
+    };
+    // SAFETY: as above.
+    unsafe { &*table }
+}
+
+fn key(callee: &Callee, id: hid_t) -> (usize, hid_t) {
+    (std::ptr::from_ref(callee) as usize, id)
+}
+
+/// What is known of a dataset, looked at now if that is worth it: `small` reads are passed on at
+/// first.  None where this one is.
+///
+/// # Safety
+/// The program's own handle of this library, which need not be valid.
+pub unsafe fn known(callee: &Callee, id: hid_t, small: bool) -> Option<Arc<Known>> {
+    let key = key(callee, id);
+    match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        Some(State::Known(known)) => return Some(Arc::clone(known)),
+        Some(State::Passed(count)) if small => {
+            if count.fetch_add(1, Ordering::Relaxed) < PASSED {
+                return None;
+            }
+        }
+        Some(State::Passed(_)) | None => {}
+    }
+    let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
+    if small && !table_now.contains_key(&key) && !report::is_wanted() {
+        table_now.insert(key, State::Passed(AtomicU32::new(1)));
+        return None;
+    }
+    // Looking calls libhdf5, which may wait for a thread that waits for the table.
+    drop(table_now);
+    // SAFETY: the caller's contract.
+    let known = Arc::new(unsafe { look(callee, id)? });
+    let state = State::Known(Arc::clone(&known));
+    let former = table().write().unwrap_or_else(PoisonError::into_inner).insert(key, state);
+    close_types(callee, former);
+    Some(known)
+}
+
+/// # Safety
+/// As [`known`].
+unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
+    let bound = match callee.bound() {
+        Ok(bound) => bound,
+        Err(reason) => {
+            report::unbound(callee.path(), reason);
+            return None;
+        }
+    };
+    bound.library.locked(|api| {
+        // SAFETY: a handle that is not valid makes the first call fail.
+        let file_type = unsafe {
+            let stored = (api.H5Dget_type)(id);
+            let stored = Handle::new(api, "H5Dget_type", stored, api.H5Tclose).ok()?;
+            // A committed type would keep the program's file open.
+            api.checked_id("H5Tcopy", (api.H5Tcopy)(stored.id)).ok()?
+        };
+        // SAFETY: live handles of this library.
+        let engine = match unsafe { describe(&bound.library, id, file_type) } {
+            Ok(dataset) => Ok(Native { dataset, file_type }),
+            Err(unsuited) => {
+                // SAFETY: made above.
+                unsafe { (api.H5Tclose)(file_type) };
+                Err(match unsuited {
+                    Unsuited::Reason(reason) => reason,
+                    Unsuited::Failed(error) => error.to_string(),
+                })
+            }
+        };
+        // SAFETY: as above.
+        let line = report::is_wanted().then(|| unsafe { report::line(names(bound, id)) });
+        Some(Known { engine, line })
+    })
+}
+
+/// The file and the name of a dataset.
+///
+/// # Safety
+/// A live handle of this library.
+unsafe fn names(bound: &Bound, id: hid_t) -> (String, String) {
+    let text = |get: unsafe extern "C" fn(hid_t, *mut std::ffi::c_char, usize) -> isize| {
+        let mut buffer = [0u8; 4096];
+        // SAFETY: room for so many bytes, the last of which stays 0.
+        let len = unsafe { get(id, buffer.as_mut_ptr().cast(), buffer.len() - 1) };
+        let name = CStr::from_bytes_until_nul(&buffer).ok().filter(|_| len >= 0);
+        name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    (text(bound.more.H5Fget_name), text(bound.more.H5Iget_name))
+}
+
+/// Forget a handle that is being closed.
+pub fn forget(callee: &Callee, id: hid_t) {
+    let key = key(callee, id);
+    if !table().read().unwrap_or_else(PoisonError::into_inner).contains_key(&key) {
+        return;
+    }
+    let former = table().write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    close_types(callee, former);
+}
+
+/// Forget the handles that have been closed.
+pub fn forget_closed(callee: &Callee) {
+    let of_this: Vec<hid_t> = {
+        let table = table().read().unwrap_or_else(PoisonError::into_inner);
+        let own = std::ptr::from_ref(callee) as usize;
+        table.keys().filter(|key| key.0 == own).map(|key| key.1).collect()
+    };
+    let Ok(bound) = callee.bound() else { return };
+    for id in of_this {
+        // SAFETY: any number may be asked about.
+        let valid = bound.library.locked(|_| unsafe { (bound.more.H5Iis_valid)(id) });
+        if valid <= 0 {
+            forget(callee, id);
+        }
+    }
+}
+
+/// Forget all handles of a library that is being closed: its numbers begin anew.
+pub fn forget_all(callee: &Callee) {
+    let own = std::ptr::from_ref(callee) as usize;
+    table().write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| key.0 != own);
+    callee.give_up("the program has closed the library");
+}
+
+/// Close what was kept open for a dataset.
+fn close_types(callee: &Callee, state: Option<State>) {
+    let Some(State::Known(known)) = state else { return };
+    if let (Ok(native), Ok(bound)) = (&known.engine, callee.bound()) {
+        // SAFETY: made by `look`, and nobody else closes it; a read that goes on in another
+        // thread has compared it already, or passes its call on.
+        bound.library.locked(|api| unsafe { (api.H5Tclose)(native.file_type) });
+    }
+}

@@ -1,0 +1,31 @@
+//! Which functions of libhdf5 are called here that nobody else needs?
+
+#![allow(non_snake_case)]
+
+use std::ffi::{c_char, c_int};
+
+use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t, htri_t};
+use chunkwise_libhdf5::functions;
+
+functions! {
+    /// What is asked of names, dataspaces and property lists.
+    More;
+    required {
+        fn H5Iis_valid(hid_t) -> htri_t;
+        fn H5Iget_name(hid_t, *mut c_char, usize) -> isize;
+        fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
+        fn H5Pequal(hid_t, hid_t) -> htri_t;
+        fn H5Sget_select_type(hid_t) -> c_int;
+        fn H5Sget_select_npoints(hid_t) -> i64;
+        fn H5Sget_select_bounds(hid_t, *mut hsize_t, *mut hsize_t) -> herr_t;
+        fn H5Sis_regular_hyperslab(hid_t) -> htri_t;
+        fn H5Sget_regular_hyperslab(hid_t, *mut hsize_t, *mut hsize_t, *mut hsize_t, *mut hsize_t) -> herr_t;
+        fn H5Sget_select_hyper_nblocks(hid_t) -> i64;
+        fn H5Sget_select_hyper_blocklist(hid_t, hsize_t, hsize_t, *mut hsize_t) -> herr_t;
+        fn H5Sget_select_elem_pointlist(hid_t, hsize_t, hsize_t, *mut hsize_t) -> herr_t;
+    }
+    optional {}
+    globals {
+        H5P_LST_DATASET_XFER_ID_g,
+    }
+}

@@ -1,0 +1,130 @@
+//! What was read, by whom, and why not by the engine?
+//!
+//! `CHUNKWISE_REPORT` asks for it: `-` for standard error, or a file to which each process adds
+//! its part when it ends.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::callee;
+
+/// What is counted of one dataset.
+#[derive(Default)]
+pub struct Line {
+    ours: AtomicU64,
+    ours_nbytes: AtomicU64,
+    theirs: AtomicU64,
+    reason: Mutex<String>,
+}
+
+impl Line {
+    /// A read of so many bytes by the engine.
+    pub fn ours(&self, nbytes: u64) {
+        self.ours.fetch_add(1, Ordering::Relaxed);
+        self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
+    }
+
+    /// A read that was passed on, for the first time seen for this reason.
+    pub fn theirs(&self, reason: &str) {
+        self.theirs.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.is_empty() {
+            reason.clone_into(&mut first);
+        }
+    }
+}
+
+type Lines = BTreeMap<(String, String), Arc<Line>>;
+
+static LINES: Mutex<Lines> = Mutex::new(BTreeMap::new());
+static UNBOUND: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+fn wanted() -> Option<&'static str> {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    WANTED.get_or_init(|| std::env::var("CHUNKWISE_REPORT").ok()).as_deref().filter(|to| !to.is_empty())
+}
+
+/// Whether somebody wants to know.
+pub fn is_wanted() -> bool {
+    wanted().is_some()
+}
+
+/// The line of a dataset, by its file and name.
+pub fn line(names: (String, String)) -> Arc<Line> {
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(lines.entry(names).or_default())
+}
+
+/// A libhdf5 that the engine cannot be used with.
+pub fn unbound(path: &str, reason: &str) {
+    if is_wanted() {
+        let mut unbound = UNBOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        unbound.entry(path.to_string()).or_insert_with(|| reason.to_string());
+    }
+}
+
+/// Called by the loader when the process ends as programs do.
+extern "C" fn finish() {
+    let Some(to) = wanted() else { return };
+    let text = text();
+    if text.is_empty() {
+        return;
+    }
+    // Nobody is left to be told of a failure.
+    let _ = if to == "-" {
+        std::io::stderr().write_all(text.as_bytes())
+    } else {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(to);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+    };
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static FINISH: extern "C" fn() = finish;
+
+fn text() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let who = format!("chunkwise: {} (process {})", program.to_string_lossy(), std::process::id());
+    let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    let unbound = UNBOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut text = String::new();
+    if lines.is_empty() && unbound.is_empty() {
+        let asked = std::env::var("CHUNKWISE_RUN").ok();
+        // Only of the program itself: most of what it starts has nothing to do with HDF5.
+        if asked.as_deref() == Some(&std::process::id().to_string()) {
+            let what = if callee::ANY_CALL.load(Ordering::Relaxed) {
+                "read no dataset"
+            } else {
+                "made no call of HDF5 that could be seen: it does not use HDF5, is linked \
+                 statically with it, or looks its functions up by itself"
+            };
+            let _ = writeln!(text, "{who} {what}.");
+        }
+        return text;
+    }
+    let _ = writeln!(text, "{who} read:");
+    for ((file, dataset), line) in lines.iter() {
+        let (ours, nbytes) =
+            (line.ours.load(Ordering::Relaxed), line.ours_nbytes.load(Ordering::Relaxed));
+        let theirs = line.theirs.load(Ordering::Relaxed);
+        let _ = write!(text, "  {file}: {dataset}: ");
+        if ours > 0 {
+            let mib = nbytes as f64 / f64::from(1 << 20);
+            let _ = write!(text, "{ours} reads by chunkwise ({mib:.1} MiB)");
+        }
+        if theirs > 0 {
+            let and = if ours > 0 { ", " } else { "" };
+            let reason = line.reason.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = write!(text, "{and}{theirs} by libhdf5: {reason}");
+        }
+        text.push('\n');
+    }
+    for (path, reason) in unbound.iter() {
+        let _ = writeln!(text, "  {path} is left alone: {reason}");
+    }
+    text
+}

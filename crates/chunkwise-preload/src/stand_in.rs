@@ -1,0 +1,185 @@
+//! The functions of libhdf5 in whose place this library stands.
+//!
+//! Each hands its arguments on as they are, and with them the address to which it will return,
+//! by which [`callee::of`] knows the caller.
+
+use std::ffi::{c_int, c_void};
+
+use chunkwise_libhdf5::binding::{herr_t, hid_t};
+
+use crate::callee::{self, Callee};
+use crate::{datasets, reading};
+
+/// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
+const FAILED: c_int = -1;
+
+/// Export `$name`, which calls `$inner` with its arguments in registers (up to six), and the
+/// return address as the seventh.
+macro_rules! stand_in {
+    ($name:ident => $inner:path) => {
+        /// In the place of libhdf5's.
+        ///
+        /// # Safety
+        /// As that function.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case)]
+        pub unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            // The seventh argument lies on the stack, which is aligned with it.
+            std::arch::naked_asm!(
+                "push qword ptr [rsp]",
+                "call {inner}",
+                "add rsp, 8",
+                "ret",
+                inner = sym $inner,
+            );
+            #[cfg(target_arch = "aarch64")]
+            std::arch::naked_asm!("mov x6, x30", "b {inner}", inner = sym $inner);
+        }
+    };
+}
+
+stand_in!(H5Dread => read);
+stand_in!(H5Dclose => close_dataset);
+stand_in!(H5Oclose => close_object);
+stand_in!(H5Idec_ref => dec_ref);
+stand_in!(H5Fclose => close_file);
+stand_in!(H5Drefresh => refresh);
+stand_in!(H5close => close_library);
+
+/// In the place of libhdf5's.
+///
+/// # Safety
+/// As that function.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn H5Dread_multi() {
+    #[cfg(target_arch = "x86_64")]
+    // Its own seventh argument, and the return address as the eighth.
+    std::arch::naked_asm!(
+        "sub rsp, 8",
+        "push qword ptr [rsp + 8]",
+        "push qword ptr [rsp + 24]",
+        "call {inner}",
+        "add rsp, 24",
+        "ret",
+        inner = sym read_multi,
+    );
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x7, x30", "b {inner}", inner = sym read_multi);
+}
+
+unsafe extern "C" fn read(
+    dataset: hid_t,
+    memory_type: hid_t,
+    memory_space: hid_t,
+    file_space: hid_t,
+    transfer: hid_t,
+    buffer: *mut c_void,
+    caller: usize,
+) -> herr_t {
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let call = reading::Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
+    // SAFETY: the program's own call, of this library.
+    if unsafe { reading::answer(callee, &call) } {
+        return 0;
+    }
+    let Some(read) = callee.read else { return FAILED };
+    // SAFETY: as above.
+    unsafe { read(dataset, memory_type, memory_space, file_space, transfer, buffer) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn read_multi(
+    count: usize,
+    datasets: *const hid_t,
+    memory_types: *const hid_t,
+    memory_spaces: *const hid_t,
+    file_spaces: *const hid_t,
+    transfer: hid_t,
+    buffers: *const *mut c_void,
+    caller: usize,
+) -> herr_t {
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let Some(read_multi) = callee.read_multi else { return FAILED };
+    // SAFETY: the program's own call, passed on as it is.
+    let pass_on = |count, datasets, types, memory, file, buffers| unsafe {
+        read_multi(count, datasets, types, memory, file, transfer, buffers)
+    };
+    let all = [datasets, memory_types, memory_spaces, file_spaces];
+    if count < 1 || buffers.is_null() || all.iter().any(|list| list.is_null()) {
+        return pass_on(count, datasets, memory_types, memory_spaces, file_spaces, buffers);
+    }
+    // What the engine does not read is read by one call, as it would have been.
+    let mut left: [Vec<hid_t>; 4] = Default::default();
+    let mut left_buffers: Vec<*mut c_void> = Vec::new();
+    for i in 0..count {
+        // SAFETY: each list has `count` entries.
+        let ([dataset, memory_type, memory_space, file_space], buffer) =
+            unsafe { (all.map(|list| *list.add(i)), *buffers.add(i)) };
+        let call =
+            reading::Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
+        // SAFETY: as above.
+        if !unsafe { reading::answer(callee, &call) } {
+            let handles = [dataset, memory_type, memory_space, file_space];
+            left.iter_mut().zip(handles).for_each(|(list, handle)| list.push(handle));
+            left_buffers.push(buffer);
+        }
+    }
+    if left_buffers.is_empty() {
+        return 0;
+    }
+    let [datasets, types, memory, file] = left.each_ref().map(|list| list.as_ptr());
+    pass_on(left_buffers.len(), datasets, types, memory, file, left_buffers.as_ptr())
+}
+
+/// What closes or changes one object: what is known of it is forgotten first.
+macro_rules! ends {
+    ($name:ident, $field:ident, $before:expr, $after:expr) => {
+        unsafe extern "C" fn $name(
+            id: hid_t,
+            _: usize,
+            _: usize,
+            _: usize,
+            _: usize,
+            _: usize,
+            caller: usize,
+        ) -> c_int {
+            let Some(callee) = callee::of(caller) else { return FAILED };
+            let Some(own) = callee.$field else { return FAILED };
+            let before: fn(&Callee, hid_t) = $before;
+            let after: fn(&Callee) = $after;
+            before(callee, id);
+            // SAFETY: the program's own call, passed on as it is.
+            let status = unsafe { own(id) };
+            after(callee);
+            status
+        }
+    };
+}
+
+ends!(close_dataset, close_dataset, datasets::forget, |_| {});
+ends!(close_object, close_object, datasets::forget, |_| {});
+ends!(dec_ref, dec_ref, datasets::forget, |_| {});
+ends!(refresh, refresh, datasets::forget, |_| {});
+// A file that is closed strongly takes its datasets with it.
+ends!(close_file, close_file, |_, _| {}, datasets::forget_closed);
+
+unsafe extern "C" fn close_library(
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    caller: usize,
+) -> herr_t {
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let Some(own) = callee.close_library else { return FAILED };
+    // Handles count from the beginning again.
+    datasets::forget_all(callee);
+    // SAFETY: the program's own call, passed on as it is.
+    unsafe { own() }
+}
