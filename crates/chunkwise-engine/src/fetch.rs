@@ -13,6 +13,7 @@ use chunkwise_codec::resize;
 
 use crate::schedule::{Batch, Batches};
 use crate::settings::Setting;
+use crate::threads::take_no_signals;
 use crate::{ReadError, Storage};
 
 /// Threads that read ahead: as many requests a storage is given at a time.
@@ -143,7 +144,13 @@ impl<'a> FetchAhead<'a> {
         for number in 0..self.fetchers {
             let named = Builder::new().name(format!("chunkwise-fetch-{number}"));
             // Without them, decoding threads read for themselves.
-            if named.spawn_scoped(scope, || self.fetch()).is_err() {
+            if named
+                .spawn_scoped(scope, || {
+                    take_no_signals();
+                    self.fetch();
+                })
+                .is_err()
+            {
                 break;
             }
         }

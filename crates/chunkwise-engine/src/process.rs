@@ -15,6 +15,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::cache::{CacheStats, ChunkCache};
 use crate::in_flight::InFlight;
 use crate::settings::Setting;
+use crate::threads::take_no_signals;
 
 /// What the reads of one process share.
 pub struct ProcessState {
@@ -137,6 +138,7 @@ fn make_pool() -> Pool {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|i| format!("chunkwise-{i}"))
+        .start_handler(|_| take_no_signals())
         // Work done ahead that panics is lost, and done again by the reader.
         .panic_handler(|_| {})
         .build();

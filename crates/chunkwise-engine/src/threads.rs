@@ -11,6 +11,16 @@ pub fn thread_limit() -> usize {
     least_threads(machine, &variables)
 }
 
+/// Let this thread take no signals: a program's handlers run on the program's own threads.
+pub(crate) fn take_no_signals() {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the first call fills the set; the second reads it, and changes this thread alone.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// The least of `machine` and the variables that hold a positive number.
 fn least_threads(machine: usize, variables: &[Option<String>]) -> usize {
     let named = variables.iter().flatten().filter_map(|v| v.trim().parse::<usize>().ok());

@@ -188,16 +188,13 @@ impl Callee {
         if bound.is_null() {
             let fresh = Box::into_raw(Box::new(self.bind()));
             let null = std::ptr::null_mut();
-            bound = match self.bound.compare_exchange(
-                null,
-                fresh,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => fresh,
-                // Leaked: another thread was first.
-                Err(other) => other,
-            };
+            bound =
+                match self.bound.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire)
+                {
+                    Ok(_) => fresh,
+                    // Leaked: another thread was first.
+                    Err(other) => other,
+                };
         }
         // SAFETY: published above, and never freed.
         unsafe { &*bound }.as_ref().map_err(String::as_str)

@@ -109,6 +109,7 @@ pub unsafe fn known(callee: &Callee, id: hid_t, small: bool) -> Option<Arc<Known
 /// # Safety
 /// As [`known`].
 unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
+    crate::wishes::follow();
     let bound = match callee.bound() {
         Ok(bound) => bound,
         Err(reason) => {

@@ -25,3 +25,4 @@ mod reading;
 mod report;
 mod spaces;
 mod stand_in;
+mod wishes;

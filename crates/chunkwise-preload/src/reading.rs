@@ -67,7 +67,8 @@ unsafe fn is_small(callee: &Callee, call: &Call) -> bool {
     }
     let Ok(bound) = callee.bound() else { return true };
     // SAFETY: a handle that is none makes the call fail.
-    let len = bound.library.locked(|_| unsafe { (bound.more.H5Sget_select_npoints)(call.file_space) });
+    let len =
+        bound.library.locked(|_| unsafe { (bound.more.H5Sget_select_npoints)(call.file_space) });
     len < SMALL
 }
 

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::FromRawFd as _;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::callee;
@@ -44,7 +46,10 @@ static UNBOUND: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
 fn wanted() -> Option<&'static str> {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
-    WANTED.get_or_init(|| std::env::var("CHUNKWISE_REPORT").ok()).as_deref().filter(|to| !to.is_empty())
+    WANTED
+        .get_or_init(|| std::env::var("CHUNKWISE_REPORT").ok())
+        .as_deref()
+        .filter(|to| !to.is_empty())
 }
 
 /// Whether somebody wants to know.
@@ -66,6 +71,19 @@ pub fn unbound(path: &str, reason: &str) {
     }
 }
 
+/// Standard error, kept for the end: programs close theirs before.
+static STANDARD_ERROR: AtomicI32 = AtomicI32::new(-1);
+
+/// Called by the loader before the program begins.
+extern "C" fn begin() {
+    if wanted() == Some("-") {
+        // Above the numbers that programs give to files themselves; not for what it starts.
+        // SAFETY: no memory is passed.
+        let kept = unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 100) };
+        STANDARD_ERROR.store(kept, Ordering::Relaxed);
+    }
+}
+
 /// Called by the loader when the process ends as programs do.
 extern "C" fn finish() {
     let Some(to) = wanted() else { return };
@@ -73,15 +91,21 @@ extern "C" fn finish() {
     if text.is_empty() {
         return;
     }
+    let kept = STANDARD_ERROR.load(Ordering::Relaxed);
     // Nobody is left to be told of a failure.
     let _ = if to == "-" {
-        std::io::stderr().write_all(text.as_bytes())
+        // SAFETY: ours, or no descriptor at all, to which writing fails.
+        let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(kept.max(2)) });
+        file.write_all(text.as_bytes())
     } else {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(to);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
     };
 }
 
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static FINISH: extern "C" fn() = finish;

@@ -40,9 +40,8 @@ pub unsafe fn space_of(api: &Api, more: &More, space: hid_t) -> Result<Space, Re
     const UNKNOWN: Reason = "a dataspace that libhdf5 does not explain";
     let mut dims: [hsize_t; MAX_RANK] = [0; MAX_RANK];
     // SAFETY: room for as many dimensions as there can be; a null pointer is allowed.
-    let rank = unsafe {
-        (api.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut())
-    };
+    let rank =
+        unsafe { (api.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut()) };
     let rank = usize::try_from(rank).map_err(|_| UNKNOWN)?;
     let shape = Dims::from_slice(dims.get(..rank).ok_or(UNKNOWN)?);
     if rank == 0 {

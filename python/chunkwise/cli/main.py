@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
     "fix": "Mend a file: find what is wrong, write it anew, and measure the gain.",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
+    "run": "Run a program as it is, with chunkwise reading in place of its HDF5.",
     "study": "Measure again, on this machine, what the papers measured.",
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",

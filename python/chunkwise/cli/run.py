@@ -1,0 +1,80 @@
+"""Run a program as it is, with the engine under its HDF5."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+
+import click
+
+from chunkwise.cli.echo import echo
+from chunkwise.cli.values import Count, Size
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.running import environment, program
+
+EXAMPLES = """\b
+Examples:
+  chunkwise run -- cdo timmean in.nc out.nc
+  chunkwise run --report -- ncdump -v t2m in.nc
+  chunkwise run --threads 4 --cache 2GiB -- ./model namelist.nml
+  eval "$(chunkwise run --env)"       # in a batch script, for all that follows
+"""
+
+
+@click.command(epilog=EXAMPLES, context_settings={"ignore_unknown_options": False})
+@click.option("--threads", type=Count(), metavar="N", help="Most threads of a read.")
+@click.option("--cache", type=Size(), metavar="SIZE", help="Decoded chunks kept, as in 1GiB.")
+@click.option("--report", is_flag=True, help="Say at the end what was read, and by whom.")
+@click.option(
+    "--report-to",
+    type=click.Path(dir_okay=False),
+    help="Add what was read to this file, instead of to standard error.",
+)
+@click.option("--env", is_flag=True, help="Print the variables for a shell, and run nothing.")
+@click.argument("words", metavar="[--] PROGRAM [ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    threads: int | None,
+    cache: int | None,
+    report: bool,
+    report_to: str | None,
+    env: bool,
+    words: tuple[str, ...],
+) -> None:
+    """Run a program that uses HDF5 or netCDF-4 without changing it.
+
+    What it reads with HDF5's C library (from Python, C, Fortran, R, CDO, NCO, ...) is read and
+    decoded by chunkwise, on all cores, each chunk once, whatever chunk cache the program has set.
+    What chunkwise cannot read, and every write, goes on to the program's own HDF5.
+
+    The program takes the place of this command: its exit code, its signals and its terminal are
+    its own.  What it starts is run in the same way.
+    """
+    to = os.path.abspath(report_to) if report_to else "-" if report else None  # noqa: PTH100
+    variables = environment.variables(threads=threads, cache_nbytes=cache, report=to)
+    if env:
+        if words:
+            raise UsageError("--env runs nothing: leave the program out")
+        for name, value in variables.items():
+            echo(f"export {name}={shlex.quote(value)}")
+        return
+    if not words:
+        raise UsageError("which program? as in: chunkwise run -- cdo timmean in.nc out.nc")
+    found = program.find(words[0])
+    if found.obstacle:
+        echo(
+            f"chunkwise: warning: {printable(words[0])} runs as without chunkwise: "
+            f"{found.obstacle}",
+            err=True,
+        )
+    given = dict(os.environ)
+    if not found.harms:
+        # The process stays the same one: by its number it knows that it was asked for.
+        given |= variables | {"CHUNKWISE_RUN": str(os.getpid())}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(found.path, list(words), given)
+    except OSError as error:
+        raise UsageError(f"{printable(str(found.path))}: {error.strerror}") from None

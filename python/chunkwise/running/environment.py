@@ -1,0 +1,62 @@
+"""Which variables put the engine under a program?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.settings import VARIABLES
+
+LIBRARY: Final = Path(__file__).resolve().parent.parent / "libchunkwise_preload.so"
+
+
+def variables(
+    *,
+    threads: int | None = None,
+    cache_nbytes: int | None = None,
+    report: str | None = None,
+    before: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """Give what is to be set, by name.
+
+    Parameters
+    ----------
+    threads
+        Most threads of a read; None for as many as there are.
+    cache_nbytes
+        Bytes of decoded chunks that are kept; None for the default.
+    report
+        Where each process writes what it read: a path, ``-`` for standard error; None for
+        nowhere.
+    before
+        The variables so far: what they put before programs stays behind ours.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        Where this installation has no library to put under programs, or its path is one that the
+        loader cannot take.
+    """
+    if not LIBRARY.is_file():
+        raise UsageError(
+            f"{LIBRARY} is not there, which programs would be run with: build it by `make "
+            "install` in a checkout of chunkwise, or install the wheel"
+        )
+    library = str(LIBRARY)
+    if set(library) & set(" :"):
+        raise UsageError(
+            f"{library}: the loader takes no library whose path has spaces or colons: install "
+            "chunkwise elsewhere"
+        )
+    others = [one for one in before.get("LD_PRELOAD", "").replace(" ", ":").split(":") if one]
+    found = {"LD_PRELOAD": ":".join([library, *(one for one in others if one != library)])}
+    if threads is not None:
+        found[VARIABLES["threads"]] = str(threads)
+    if cache_nbytes is not None:
+        found[VARIABLES["cache_nbytes"]] = str(cache_nbytes)
+    if report is not None:
+        found["CHUNKWISE_REPORT"] = report
+    return found

@@ -1,0 +1,102 @@
+"""Can the loader put a library before this program's own, and if not, why?
+
+From the first bytes of its file, as the kernel and the loader look at them (``elf(5)``).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+
+_HEADER_NBYTES: Final = 64
+_PROGRAM_HEADER_NBYTES: Final = 56
+_INTERPRETER: Final = 3
+_LITTLE_64: Final = b"\x7fELF\x02\x01"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is to be run.
+
+    Attributes
+    ----------
+    path
+        Its file.
+    obstacle
+        Why nothing can be put under it, in words; None where something can.
+    harms
+        It would not even start with the library.
+    """
+
+    path: Path
+    obstacle: str | None = None
+    harms: bool = False
+
+
+def find(name: str) -> Program:
+    """Find a program as a shell does, and look at it.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        Where there is none of that name that may be run.
+    """
+    found = shutil.which(name)
+    if found is None:
+        raise UsageError(
+            f"{printable(name)}: no such program, or it may not be run: give its path, or a name "
+            "that PATH leads to"
+        )
+    path = Path(found)
+    status = path.stat()
+    if status.st_mode & 0o6000:
+        return Program(path, "it runs with the rights of its owner (set-user-ID)")
+    try:
+        return _looked_at(path)
+    except OSError:
+        # What may be run need not be readable.
+        return Program(path)
+
+
+def _looked_at(path: Path) -> Program:
+    with path.open("rb") as file:
+        start = file.read(_HEADER_NBYTES)
+        if start[:2] == b"#!":
+            # The interpreter is looked at by the loader only.
+            return Program(path)
+        if start[:4] != b"\x7fELF" or len(start) < _HEADER_NBYTES:
+            return Program(path)
+        if start[:6] != _LITTLE_64 or _machine(start) != _machine(_head(Path(sys.executable))):
+            return Program(path, "it is made for another machine than chunkwise")
+        (offset,) = struct.unpack_from("<Q", start, 32)
+        size, count = struct.unpack_from("<HH", start, 54)
+        for i in range(count):
+            file.seek(offset + i * size)
+            header = file.read(_PROGRAM_HEADER_NBYTES)
+            if len(header) == _PROGRAM_HEADER_NBYTES and header[:4] == struct.pack(
+                "<I", _INTERPRETER
+            ):
+                begin, nbytes = struct.unpack_from("<8xQ16xQ", header)
+                file.seek(begin)
+                loader = os.fsdecode(file.read(min(nbytes, 4096)).rstrip(b"\0"))
+                if "musl" in loader:
+                    return Program(path, f"it is made for musl ({loader})", harms=True)
+                return Program(path)
+    return Program(path, "it is linked statically, so that no loader runs")
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEADER_NBYTES)
+
+
+def _machine(header: bytes) -> int:
+    return int(struct.unpack_from("<H", header, 18)[0])
