@@ -214,6 +214,7 @@ wheel: dist/.built
 # a target folder of its own, as another C compiler would rebuild everything each time.
 dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -type f -not -name '*.pyc' -not -name '*.so')
 	rm -rf dist && mkdir -p dist
+	CARGO_TARGET_DIR=$(CURDIR)/target/wheel $(BIN)/python scripts/build/backend.py
 	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
 	    --compatibility manylinux2014 --out dist
 	touch $@

@@ -170,11 +170,33 @@ macro_rules! functions {
                         })
                     },)*
                     // SAFETY: these are variables of type hid_t, set by H5open.
-                    $($global: unsafe { *required(stringify!($global))?.cast::<hid_t>() },)*
+                    $($global: unsafe {
+                        let place = required(stringify!($global))?;
+                        $crate::binding::constant(place, concat!(stringify!($global), "\0"))
+                    },)*
                 })
             }
         }
     };
+}
+
+/// The value of a libhdf5's variable at `place`, of a `name` that ends with zero.
+///
+/// Where a program that is linked with the library uses the variable itself, the linker may have
+/// moved it into the program (a copy relocation), and the one in the library is never set.
+///
+/// # Safety
+/// A variable of type `hid_t` of a library that was started.
+pub unsafe fn constant(place: *mut c_void, name: &'static str) -> hid_t {
+    // SAFETY: the caller's contract; a string that ends with zero.
+    unsafe {
+        let value = *place.cast::<hid_t>();
+        if value >= 0 {
+            return value;
+        }
+        let moved = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
+        if moved.is_null() { value } else { *moved.cast::<hid_t>() }
+    }
 }
 
 functions! {

@@ -5,7 +5,7 @@
 //! that very library.
 
 pub use crate::api::{
-    Api, DEFAULT, HADDR_UNDEF, ObjectInfo, haddr_t, herr_t, hid_t, hsize_t, htri_t,
+    Api, DEFAULT, HADDR_UNDEF, ObjectInfo, constant, haddr_t, herr_t, hid_t, hsize_t, htri_t,
 };
 pub use crate::facts::{
     Chunking, StatedFilter, chunk_options, filters_of, holds_pointers, shape_of,

@@ -1,0 +1,75 @@
+"""How is the package built? By maturin; before it the library that is put under programs.
+
+maturin makes one library of one crate.  The other is no extension module: it goes into the package
+as a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import maturin
+from maturin import (  # noqa: F401
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "chunkwise"
+CRATE = "chunkwise-preload"
+
+
+def put_library(command: tuple[str, ...] = ("cargo", "build")) -> None:
+    """Build the library for programs and put it into the package."""
+    words = [*command, "--release", "--locked", "--package", CRATE]
+    told = subprocess.run(
+        [*words, "--message-format", "json-render-diagnostics", "--quiet"],
+        cwd=ROOT, check=True, stdout=subprocess.PIPE, env=os.environ,
+    ).stdout  # fmt: skip
+    made = [
+        Path(file)
+        for line in told.splitlines()
+        for file in json.loads(line).get("filenames", [])
+        if Path(file).suffix == ".so" and CRATE.replace("-", "_") in Path(file).name
+    ]
+    target = PACKAGE / made[-1].name
+    # A program may be running with the one that is there.
+    fresh = target.with_suffix(".new")
+    shutil.copy2(made[-1], fresh)
+    fresh.replace(target)
+
+
+def build_wheel(*arguments: Any, **settings: Any) -> str:
+    """As maturin."""
+    put_library()
+    return str(maturin.build_wheel(*arguments, **settings))
+
+
+def build_editable(*arguments: Any, **settings: Any) -> str:
+    """As maturin."""
+    put_library()
+    return str(maturin.build_editable(*arguments, **settings))
+
+
+def prepare_metadata_for_build_wheel(*arguments: Any, **settings: Any) -> str:
+    """As maturin."""
+    return str(maturin.prepare_metadata_for_build_wheel(*arguments, **settings))
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+if __name__ == "__main__":
+    # `make wheel`: for an old glibc, as maturin builds the extension module there.
+    target = (
+        subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True)
+        .stdout.partition("host: ")[2]
+        .split()[0]
+    )
+    put_library(("cargo-zigbuild", "zigbuild", "--target", f"{target}.2.17"))
