@@ -45,6 +45,8 @@ pub struct Callee {
     pub refresh: Option<OfOne>,
     /// `H5close`
     pub close_library: Option<OfNone>,
+    /// `H5Soffset_simple`
+    pub offset_simple: Option<unsafe extern "C" fn(hid_t, *const i64) -> herr_t>,
     bound: AtomicPtr<Result<Bound, String>>,
 }
 
@@ -106,8 +108,9 @@ fn find(address: usize, slot: &AtomicPtr<Place>) -> Option<&'static Callee> {
 
 /// Ask the loader.
 fn look(address: usize) -> Option<&'static Callee> {
-    let caller = path_of(address as *const c_void);
-    // The caller stays loaded from now on, so that no other module comes to lie there.
+    // The caller stays loaded from now on, so that no other module comes to lie there.  A program
+    // found by its name alone has no path, and the loader would look for one.
+    let caller = path_of(address as *const c_void).filter(|path| path.contains('/'));
     let loaded = caller.and_then(|path| Loaded::find(&path).ok());
     let loaded = loaded.and_then(|module| module.holder("H5open"));
     // A program is found by no path, and its libraries are those that all modules see.
@@ -177,6 +180,7 @@ impl Callee {
             close_file: own!(loaded, "H5Fclose"),
             refresh: own!(loaded, "H5Drefresh"),
             close_library: own!(loaded, "H5close"),
+            offset_simple: own!(loaded, "H5Soffset_simple"),
             bound: AtomicPtr::new(std::ptr::null_mut()),
             loaded,
         }

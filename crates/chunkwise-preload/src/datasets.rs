@@ -3,12 +3,13 @@
 //! HDF5 counts its handles upwards and gives none twice, so that a dataset is known by its handle
 //! until that is closed.  One that is closed in a way that is not seen is only kept too long.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
-use chunkwise_engine::Dataset;
+use chunkwise_engine::{Dataset, Layout};
 use chunkwise_libhdf5::binding::{Handle, hid_t};
 use chunkwise_libhdf5::{Unsuited, describe};
 
@@ -48,6 +49,7 @@ const PASSED: u32 = 2;
 
 /// Runs in the child right after `fork`: another thread may hold the table's lock.
 extern "C" fn forget_parent() {
+    GENERATION.fetch_add(1, Ordering::Release);
     TABLE.store(std::ptr::null_mut(), Ordering::Release);
 }
 
@@ -80,8 +82,66 @@ fn key(callee: &Callee, id: hid_t) -> (usize, hid_t) {
 ///
 /// # Safety
 /// The program's own handle of this library, which need not be valid.
-pub unsafe fn known(callee: &Callee, id: hid_t, small: bool) -> Option<Arc<Known>> {
+pub unsafe fn known(
+    callee: &Callee,
+    id: hid_t,
+    is_small: impl FnOnce() -> bool,
+) -> Option<Arc<Known>> {
     let key = key(callee, id);
+    // Read by mistake before something is forgotten, this only leads to the table.
+    let generation = GENERATION.load(Ordering::Acquire);
+    if let Some(known) = recent(key, generation) {
+        return Some(known);
+    }
+    // SAFETY: the caller's contract.
+    let known = unsafe { known_to_all(callee, key, is_small)? };
+    let entry = Recent { key, generation, known: Arc::clone(&known) };
+    // Without a place of its own, as when the thread ends, there is the table.
+    let _ = RECENT.try_with(|recent| {
+        if let Ok(mut recent) = recent.try_borrow_mut() {
+            recent[id as usize % RECENT_LEN] = Some(entry);
+        }
+    });
+    Some(known)
+}
+
+/// What a thread has read last.
+struct Recent {
+    key: (usize, hid_t),
+    generation: u64,
+    known: Arc<Known>,
+}
+
+const RECENT_LEN: usize = 8;
+
+thread_local! {
+    static RECENT: RefCell<[Option<Recent>; RECENT_LEN]> = const { RefCell::new([const { None }; RECENT_LEN]) };
+}
+
+/// Counts how often something was forgotten: what threads remember counts no more then.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+fn recent(key: (usize, hid_t), generation: u64) -> Option<Arc<Known>> {
+    let found = RECENT.try_with(|recent| {
+        let recent = recent.try_borrow().ok()?;
+        let entry = recent[key.1 as usize % RECENT_LEN].as_ref()?;
+        (entry.key == key && entry.generation == generation).then(|| Arc::clone(&entry.known))
+    });
+    found.ok().flatten()
+}
+
+/// # Safety
+/// As [`known`].
+unsafe fn known_to_all(
+    callee: &Callee,
+    key: (usize, hid_t),
+    is_small: impl FnOnce() -> bool,
+) -> Option<Arc<Known>> {
+    let id = key.1;
+    let small = match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        Some(State::Known(known)) => return Some(Arc::clone(known)),
+        _ => is_small(),
+    };
     match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
         Some(State::Known(known)) => return Some(Arc::clone(known)),
         Some(State::Passed(count)) if small => {
@@ -127,16 +187,17 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
         };
         // SAFETY: live handles of this library.
         let engine = match unsafe { describe(&bound.library, id, file_type) } {
-            Ok(dataset) => Ok(Native { dataset, file_type }),
-            Err(unsuited) => {
-                // SAFETY: made above.
-                unsafe { (api.H5Tclose)(file_type) };
-                Err(match unsuited {
-                    Unsuited::Reason(reason) => reason,
-                    Unsuited::Failed(error) => error.to_string(),
-                })
+            Ok(dataset) if matches!(dataset.info().layout, Layout::Contiguous { .. }) => {
+                Err("contiguous, which libhdf5 reads as fast".to_string())
             }
+            Ok(dataset) => Ok(Native { dataset, file_type }),
+            Err(Unsuited::Reason(reason)) => Err(reason),
+            Err(Unsuited::Failed(error)) => Err(error.to_string()),
         };
+        if engine.is_err() {
+            // SAFETY: made above.
+            unsafe { (api.H5Tclose)(file_type) };
+        }
         // SAFETY: as above.
         let line = report::is_wanted().then(|| unsafe { report::line(names(bound, id)) });
         Some(Known { engine, line })
@@ -165,6 +226,7 @@ pub fn forget(callee: &Callee, id: hid_t) {
         return;
     }
     let former = table().write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    GENERATION.fetch_add(1, Ordering::Release);
     close_types(callee, former);
 }
 
@@ -189,6 +251,7 @@ pub fn forget_closed(callee: &Callee) {
 pub fn forget_all(callee: &Callee) {
     let own = std::ptr::from_ref(callee) as usize;
     table().write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| key.0 != own);
+    GENERATION.fetch_add(1, Ordering::Release);
     callee.give_up("the program has closed the library");
 }
 

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use chunkwise_engine::{Layout, spread};
+use chunkwise_engine::spread;
 use chunkwise_libhdf5::binding::{Api, DEFAULT, hid_t};
 use chunkwise_select::{Dims, Hyperslab, Selection};
 
@@ -28,8 +28,6 @@ pub struct Call {
 
 /// Elements fewer than these make a small read.
 const SMALL: i64 = 4096;
-/// Contiguous data is read by libhdf5 as fast, unless it is worth several threads.
-const LARGE_NBYTES: u64 = 4 << 20;
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
 
@@ -48,7 +46,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
         return false;
     }
     // SAFETY: the caller's contract.
-    let known = unsafe { datasets::known(callee, call.dataset, is_small(callee, call)) };
+    let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
     let outcome = match (&known.engine, callee.bound()) {
         // SAFETY: as above.
@@ -119,9 +117,6 @@ unsafe fn read(bound: &Bound, native: &Native, call: &Call) -> Result<u64, Why> 
     let size = dataset.element_size() as u64;
     let len = selected.len().map_err(|error| error.to_string())?;
     let nbytes = len.checked_mul(size).ok_or("more bytes than can be counted")?;
-    if nbytes < LARGE_NBYTES && matches!(dataset.info().layout, Layout::Contiguous { .. }) {
-        return Err("contiguous, which libhdf5 reads as fast".into());
-    }
     let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
     let count = usize::try_from(nbytes).map_err(|_| "more bytes than memory has")?;
     match destination {

@@ -4,6 +4,7 @@
 //! points in the order in which they were given.  The engine gives them in the same order.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkwise_libhdf5::binding::{Api, hid_t, hsize_t};
 use chunkwise_select::{
@@ -24,6 +25,9 @@ pub struct Space {
 
 /// Why a call is passed on, in words for the report.
 pub type Reason = &'static str;
+
+/// Whether the program has ever moved a selection (`H5Soffset_simple`).
+pub static MOVED: AtomicBool = AtomicBool::new(false);
 
 /// More blocks or points than this are listed by libhdf5 more slowly than it reads them.
 const MOST_PARTS: i64 = 1 << 20;
@@ -48,12 +52,7 @@ pub unsafe fn space_of(api: &Api, more: &More, space: hid_t) -> Result<Space, Re
         return Err("a scalar or null dataspace");
     }
     // SAFETY: as above.
-    let (class, len) =
-        unsafe { ((more.H5Sget_select_type)(space), (more.H5Sget_select_npoints)(space)) };
-    let len = u64::try_from(len).map_err(|_| UNKNOWN)?;
-    if len == 0 {
-        return Err("nothing is selected");
-    }
+    let class = unsafe { (more.H5Sget_select_type)(space) };
     let Parts { selected, begins, ends } = match class {
         ALL => Parts::of(Hyperslab::all(&shape)),
         // SAFETY: as above.
@@ -62,11 +61,12 @@ pub unsafe fn space_of(api: &Api, more: &More, space: hid_t) -> Result<Space, Re
         POINTS => unsafe { points(more, space, &shape)? },
         _ => return Err(UNKNOWN),
     };
-    if selected.len() != Ok(len) {
-        return Err(UNKNOWN);
+    let len = selected.len().map_err(|_| UNKNOWN)?;
+    if len == 0 {
+        return Err("nothing is selected");
     }
     // SAFETY: as above.
-    if class != ALL && !unsafe { is_in_place(more, space, &begins, &ends) } {
+    if MOVED.load(Ordering::Relaxed) && !unsafe { is_in_place(more, space, &begins, &ends) } {
         return Err("a selection that is moved by an offset");
     }
     Ok(Space { shape, selected, len })
@@ -92,23 +92,23 @@ impl Parts {
 unsafe fn hyperslabs(more: &More, space: hid_t, shape: &[u64]) -> Result<Parts, Reason> {
     const ODD: Reason = "a selection of hyperslabs that reaches beyond its dataspace";
     let rank = shape.len();
-    // SAFETY: the caller's contract.
-    if unsafe { (more.H5Sis_regular_hyperslab)(space) } > 0 {
-        let mut parts = [[0 as hsize_t; MAX_RANK]; 4];
-        let [start, stride, count, block] = &mut parts;
-        // SAFETY: room for every dimension.
-        let status = unsafe {
-            (more.H5Sget_regular_hyperslab)(
-                space,
-                start.as_mut_ptr(),
-                stride.as_mut_ptr(),
-                count.as_mut_ptr(),
-                block.as_mut_ptr(),
-            )
-        };
+    let mut parts = [[0 as hsize_t; MAX_RANK]; 4];
+    let [start, stride, count, block] = &mut parts;
+    // SAFETY: room for every dimension.
+    let status = unsafe {
+        (more.H5Sget_regular_hyperslab)(
+            space,
+            start.as_mut_ptr(),
+            stride.as_mut_ptr(),
+            count.as_mut_ptr(),
+            block.as_mut_ptr(),
+        )
+    };
+    // It fails where the selection is not regular.
+    if status >= 0 {
         let [start, stride, count, block] = parts.each_ref().map(|part| &part[..rank]);
         let slab = Hyperslab::new(shape, start, stride, count, block);
-        return slab.ok().filter(|_| status >= 0).map(Parts::of).ok_or(ODD);
+        return slab.map(Parts::of).map_err(|_| ODD);
     }
     // SAFETY: room for as many blocks as there are, each its first and last element.
     let listed = unsafe {

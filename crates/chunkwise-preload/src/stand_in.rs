@@ -1,14 +1,15 @@
-//! The functions of libhdf5 in whose place this library stands.
+//! In the place of which functions of libhdf5 does this library stand, and how is their caller known?
 //!
 //! Each hands its arguments on as they are, and with them the address to which it will return,
 //! by which [`callee::of`] knows the caller.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::callee::{self, Callee};
-use crate::{datasets, reading};
+use crate::{datasets, reading, spaces};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -47,6 +48,7 @@ stand_in!(H5Idec_ref => dec_ref);
 stand_in!(H5Fclose => close_file);
 stand_in!(H5Drefresh => refresh);
 stand_in!(H5close => close_library);
+stand_in!(H5Soffset_simple => offset_simple);
 
 /// In the place of libhdf5's.
 ///
@@ -182,4 +184,20 @@ unsafe extern "C" fn close_library(
     datasets::forget_all(callee);
     // SAFETY: the program's own call, passed on as it is.
     unsafe { own() }
+}
+
+unsafe extern "C" fn offset_simple(
+    space: hid_t,
+    offset: *const i64,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    caller: usize,
+) -> herr_t {
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let Some(own) = callee.offset_simple else { return FAILED };
+    spaces::MOVED.store(true, Ordering::Relaxed);
+    // SAFETY: the program's own call, passed on as it is.
+    unsafe { own(space, offset) }
 }
