@@ -140,7 +140,7 @@ def test_two_libraries_in_one_process(field: Path, tmp_path: Path) -> None:
     told = report.read_text()
     assert reads(report) >= 130, told
     assert "/x: " in told
-    assert "/contiguous: 62 by libhdf5: contiguous" in told
+    assert re.search(r"/contiguous: \d+ by libhdf5: contiguous", told)
     assert "/text: 1 by libhdf5: its elements are of variable length" in told
 
 
