@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
 use chunkwise_engine::{Dataset, Layout};
-use chunkwise_libhdf5::binding::{Handle, hid_t};
+use chunkwise_libhdf5::binding::{Handle, hid_t, shape_of};
 use chunkwise_libhdf5::{Unsuited, describe};
+use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
 use crate::report::{self, Line};
@@ -20,6 +21,9 @@ use crate::report::{self, Line};
 pub struct Known {
     /// For the engine, with its type as it is stored; or why it is left to libhdf5.
     pub engine: Result<Native, String>,
+    /// Its extents and the size of an element, as they are when it is first read.
+    pub shape: Dims,
+    pub item_nbytes: u64,
     /// What is counted of it; None without a report.
     pub line: Option<Arc<Line>>,
 }
@@ -50,6 +54,7 @@ const PASSED: u32 = 2;
 /// Runs in the child right after `fork`: another thread may hold the table's lock.
 extern "C" fn forget_parent() {
     GENERATION.fetch_add(1, Ordering::Release);
+    report::FORKED.store(true, Ordering::Relaxed);
     TABLE.store(std::ptr::null_mut(), Ordering::Release);
 }
 
@@ -194,13 +199,20 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             Err(Unsuited::Reason(reason)) => Err(reason),
             Err(Unsuited::Failed(error)) => Err(error.to_string()),
         };
+        // SAFETY: made above.
+        let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
         if engine.is_err() {
             // SAFETY: made above.
             unsafe { (api.H5Tclose)(file_type) };
         }
         // SAFETY: as above.
         let line = report::is_wanted().then(|| unsafe { report::line(names(bound, id)) });
-        Some(Known { engine, line })
+        let (shape, item_nbytes) = match &engine {
+            Ok(native) => (native.dataset.shape().into(), native.dataset.element_size() as u64),
+            // SAFETY: as above.
+            Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
+        };
+        Some(Known { engine, shape, item_nbytes, line })
     })
 }
 

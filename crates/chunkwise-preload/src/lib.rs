@@ -25,4 +25,6 @@ mod reading;
 mod report;
 mod spaces;
 mod stand_in;
+mod trace;
+mod walked;
 mod wishes;

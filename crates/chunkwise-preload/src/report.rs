@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::FromRawFd as _;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::callee;
+use crate::trace::{self, Traced};
 
 /// What is counted of one dataset.
 #[derive(Default)]
@@ -20,6 +21,7 @@ pub struct Line {
     ours_nbytes: AtomicU64,
     theirs: AtomicU64,
     reason: Mutex<String>,
+    traced: Mutex<Traced>,
 }
 
 impl Line {
@@ -27,6 +29,18 @@ impl Line {
     pub fn ours(&self, nbytes: u64) {
         self.ours.fetch_add(1, Ordering::Relaxed);
         self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
+    }
+
+    /// Look at what is traced of it, or change it.
+    pub fn traced(&self, work: impl FnOnce(&mut Traced)) {
+        trace::locked(&self.traced, work);
+    }
+
+    /// Reads by the engine, and the first reason for one that was passed on.
+    pub fn by_whom(&self) -> (u64, String) {
+        let mut reason = String::new();
+        trace::locked(&self.reason, |first| reason.clone_from(first));
+        (self.ours.load(Ordering::Relaxed), reason)
     }
 
     /// A read that was passed on, for the first time seen for this reason.
@@ -54,12 +68,18 @@ fn wanted() -> Option<&'static str> {
 
 /// Whether somebody wants to know.
 pub fn is_wanted() -> bool {
-    wanted().is_some()
+    wanted().is_some() || trace::is_wanted()
 }
+
+/// Whether this process was forked from one that has counted already.
+pub static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The line of a dataset, by its file and name.
 pub fn line(names: (String, String)) -> Arc<Line> {
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    if FORKED.swap(false, Ordering::Relaxed) {
+        lines.clear();
+    }
     Arc::clone(lines.entry(names).or_default())
 }
 
@@ -86,6 +106,16 @@ extern "C" fn begin() {
 
 /// Called by the loader when the process ends as programs do.
 extern "C" fn finish() {
+    if FORKED.load(Ordering::Relaxed) {
+        // All that was counted is the parent's.
+        return;
+    }
+    if trace::is_wanted() {
+        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lines.is_empty() {
+            trace::finish(lines.iter().map(|(names, line)| (names, &**line)));
+        }
+    }
     let Some(to) = wanted() else { return };
     let text = text();
     if text.is_empty() {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::callee::{self, Callee};
-use crate::{datasets, reading, spaces};
+use crate::{datasets, reading, spaces, trace};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -85,12 +85,18 @@ unsafe extern "C" fn read(
     let Some(callee) = callee::of(caller) else { return FAILED };
     let call = reading::Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
     // SAFETY: the program's own call, of this library.
-    if unsafe { reading::answer(callee, &call) } {
-        return 0;
+    let carry_out = || unsafe {
+        if reading::answer(callee, &call) {
+            return 0;
+        }
+        let Some(read) = callee.read else { return FAILED };
+        read(dataset, memory_type, memory_space, file_space, transfer, buffer)
+    };
+    if trace::is_wanted() {
+        // SAFETY: as above.
+        return unsafe { trace::timed(callee, &call, carry_out) };
     }
-    let Some(read) = callee.read else { return FAILED };
-    // SAFETY: as above.
-    unsafe { read(dataset, memory_type, memory_space, file_space, transfer, buffer) }
+    carry_out()
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -28,6 +28,7 @@ COMMANDS = {
     "fix": "Mend a file: find what is wrong, write it anew, and measure the gain.",
     "repack": "Write a file anew with other chunks and filters, as fast as the machine.",
     "run": "Run a program as it is, with chunkwise reading in place of its HDF5.",
+    "trace": "Run a program, and say what it reads of which dataset, and how long that takes.",
     "study": "Measure again, on this machine, what the papers measured.",
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
     "sample": "Write one of the papers' datasets, generated deterministically.",

@@ -1,0 +1,163 @@
+//! How are a program's selections said shortly?
+//!
+//! A program that reads a million rows in order has made one walk.  A run is a sequence of equal
+//! boxes, each where the one before leads: to the next box of the dataset in row-major order, or
+//! by the same distance as before.
+
+use std::fmt::Write as _;
+
+use chunkwise_select::{Axis, Dims, Hyperslab};
+
+/// So many runs are kept of one dataset; what comes then is counted.
+const MOST_RUNS: usize = 10_000;
+
+/// What a program has selected of one dataset, in order.
+#[derive(Debug, Default)]
+pub struct Walked {
+    runs: Vec<Run>,
+    /// Selections that are no regular hyperslabs, and those beyond the most runs.
+    unlisted: u64,
+}
+
+/// A box, and how it was moved.
+#[derive(Debug)]
+struct Run {
+    first: Hyperslab,
+    last: Hyperslab,
+    times: u64,
+    /// From each to the next; None where that is not the same.
+    by: Option<Vec<i128>>,
+    /// Whether each is the next in row-major order.
+    in_order: bool,
+}
+
+impl Walked {
+    /// Note a selection of a dataset of `shape`; None for one that is no hyperslab.
+    pub fn note(&mut self, shape: &[u64], slab: Option<&Hyperslab>) {
+        let Some(slab) = slab else {
+            self.unlisted += 1;
+            return;
+        };
+        if let Some(run) = self.runs.last_mut() {
+            if run.takes(shape, slab) {
+                return;
+            }
+        }
+        if self.runs.len() == MOST_RUNS {
+            self.unlisted += 1;
+            return;
+        }
+        let (first, last) = (slab.clone(), slab.clone());
+        self.runs.push(Run { first, last, times: 1, by: None, in_order: true });
+    }
+
+    /// As JSON: a list of runs, and how many selections are in none.
+    pub fn json(&self) -> String {
+        let mut text = String::from("\"runs\": [");
+        for (i, run) in self.runs.iter().enumerate() {
+            let axis =
+                |a: &Axis| format!("[{}, {}, {}, {}]", a.start(), a.stride(), a.count(), a.block());
+            let first: Vec<_> = run.first.axes().iter().map(axis).collect();
+            let by = run.by.as_ref().map(|by| format!("{by:?}"));
+            let comma = if i > 0 { ", " } else { "" };
+            let _ = write!(
+                text,
+                "{comma}{{\"first\": [{}], \"times\": {}, \"by\": {}, \"in_order\": {}}}",
+                first.join(", "),
+                run.times,
+                by.as_deref().unwrap_or("null"),
+                run.in_order && run.times > 1,
+            );
+        }
+        let _ = write!(text, "], \"unlisted\": {}", self.unlisted);
+        text
+    }
+}
+
+impl Run {
+    /// Go on with `slab`, if it is what comes next.
+    fn takes(&mut self, shape: &[u64], slab: &Hyperslab) -> bool {
+        let form = |a: &Axis| (a.stride(), a.count(), a.block());
+        if !slab.axes().iter().map(form).eq(self.last.axes().iter().map(form)) {
+            return false;
+        }
+        let starts = |s: &Hyperslab| s.axes().iter().map(Axis::start).collect::<Dims>();
+        let (before, now) = (starts(&self.last), starts(slab));
+        let by: Vec<i128> =
+            before.iter().zip(&now).map(|(&b, &n)| i128::from(n) - i128::from(b)).collect();
+        let in_order = self.in_order && next(shape, &self.last).as_ref() == Some(&now);
+        let same = self.times == 1 || self.by.as_ref() == Some(&by);
+        if !in_order && !same {
+            return false;
+        }
+        self.in_order = in_order;
+        self.by = same.then_some(by);
+        self.last = slab.clone();
+        self.times += 1;
+        true
+    }
+}
+
+/// Where the next box of a walk in row-major order begins; None after the last.
+fn next(shape: &[u64], slab: &Hyperslab) -> Option<Dims> {
+    let mut starts: Dims = slab.axes().iter().map(Axis::start).collect();
+    for d in (0..shape.len()).rev() {
+        let axis = slab.axes()[d];
+        let span = axis.index_of(axis.len().checked_sub(1)?) + 1 - axis.start();
+        if starts[d] + 2 * span <= shape[d] {
+            starts[d] += span;
+            return Some(starts);
+        }
+        starts[d] = 0;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slab(starts: &[u64], lens: &[u64]) -> Hyperslab {
+        let axes = starts.iter().zip(lens).map(|(&start, &len)| Axis::range(start, len));
+        Hyperslab::from_axes(axes.collect())
+    }
+
+    fn json(shape: &[u64], slabs: &[Hyperslab]) -> String {
+        let mut walked = Walked::default();
+        slabs.iter().for_each(|slab| walked.note(shape, Some(slab)));
+        walked.json()
+    }
+
+    #[test]
+    fn a_walk_over_all_rows_is_one_run() {
+        let rows = (0..12).map(|i| slab(&[i / 4, i % 4, 0], &[1, 1, 9]));
+        let told = json(&[3, 4, 9], &rows.collect::<Vec<_>>());
+        assert_eq!(
+            told,
+            "\"runs\": [{\"first\": [[0, 1, 1, 1], [0, 1, 1, 1], [0, 9, 1, 9]], \"times\": 12, \
+             \"by\": null, \"in_order\": true}], \"unlisted\": 0"
+        );
+    }
+
+    #[test]
+    fn columns_are_moved_by_the_same_distance() {
+        let columns: Vec<_> = (0..5).map(|i| slab(&[0, 7 * i], &[10, 1])).collect();
+        assert!(
+            json(&[10, 40], &columns).contains("\"times\": 5, \"by\": [0, 7], \"in_order\": false")
+        );
+    }
+
+    #[test]
+    fn what_does_not_go_on_begins_a_run() {
+        let slabs = [slab(&[0], &[2]), slab(&[2], &[2]), slab(&[2], &[2]), slab(&[0], &[3])];
+        let told = json(&[9], &slabs);
+        assert_eq!(told.matches("first").count(), 3, "{told}");
+    }
+
+    #[test]
+    fn what_is_no_hyperslab_is_counted() {
+        let mut walked = Walked::default();
+        walked.note(&[3], None);
+        assert_eq!(walked.json(), "\"runs\": [], \"unlisted\": 1");
+    }
+}

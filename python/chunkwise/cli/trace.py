@@ -1,0 +1,78 @@
+"""Run a program, and say what it has read of which dataset."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from chunkwise.cli.echo import echo
+from chunkwise.errors import UsageError
+from chunkwise.names import json_text, printable
+from chunkwise.running import environment, program, telling, trace
+
+EXAMPLES = """\b
+Examples:
+  chunkwise trace -- cdo timmean in.nc out.nc
+  chunkwise trace -o reads.json -- python analysis.py
+  chunkwise trace --observe-only -- ./model namelist.nml
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "-o", "--out", type=click.Path(dir_okay=False), help="Write all that was seen, as JSON."
+)
+@click.option(
+    "--observe-only",
+    is_flag=True,
+    help="Let the program's HDF5 read everything: times are those without chunkwise.",
+)
+@click.argument("words", metavar="[--] PROGRAM [ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
+def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None:
+    """Run a program that uses HDF5 or netCDF-4, and say what it reads.
+
+    At the end, on standard error: the datasets that took most of the time, what was asked of
+    them in which order, and the command that says how they should be stored for that.  As in
+    'chunkwise run', what the program reads is read by chunkwise where that is possible.
+
+    The exit code is the program's.
+    """
+    if not words:
+        raise UsageError("which program? as in: chunkwise trace -- cdo timmean in.nc out.nc")
+    found = program.find(words[0])
+    if found.obstacle:
+        raise UsageError(f"{printable(words[0])} cannot be traced: {found.obstacle}")
+    if out is not None and not Path(out).absolute().parent.is_dir():
+        raise UsageError(f"{printable(out)}: there is no such folder")
+    with tempfile.TemporaryDirectory(prefix="chunkwise-trace-") as folder:
+        given = dict(os.environ) | environment.variables() | {"CHUNKWISE_TRACE": folder}
+        if observe_only:
+            given["CHUNKWISE_OBSERVE"] = "1"
+        sys.stdout.flush()
+        # Ctrl-C is for the program, which gets it as well: what it has read is told all the same.
+        former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            process = subprocess.Popen(
+                list(words),
+                executable=found.path,
+                env=given,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, former),
+            )
+            status = process.wait()
+        except OSError as error:
+            raise UsageError(f"{printable(str(found.path))}: {error.strerror}") from None
+        finally:
+            signal.signal(signal.SIGINT, former)
+        seen = trace.collected(Path(folder))
+    for line in telling.lines(seen):
+        echo(line, err=True)
+    if out is not None:
+        Path(out).write_text(json_text(seen.record(), 1) + "\n", encoding="utf-8")
+    # As a shell says it, of a program that a signal has ended.
+    sys.exit(status if status >= 0 else 128 - status)

@@ -1,0 +1,76 @@
+"""How is a trace told on 80 columns?"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+
+from chunkwise.grammar.sizes import format_size
+from chunkwise.names import printable
+from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals
+from chunkwise.words import counted, format_seconds
+
+_WIDTH = 79
+# Of so many datasets each is told; the others are counted.
+_MOST_TOLD = 5
+
+
+def lines(trace: Trace) -> Iterator[str]:
+    """Say which datasets took the time, what was asked of them, and what to ask next."""
+    if not trace.datasets:
+        yield (
+            "chunkwise: no read of an HDF5 dataset was seen. The program does not use HDF5, is "
+            "linked statically with it, or looks its functions up by itself."
+        )
+        return
+    reads, nbytes, seconds = totals(trace.datasets)
+    files = len({one.file for one in trace.datasets})
+    yield (
+        f"chunkwise: {counted(reads, 'read')} of {counted(len(trace.datasets), 'dataset')} in "
+        f"{counted(files, 'file')}, by {counted(len(trace.processes), 'process', 'processes')}: "
+        f"{format_size(nbytes)} in {format_seconds(seconds)}"
+    )
+    for one in trace.datasets[:_MOST_TOLD]:
+        yield ""
+        yield f"{printable(one.file)}: {printable(one.dataset)}"
+        share = f", {one.seconds / seconds:.0%} of the time" if seconds > 0 else ""
+        yield from _filled(
+            f"{format_size(one.nbytes)} in {format_seconds(one.seconds)}{share}; {_by_whom(one)}"
+        )
+        yield from _filled(f"Read: {in_words(one)}.")
+        command = advice(one)
+        if command:
+            yield f"  {command}"
+    left = trace.datasets[_MOST_TOLD:]
+    if left:
+        _, more, took = totals(left)
+        yield ""
+        yield (
+            f"and {counted(len(left), 'more dataset')}: {format_size(more)} in "
+            f"{format_seconds(took)} (all of them: -o FILE)"
+        )
+
+
+def advice(one: TracedDataset) -> str | None:
+    """Give the command that says how the dataset should be stored for these reads."""
+    found = list(patterns(one))
+    if not found or not one.shape:
+        return None
+    words = ["chunkwise", "advise", one.file, one.dataset]
+    for pattern in found[:4]:
+        words += ["--access", pattern]
+    return shlex.join(words)
+
+
+def _by_whom(one: TracedDataset) -> str:
+    if one.by_chunkwise == one.reads:
+        return "by chunkwise"
+    if not one.by_chunkwise:
+        return f"by HDF5: {one.reason}" if one.reason else "by HDF5"
+    rest = one.reads - one.by_chunkwise
+    return f"{one.by_chunkwise:,} by chunkwise, {rest:,} by HDF5 ({one.reason})"
+
+
+def _filled(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
