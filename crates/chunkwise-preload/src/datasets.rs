@@ -15,7 +15,8 @@ use chunkwise_libhdf5::{Unsuited, describe};
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
-use crate::report::{self, Line};
+use crate::counted::{self, Line};
+use crate::wishes;
 
 /// A dataset that the program reads.
 pub struct Known {
@@ -54,7 +55,7 @@ const PASSED: u32 = 2;
 /// Runs in the child right after `fork`: another thread may hold the table's lock.
 extern "C" fn forget_parent() {
     GENERATION.fetch_add(1, Ordering::Release);
-    report::FORKED.store(true, Ordering::Relaxed);
+    counted::FORKED.store(true, Ordering::Relaxed);
     TABLE.store(std::ptr::null_mut(), Ordering::Release);
 }
 
@@ -157,7 +158,7 @@ unsafe fn known_to_all(
         Some(State::Passed(_)) | None => {}
     }
     let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
-    if small && !table_now.contains_key(&key) && !report::is_wanted() {
+    if small && !table_now.contains_key(&key) && !wishes::tell() {
         table_now.insert(key, State::Passed(AtomicU32::new(1)));
         return None;
     }
@@ -174,11 +175,11 @@ unsafe fn known_to_all(
 /// # Safety
 /// As [`known`].
 unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
-    crate::wishes::follow();
+    wishes::follow();
     let bound = match callee.bound() {
         Ok(bound) => bound,
         Err(reason) => {
-            report::unbound(callee.path(), reason);
+            counted::unbound(callee.path(), reason);
             return None;
         }
     };
@@ -206,7 +207,7 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             unsafe { (api.H5Tclose)(file_type) };
         }
         // SAFETY: as above.
-        let line = report::is_wanted().then(|| unsafe { report::line(names(bound, id)) });
+        let line = wishes::tell().then(|| unsafe { counted::line(names(bound, id)) });
         let (shape, item_nbytes) = match &engine {
             Ok(native) => (native.dataset.shape().into(), native.dataset.element_size() as u64),
             // SAFETY: as above.

@@ -19,6 +19,7 @@
 //! A child begins without what the parent knew of its datasets ([`datasets`]), as the engine does.
 
 mod callee;
+mod counted;
 mod datasets;
 mod more;
 mod reading;

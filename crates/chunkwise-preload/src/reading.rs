@@ -14,7 +14,7 @@ use chunkwise_select::{Dims, Hyperslab, Selection};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known, Native};
 use crate::spaces::{Reason, Space, space_of};
-use crate::trace;
+use crate::wishes;
 
 /// The arguments of `H5Dread`.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     // SAFETY: the caller's contract.
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
-    if trace::observes_only() {
+    if wishes::observe_only() {
         return false;
     }
     let outcome = match (&known.engine, callee.bound()) {

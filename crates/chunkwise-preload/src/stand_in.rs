@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::callee::{self, Callee};
-use crate::{datasets, reading, spaces, trace};
+use crate::{datasets, reading, spaces, trace, wishes};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -92,9 +92,9 @@ unsafe extern "C" fn read(
         let Some(read) = callee.read else { return FAILED };
         read(dataset, memory_type, memory_space, file_space, transfer, buffer)
     };
-    if trace::is_wanted() {
+    if wishes::trace().is_some() {
         // SAFETY: as above.
-        return unsafe { trace::timed(callee, &call, carry_out) };
+        return unsafe { trace::timed(callee, dataset, file_space, carry_out) };
     }
     carry_out()
 }

@@ -1,9 +1,9 @@
-//! What does the environment say of memory and of threads?
+//! What does the environment say: of memory, and of what is to be told at the end?
 //!
 //! `chunkwise run` sets the variables, after it has looked at them; a batch script may do so, too.
 //! Threads the engine looks up by itself.
 
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use chunkwise_engine::{Setting, change};
 
@@ -23,6 +23,34 @@ pub fn follow() {
             }
         }
     });
+}
+
+/// Where the report goes: `-` for standard error, or a file; None for nowhere.
+pub fn report() -> Option<&'static str> {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_REPORT")
+}
+
+/// The folder for what is traced; None where nothing is.
+pub fn trace() -> Option<&'static str> {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_TRACE")
+}
+
+/// Whether the engine is to answer nothing.
+pub fn observe_only() -> bool {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_OBSERVE").is_some()
+}
+
+/// Whether anything is to be told of what is read.
+pub fn tell() -> bool {
+    report().is_some() || trace().is_some()
+}
+
+/// A variable as it was at first, if it says anything.
+fn said(found: &'static OnceLock<Option<String>>, name: &str) -> Option<&'static str> {
+    found.get_or_init(|| std::env::var(name).ok()).as_deref().filter(|text| !text.is_empty())
 }
 
 /// `64MiB`, `64 MB`, `1000`.

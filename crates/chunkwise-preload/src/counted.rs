@@ -1,0 +1,97 @@
+//! What is counted of what this process reads?
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::walked::Walked;
+use crate::wishes;
+
+/// What is counted of one dataset.
+#[derive(Default)]
+pub struct Line {
+    pub ours: AtomicU64,
+    pub ours_nbytes: AtomicU64,
+    pub theirs: AtomicU64,
+    pub reason: Mutex<String>,
+    traced: Mutex<Traced>,
+}
+
+impl Line {
+    /// A read of so many bytes by the engine.
+    pub fn ours(&self, nbytes: u64) {
+        self.ours.fetch_add(1, Ordering::Relaxed);
+        self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
+    }
+
+    /// Look at what is traced of it, or change it.
+    pub fn traced(&self, work: impl FnOnce(&mut Traced)) {
+        locked(&self.traced, work);
+    }
+
+    /// Reads by the engine, and the first reason for one that was passed on.
+    pub fn by_whom(&self) -> (u64, String) {
+        let mut reason = String::new();
+        locked(&self.reason, |first| reason.clone_from(first));
+        (self.ours.load(Ordering::Relaxed), reason)
+    }
+
+    /// A read that was passed on, for the first time seen for this reason.
+    pub fn theirs(&self, reason: &str) {
+        self.theirs.fetch_add(1, Ordering::Relaxed);
+        let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.is_empty() {
+            reason.clone_into(&mut first);
+        }
+    }
+}
+
+/// By file and name.
+type Lines = BTreeMap<(String, String), Arc<Line>>;
+
+pub static LINES: Mutex<Lines> = Mutex::new(BTreeMap::new());
+pub static UNBOUND: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+/// Whether this process was forked from one that has counted already.
+pub static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The line of a dataset, by its file and name.
+pub fn line(names: (String, String)) -> Arc<Line> {
+    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    if FORKED.swap(false, Ordering::Relaxed) {
+        lines.clear();
+    }
+    Arc::clone(lines.entry(names).or_default())
+}
+
+/// A libhdf5 that the engine cannot be used with.
+pub fn unbound(path: &str, reason: &str) {
+    if wishes::tell() {
+        let mut unbound = UNBOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        unbound.entry(path.to_string()).or_insert_with(|| reason.to_string());
+    }
+}
+
+/// What one dataset was asked for.
+#[derive(Debug, Default)]
+pub struct Traced {
+    pub shape: Vec<u64>,
+    pub item_nbytes: u64,
+    pub reads: u64,
+    pub nbytes: u64,
+    pub seconds: f64,
+    pub walked: Walked,
+}
+
+/// What is counted, locked; by a thread that forked another process it may be locked for ever.
+fn locked<T>(place: &Mutex<T>, work: impl FnOnce(&mut T)) {
+    for _ in 0..10_000 {
+        match place.try_lock() {
+            Ok(mut held) => return work(&mut held),
+            Err(std::sync::TryLockError::Poisoned(held)) => {
+                return work(&mut held.into_inner());
+            }
+            Err(std::sync::TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+}
