@@ -128,10 +128,9 @@ fn look(address: usize) -> Option<&'static Callee> {
             None => {
                 let fresh = Box::into_raw(Box::new(Callee::new(loaded)));
                 let null = std::ptr::null_mut();
-                let taken = slot.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
-                // SAFETY: leaked, whether it got the slot or not: another thread's may stand
-                // there for the same library, which does no harm.
-                let _ = taken;
+                // Where another thread takes the slot, this one is found no more; it does no harm.
+                let _ = slot.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
+                // SAFETY: leaked, in the slot or not.
                 return Some(unsafe { &*fresh });
             }
         }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use chunkwise_engine::spread;
 use chunkwise_libhdf5::binding::{Api, DEFAULT, hid_t};
-use chunkwise_select::{Dims, Hyperslab, Selection};
+use chunkwise_select::{Hyperslab, Selection};
 
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known, Native};
@@ -133,7 +133,7 @@ unsafe fn read(bound: &Bound, native: &Native, call: &Call) -> Result<u64, Why> 
             };
             dataset.read(&selected, out).map_err(failed)?;
         }
-        Destination::Scattered { shape, places } => {
+        Destination::Scattered(memory) => {
             if nbytes > MOST_BETWEEN {
                 return Err("very much, to be scattered over memory".into());
             }
@@ -144,7 +144,8 @@ unsafe fn read(bound: &Bound, native: &Native, call: &Call) -> Result<u64, Why> 
             dataset.read(&selected, &mut between).map_err(failed)?;
             // SAFETY: as above.
             unsafe {
-                spread(&shape, call.buffer.cast(), dataset.element_size(), &places, &between)
+                let (size, places) = (dataset.element_size(), &memory.selected);
+                spread(&memory.shape, call.buffer.cast(), size, places, &between)
                     .map_err(failed)?;
             }
         }
@@ -170,10 +171,8 @@ unsafe fn check_type(api: &Api, native: &Native, memory_type: hid_t) -> Result<(
 unsafe fn check_transfer(bound: &Bound, transfer: hid_t) -> Result<(), Reason> {
     let default = bound.more.H5P_LST_DATASET_XFER_ID_g;
     // SAFETY: a handle that is none makes the call fail.
-    if transfer == DEFAULT
-        || transfer == default
-        || unsafe { (bound.more.H5Pequal)(transfer, default) } > 0
-    {
+    let equals = || unsafe { (bound.more.H5Pequal)(transfer, default) } > 0;
+    if transfer == DEFAULT || transfer == default || equals() {
         return Ok(());
     }
     Err("transfer properties that are not the default ones")
@@ -184,7 +183,7 @@ enum Destination {
     /// One after the other, after so many.
     Run(u64),
     /// To these places of an array.
-    Scattered { shape: Dims, places: Selection },
+    Scattered(Box<Space>),
 }
 
 /// What is read, and where it goes: HDF5's rules for dataspaces that are not given.
@@ -210,7 +209,7 @@ fn paired(
     }
     let destination = match run(&memory) {
         Some(first) => Destination::Run(first),
-        None => Destination::Scattered { shape: memory.shape, places: memory.selected },
+        None => Destination::Scattered(Box::new(memory)),
     };
     Ok((selected, destination))
 }

@@ -38,10 +38,8 @@ impl Walked {
             self.unlisted += 1;
             return;
         };
-        if let Some(run) = self.runs.last_mut() {
-            if run.takes(shape, slab) {
-                return;
-            }
+        if self.runs.last_mut().is_some_and(|run| run.takes(shape, slab)) {
+            return;
         }
         if self.runs.len() == MOST_RUNS {
             self.unlisted += 1;
