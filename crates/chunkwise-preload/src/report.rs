@@ -90,7 +90,8 @@ fn text() -> String {
         let _ = write!(text, "  {file}: {dataset}: ");
         if ours > 0 {
             let mib = nbytes as f64 / f64::from(1 << 20);
-            let _ = write!(text, "{ours} reads by chunkwise ({mib:.1} MiB)");
+            let s = if ours == 1 { "" } else { "s" };
+            let _ = write!(text, "{ours} read{s} by chunkwise ({mib:.1} MiB)");
         }
         if theirs > 0 {
             let and = if ours > 0 { ", " } else { "" };
