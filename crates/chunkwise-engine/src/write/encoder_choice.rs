@@ -30,6 +30,11 @@ pub(super) struct EncoderChoice {
 }
 
 impl EncoderChoice {
+    /// Choose when so many bytes are made, and not before: until then the encoding is as stated.
+    pub(super) fn from(nbytes: u64) -> Self {
+        Self { next_nbytes: nbytes, ..Self::default() }
+    }
+
     /// Choose by some of these chunks and of those before, when it is time; `former` is the
     /// encoding in use, if one was chosen.
     ///
@@ -46,7 +51,7 @@ impl EncoderChoice {
         let nbytes = (jobs.len() as u64).saturating_mul(maker.chunk_nbytes as u64);
         self.made_nbytes = self.made_nbytes.saturating_add(nbytes);
         let again = former.is_some();
-        if again && self.made_nbytes < self.next_nbytes {
+        if self.made_nbytes < self.next_nbytes {
             return Ok(None);
         }
         let most = (SAMPLES_NBYTES / maker.chunk_nbytes.max(1)).clamp(1, MOST_SAMPLES);
