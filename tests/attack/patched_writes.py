@@ -34,13 +34,14 @@ def attempt(seed: int, folder: Path) -> None:
     rng = random.Random(seed)
     story = _Story(rng, folder)
     smallest, at_once.SMALLEST_NBYTES = at_once.SMALLEST_NBYTES, 0
+    fast, at_once.SMALLEST_FAST_NBYTES = at_once.SMALLEST_FAST_NBYTES, 0
     try:
         story.run()
     except AssertionError as error:
         told = "\n  ".join(story.told)
         raise AssertionError(f"{error}\n  {told}") from error
     finally:
-        at_once.SMALLEST_NBYTES = smallest
+        at_once.SMALLEST_NBYTES, at_once.SMALLEST_FAST_NBYTES = smallest, fast
 
 
 class _Story:
@@ -156,9 +157,11 @@ class _Story:
             )
             values = self._values(self.chunks)
             mask = (1 << len(PIPELINES[self.pipeline])) - 1
+            # Longer than whatever a filter makes of it: of a chunk that keeps its length libhdf5
+            # keeps the mask as well, and reads what it has written itself wrongly.
+            stored = values.tobytes() + bytes(100)
             self._both(
-                f"raw chunk at {origin}",
-                lambda d: d.id.write_direct_chunk(origin, values.tobytes(), mask),
+                f"raw chunk at {origin}", lambda d: d.id.write_direct_chunk(origin, stored, mask)
             )
             # What libhdf5 remembers of the chunk's former mask is wrong until then.
             self._both("flush", lambda d: d.file.flush())

@@ -30,6 +30,7 @@ mod scatter;
 mod scatter_task;
 mod schedule;
 mod settings;
+mod spare;
 mod storage;
 mod threads;
 mod write;

@@ -103,7 +103,8 @@ impl PyWholeChunks {
     ) -> PyResult<Part> {
         let (mutex, slab) = (self.native()?, self.slab(selection)?);
         // SAFETY: a live handle of this library, by the contract of `_native.pyi`.
-        let look = |made: &Made| unsafe { look_again(&self.library, dataset_id, made.chunks.info()) };
+        let look =
+            |made: &Made| unsafe { look_again(&self.library, dataset_id, made.chunks.info()) };
         let found = py.detach(|| {
             let made = &mut *locked(mutex);
             look(made).map(|grid| {

@@ -16,7 +16,7 @@ from typing import Any, Final
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d, h5t
+from h5py import h5d, h5t, h5z
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -36,8 +36,15 @@ Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
 # Writes ``dataset[index] = value`` through libhdf5.
 Write = Callable[[Any, Any], None]
 
-# To look what a smaller write covers would cost as much as it gains.
-SMALLEST_NBYTES = 64 << 10
+# What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
+SMALLEST_NBYTES = 128 << 10
+# The same where all filters are fast: then several chunks are needed, too, as one alone is encoded
+# no faster than by libhdf5.
+SMALLEST_FAST_NBYTES = 1 << 20
+_FAST: Final = frozenset(
+    {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32, h5z.FILTER_NBIT, h5z.FILTER_LZF}
+    | {32001, 32004, 32008, 32026}  # Blosc, LZ4, bitshuffle, Blosc2
+)
 # HDF5's file drivers with which it is tested.
 _DRIVERS: Final = ("sec2", "core")
 # Under this name a dataset of h5py's remembers what is known of it.
@@ -52,6 +59,9 @@ _OTHER: Final = "an index, a value or a conversion that libhdf5 alone handles"
 _IN_PART: Final = "no chunk is written whole"
 _AGAIN: Final = "it was written before, and may be in libhdf5's cache"
 _SMALL: Final = f"fewer than {SMALLEST_NBYTES >> 10} KiB are written"
+_FAST_ENOUGH: Final = "libhdf5 encodes so little as fast"
+
+_NUMBERS: Final = (np.ndarray, np.generic, int, float, complex)
 
 counts = Counts()
 
@@ -63,11 +73,16 @@ class Target:
     native: _native.WholeChunks | None
     why: str
     dtype: np.dtype[Any]
-    chunk_rows: int = 1
+    chunk: tuple[int, ...] = ()
+    is_fast: bool = False  # To encode, by libhdf5 as well
     # What libhdf5's cache of its chunks holds.
     cache_nbytes: int = 0
     # Where the last writes that fit into that cache began.
     recent: OrderedDict[Box, None] = field(default_factory=OrderedDict)
+
+    def is_one(self, part: Box) -> bool:
+        """Whether a part is a single chunk."""
+        return all(end - begin <= n for (begin, end), n in zip(part, self.chunk, strict=True))
 
     def is_rewrite(self, part: Box) -> bool:
         """Whether the same part was written a short while ago.
@@ -108,7 +123,14 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
         h5py's.
     """
     pending.settle_for_h5py(dataset)
-    why = _why_not(dataset, index, value, write)
+    # Most writes are small, or to datasets that h5py writes: they pay for no more than this.
+    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    if target is not None and target.native is None:
+        why = target.why
+    elif isinstance(value, np.ndarray) and 0 < value.nbytes < SMALLEST_NBYTES and value.ndim:
+        why = _SMALL
+    else:
+        why = _why_not(dataset, index, value, write)
     if why is None:
         counts.engine += 1
         return True
@@ -118,14 +140,13 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
 
 def _why_not(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str | None:
     """Write, or give the reason why h5py has to."""
-    is_array = isinstance(value, np.ndarray)
-    if is_array and value.ndim and value.nbytes < SMALLEST_NBYTES:
-        return _SMALL
-    if not (is_array or isinstance(value, np.generic | int | float | complex)):
-        return _OTHER
     if not bindings.active():
         return eligibility.UNPATCHED
-    if not plain(index):
+    if isinstance(value, np.ndarray) and value.ndim:
+        if not plain(index):
+            return _OTHER
+    # To see how much a number fills may cost more than to write it, unless that is everything.
+    elif not (_is_everything(index) and isinstance(value, _NUMBERS)):
         return _OTHER
     try:
         with phil:
@@ -135,14 +156,19 @@ def _why_not(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str
         return _OTHER
 
 
+def _is_everything(index: Any) -> bool:
+    if type(index) is slice:
+        return index.start is None and index.stop is None and index.step is None
+    return index is Ellipsis or (type(index) is tuple and not index)
+
+
 def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str | None:
     if not dataset.id.valid:
         return eligibility.CLOSED
-    target = dataset.__dict__.get(_ATTRIBUTE)
-    if target is None and not dataset.id.get_create_plist().get_nfilters():
-        target = dataset.__dict__[_ATTRIBUTE] = _NO_FILTERS
-    if target is not None and target.native is None:
-        return str(target.why)
+    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    if target is None and not dataset._dcpl.get_nfilters():
+        dataset.__dict__[_ATTRIBUTE] = _NO_FILTERS
+        return _UNFILTERED
     shape = dataset.shape
     selection = _native.select_index(shape, index, "")
     parts = None if selection is None else selection.hyperslab
@@ -156,7 +182,7 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         target = dataset.__dict__[_ATTRIBUTE] = _target_of(dataset)
     native = target.native
     if native is None:
-        return str(target.why)
+        return target.why
     if not isinstance(value, np.ndarray):
         value = np.asarray(value, dtype=target.dtype)
     if value.shape not in ((), wanted):
@@ -167,6 +193,8 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
     if found is None or isinstance(found, str):
         return found or _IN_PART
     part = tuple(found)
+    if target.is_fast and (nbytes < SMALLEST_FAST_NBYTES or target.is_one(part)):
+        return _FAST_ENOUGH
     if not growing and target.is_rewrite(part):
         return _AGAIN
     whole = np.asarray(value)
@@ -198,10 +226,10 @@ def _write_in_pieces(
     """Write what first has to be converted, or put in order; False where libhdf5 has to."""
     assert target.native is not None, "whoever calls has asked it already"
     nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
-    chunks = max(PART_NBYTES // (nbytes * target.chunk_rows), 1)
+    chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)
     begin, end = rows
     while begin < end:
-        last = min(begin + chunks * target.chunk_rows, end)
+        last = min(begin + chunks * target.chunk[0], end)
         piece = np.ascontiguousarray(whole[begin - box[0][0] : last - box[0][0]])
         elements = as_stored(piece, target.dtype)
         if elements is None:
@@ -228,7 +256,7 @@ def _around(box: Box, part: Box) -> Iterator[Box]:
 def _target_of(dataset: h5py.Dataset) -> Target:
     """Ask libhdf5 for all that has to be known, under h5py's lock."""
     dtype = dataset.dtype
-    plist = dataset.id.get_create_plist()
+    plist = dataset._dcpl
     if plist.get_layout() != h5d.CHUNKED:
         return _NO_FILTERS
     why = eligibility.why_not_of_type(dtype)
@@ -256,4 +284,5 @@ def _target_of(dataset: h5py.Dataset) -> Target:
     if len(_learnt) > _MOST_KEPT:
         _learnt.popitem(last=False)
     _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
-    return Target(native, "", dtype, plist.get_chunk()[0], cache_nbytes)
+    numbers = {plist.get_filter(place)[0] for place in range(plist.get_nfilters())}
+    return Target(native, "", dtype, plist.get_chunk(), numbers <= _FAST, cache_nbytes)

@@ -6,12 +6,15 @@ use chunkwise_codec::Encoding;
 use chunkwise_select::Dims;
 
 use crate::memory::{most_threads, work_nbytes};
-use crate::process::thread_count;
+use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::settings::Setting;
 use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::{Committer, DatasetWriter, EncodedChunk, InOrder, WriteError};
+
+/// Memory of as many bytes is used for any chunk.
+const SMALL_NBYTES: usize = 64 << 10;
 
 /// Chunks that are to be encoded, and from what.
 pub(super) struct Jobs<'a> {
@@ -28,7 +31,6 @@ impl Jobs<'_> {
     pub(super) fn run(
         &self,
         committer: &mut dyn Committer,
-        spare: &mut Vec<EncodedChunk>,
         cancelled: &AtomicBool,
     ) -> (u64, Result<bool, WriteError>) {
         let encode = |number: u64, out: &mut EncodedChunk| {
@@ -39,15 +41,21 @@ impl Jobs<'_> {
         let mut committed = 0;
         let chunk_nbytes = self.maker.chunk_nbytes as u64;
         let threads = most_threads(chunk_nbytes, thread_count(), work_nbytes());
+        let common = &ProcessState::of_this_process().spare;
+        // What is much larger would count as much among what waits.
+        let largest = self.maker.chunk_nbytes.saturating_mul(2).max(SMALL_NBYTES);
+        let of = |bytes| EncodedChunk { bytes, ..EncodedChunk::default() };
+        let mut spare: Vec<EncodedChunk> = common.take(largest).into_iter().map(of).collect();
         let done = InOrder {
             tasks: self.jobs.len() as u64,
             helpers: threads.saturating_sub(1),
             encode: &encode,
             progress: &mut |done| committed += done,
             cancelled,
-            spare,
+            spare: &mut spare,
         }
         .run(committer);
+        common.give(spare.into_iter().map(|chunk| chunk.bytes));
         (committed, done)
     }
 }
@@ -143,7 +151,7 @@ impl DatasetWriter {
             data,
         };
         let made = Jobs { jobs, stored, encoding, maker };
-        let (committed, done) = made.run(&mut *self.store, &mut self.spare, cancelled);
+        let (committed, done) = made.run(&mut *self.store, cancelled);
         // Whatever has happened, these are in the file.
         self.stats.committed += committed;
         let budget = self.budget();

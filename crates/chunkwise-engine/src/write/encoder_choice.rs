@@ -2,6 +2,8 @@
 
 use chunkwise_codec::{Effort, Encoding, Tuning};
 
+use crate::crew::share;
+use crate::process::thread_count;
 use crate::write::WriteError;
 use crate::write::chunk_maker::{Buffers, ChunkJob, ChunkMaker, Stored};
 
@@ -68,10 +70,8 @@ impl EncoderChoice {
         samples.append(&mut fresh);
         let spread: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
         let stated = &maker.info.encoding;
-        let (encoding, tuning) = match former {
-            Some(former) => stated.tuned_again(effort, &spread, former),
-            None => stated.tuned(effort, &spread),
-        };
+        let crew = |work: &(dyn Fn() + Sync)| share(thread_count().saturating_sub(1), work);
+        let (encoding, tuning) = stated.tuned_by(effort, &spread, former, &crew);
         // Where there is no choice, or it does not depend on the data, it stays.
         let settled = tuning.is_none() || effort == Effort::Fast;
         self.next_nbytes = if settled {

@@ -2,7 +2,7 @@
 //!
 //! For datasets to which libhdf5 writes everything else: chunks that are covered in part are not
 //! touched, and after each write the file holds what was written.  What is remembered from write
-//! to write is which encoder was chosen, and memory: neither changes what is stored.
+//! to write is which encoder was chosen, which does not change what is read.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -15,11 +15,11 @@ use crate::write::chunk_maker::{CallersData, ChunkJob, ChunkMaker, Stored};
 use crate::write::dirty::DirtyChunks;
 use crate::write::encode::Jobs;
 use crate::write::encoder_choice::EncoderChoice;
-use crate::write::{Committer, EncodedChunk, WriteError, WriteInfo};
+use crate::write::{Committer, WriteError, WriteInfo};
 
 /// Until so many bytes are written, deflate's encoder is the one stated: to choose another takes
-/// as long as to encode two MiB, which it has to gain first.
-const CHOICE_NBYTES: u64 = 4 << 20;
+/// as long as to encode some of them, which it has to gain first.
+const CHOICE_NBYTES: u64 = 8 << 20;
 
 /// Elements from where to where, a dimension each.
 pub type Bounds = SmallVec<[Range<u64>; 4]>;
@@ -32,7 +32,6 @@ pub struct WholeChunks {
     choice: EncoderChoice,
     /// The encoding in use and what was chosen, once there was enough to choose by.
     tuned: Option<(Encoding, Option<Tuning>)>,
-    spare: Vec<EncodedChunk>,
 }
 
 impl WholeChunks {
@@ -49,7 +48,6 @@ impl WholeChunks {
             chunk_nbytes: chunk_nbytes.ok_or(WriteError::Memory(nbytes))?,
             choice: EncoderChoice::from(CHOICE_NBYTES),
             tuned: None,
-            spare: Vec::new(),
             info,
         })
     }
@@ -61,7 +59,6 @@ impl WholeChunks {
         {
             self.choice = std::mem::take(&mut former.choice);
             self.tuned = former.tuned.take();
-            self.spare = std::mem::take(&mut former.spare);
         }
     }
 
@@ -149,7 +146,7 @@ impl WholeChunks {
         let encoding = self.tuned.as_ref().map_or(&self.info.encoding, |(tuned, _)| tuned);
         let made = Jobs { jobs: &jobs, stored: &nothing_stored, encoding, maker: maker() };
         // As libhdf5's own writes, it is not interrupted.
-        let (_, done) = made.run(committer, &mut self.spare, &AtomicBool::new(false));
+        let (_, done) = made.run(committer, &AtomicBool::new(false));
         done.map(|_| ())
     }
 
