@@ -187,8 +187,10 @@ class _Story:
             # At least one block.
             self.chunks = (*self.chunks[:-1], rng.randint(16, 40))
         self.edges = rng.random() < 0.2 and self.libver != "earliest"
-        limits = [(n, None, n + 30)[rng.randrange(3)] for n in self.shape]
-        limits = [None if c > n else m for n, c, m in zip(self.shape, self.chunks, limits)]
+        limits = [
+            None if chunk > n else (n, None, n + 30)[rng.randrange(3)]
+            for n, chunk in zip(self.shape, self.chunks, strict=True)
+        ]
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_chunk(self.chunks)
         for case in PIPELINES[self.pipeline]:
@@ -203,8 +205,8 @@ class _Story:
         if self.dtype.kind in "iufc" and not self.dtype.metadata and rng.random() < 0.5:
             dcpl.set_fill_value(np.array(7, self.dtype))
         self.told.append(
-            f"{self.pipeline}, {self.dtype}, shape {self.shape} of {limits}, chunks {self.chunks}, "
-            f"unfiltered edges {self.edges}, alloc {alloc}"
+            f"{self.pipeline}, {self.dtype}, shape {self.shape} of {limits}, "
+            f"chunks {self.chunks}, unfiltered edges {self.edges}, alloc {alloc}"
         )
         values = None if data is None else data(self.shape)
 

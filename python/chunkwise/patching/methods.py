@@ -151,10 +151,11 @@ def _shape_of(data: Any, shape: Any, dtype: Any) -> tuple[int, ...] | None:
         return None
     if data.nbytes < at_once.SMALLEST_NBYTES or (dtype is not None and dtype != data.dtype):
         return None
-    if shape is None:
-        return data.shape
     try:
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        wanted: tuple[int, ...]
+        wanted = (
+            data.shape if shape is None else ((shape,) if isinstance(shape, int) else tuple(shape))
+        )
         return wanted if math.prod(wanted) == data.size else None
     except TypeError:
         return None

@@ -1,8 +1,8 @@
 """Which chunks of an assignment to h5py's own datasets are encoded here, and what is h5py's?
 
 The chunks that one assignment covers whole are encoded on all threads and put into the file
-before it returns; everything else h5py writes as ever.  Nothing waits, so that whoever looks at the
-file next, by whichever of h5py's functions, finds what h5py would have written.
+before it returns; everything else h5py writes as ever.  Nothing waits: whoever looks at the file
+next, by whichever of h5py's functions, finds what h5py would have written.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
     pending.settle_for_h5py(dataset)
     # Most writes are small, or to datasets that h5py writes: they pay for no more than this.
     target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    why: str | None
     if target is not None and target.native is None:
         why = target.why
     elif isinstance(value, np.ndarray) and 0 < value.nbytes < SMALLEST_NBYTES and value.ndim:
