@@ -116,7 +116,10 @@ impl Encoding {
         crew: Crew<'_>,
     ) -> (Self, Option<Tuning>) {
         let chosen = self.deflate().and_then(|(at, level)| {
-            let trial = Trial::new(self.steps(), at, most_nbytes(effort, level), samples)?;
+            let most = most_nbytes(effort, level);
+            // Whether what is in use still does is asked several times, of a dataset that grows.
+            let most = if former.is_some() { most / 2 } else { most };
+            let trial = Trial::new(self.steps(), at, most, samples)?;
             let stated = DeflateEngine::Zlib(level);
             // Zlib takes longer than all of these, one of which is mostly chosen.
             let likely = built(LIKELY_SPEED).map(|(engine, _)| engine);
