@@ -80,10 +80,10 @@ def attempt(seed: int, folder: Path) -> None:
     assert said["plain"] == said["preloaded"]
     for name in shapes:
         one, other = ((folder / way / name) for way in said)
-        if writes:
-            assert _values(one) == _values(other), f"{name} differs\n{calls}"
-        else:
-            assert one.read_bytes() == other.read_bytes(), f"{name} differs\n{calls}"
+        assert _values(one) == _values(other), f"{name} differs\n{calls}"
+        if not writes:
+            # Not its bytes: libhdf5 notes when a dataset was resized.
+            assert one.stat().st_size == other.stat().st_size, f"{name} differs\n{calls}"
 
 
 def _values(path: Path) -> list[tuple[object, ...]]:
