@@ -380,6 +380,48 @@ class WorkShare(Protocol):
         """Give a descriptor of memory that all share, or None; all ask for it."""
 
 @final
+class WholeChunks:
+    """Encodes the chunks that a write covers whole and puts them into the file at once.
+
+    For a dataset that `dataset_id` has open for writing; the handles given are used in the call
+    alone, and must be live ones of `library`.  What `former` has learnt of the same dataset is
+    taken over.  All is called under h5py's lock, which is held until everything is written.
+    Raises `CorruptDataError`.
+    """
+
+    def __new__(
+        cls,
+        library: Library,
+        dataset_id: int,
+        memory_type_id: int,
+        dtype: np.dtype[Any],
+        label: str,
+        former: WholeChunks | None = None,
+    ) -> WholeChunks: ...
+    @property
+    def reason(self) -> str | None:
+        """Why libhdf5 has to write this dataset; everything else needs that this is None."""
+    @property
+    def tuning(self) -> str | None:
+        """Which encoder of deflate was chosen; None before that, or without a choice."""
+    def part(
+        self, dataset_id: int, selection: Selection, growing: bool
+    ) -> list[tuple[int, int]] | str | None:
+        """What of a box of elements is whole chunks: from where to where, a dimension each.
+
+        None where there are none; text says why libhdf5 has to write all of it now.  With
+        `growing` chunks count that may get more elements when the dataset grows.
+        """
+    def write(
+        self, dataset_id: int, selection: Selection, growing: bool, array: npt.NDArray[Any]
+    ) -> None:
+        """Write what `part` tells of a selection, whose elements are these, C-contiguous.
+
+        After `part`, for the shape that the dataset had then.  Nobody may change the array
+        meanwhile.  Raises `CannotWriteError`, `OutOfMemoryError`.
+        """
+
+@final
 class KeptChunks:
     """Encoded chunks that have no place in a file yet."""
 

@@ -50,12 +50,16 @@ def attempt(seed: int, folder: Path) -> None:
     shapes = {f"{k}.h5": _write(rng, written / f"{k}.h5") for k in range(2)}
     calls = "\n".join(_calls(rng, shapes))
     said = {}
+    # Whole chunks that are written here are encoded by other means: the same values, other bytes.
+    writes = rng.random() < 0.5
     for way in ("plain", "preloaded"):
         shutil.copytree(written, folder / way)
         given = dict(os.environ, OMP_NUM_THREADS="1")
         if way == "preloaded":
             to = str(folder / "report")
             given |= environment.variables(report=to, cache_nbytes=int(rng.integers(0, 1 << 20)))
+            if writes:
+                given["CHUNKWISE_WRITE_LEAST"] = "1"
         try:
             done = subprocess.run(
                 [program()], input=calls, cwd=folder / way, env=given, timeout=20,
@@ -75,8 +79,26 @@ def attempt(seed: int, folder: Path) -> None:
         assert one == other, f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
     assert said["plain"] == said["preloaded"]
     for name in shapes:
-        one, other = ((folder / way / name).read_bytes() for way in said)
-        assert one == other, f"{name} differs"
+        one, other = ((folder / way / name) for way in said)
+        assert _values(one) == _values(other), f"{name} differs\n{calls}"
+        if not writes:
+            # Not its bytes: libhdf5 notes when a dataset was resized.
+            assert one.stat().st_size == other.stat().st_size, f"{name} differs\n{calls}"
+
+
+def _values(path: Path) -> list[tuple[object, ...]]:
+    """Read all of a file, or learn how that fails."""
+    found: list[tuple[object, ...]] = []
+    try:
+        with h5py.File(path) as file:
+            for name in file:
+                try:
+                    found.append((name, file[name].shape, file[name][()].tobytes()))
+                except (OSError, RuntimeError, KeyError) as error:
+                    found.append((name, type(error)))
+    except OSError as error:
+        found.append((type(error),))
+    return found
 
 
 def _write(rng: Rng, path: Path) -> dict[str, tuple[int, ...]]:
@@ -97,13 +119,14 @@ def _write(rng: Rng, path: Path) -> dict[str, tuple[int, ...]]:
                 if rng.random() < 0.8:
                     how |= {"compression": "gzip", "shuffle": bool(rng.random() < 0.5)}
                 how["fletcher32"] = bool(rng.random() < 0.3)
-            shapes[f"d{k}"] = shape
+            name = f"{'n' if dtype.kind in 'iuf' else 'd'}{k}"
+            shapes[name] = shape
             if "chunks" in how and rng.random() < 0.3:
                 # Some of its chunks are never written.
-                dataset = file.create_dataset(f"d{k}", shape, dtype, **how)
+                dataset = file.create_dataset(name, shape, dtype, **how)
                 dataset[: shape[0] // 2] = values[: shape[0] // 2]
             else:
-                file.create_dataset(f"d{k}", data=values, **how)
+                file.create_dataset(name, data=values, **how)
     if rng.random() < 0.2:
         content = bytearray(path.read_bytes())
         content[int(rng.integers(len(content) // 2, len(content)))] ^= 1 << int(rng.integers(8))
@@ -116,6 +139,7 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
     names = list(files)
     open_files: dict[int, str] = {}
     open_datasets: dict[int, tuple[int, ...]] = {}
+    numbers: set[int] = set()
     calls = []
     modes = {name: str(rng.choice(["r", "r", "r", "w"])) for name in names}
     for _ in range(STEPS):
@@ -130,6 +154,9 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
             name = str(rng.choice(list(files[open_files[file]])))
             calls.append(f"D {slot} {file} {name}")
             open_datasets[slot] = files[open_files[file]][name]
+            numbers.discard(slot)
+            if name.startswith("n"):
+                numbers.add(slot)
         elif what == "f":
             calls.append(f"f {rng.choice(list(open_files))}")
         elif what == "X":
@@ -145,7 +172,8 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
             elif what == "E":
                 calls.append(f"E {slot} {rng.integers(1, 2 * shape[0] + 1)}")
             else:
-                kind = rng.choice(["s", "s", "s", "n", "d", "i"])
+                # A conversion that fails leaves libhdf5 1.10 unable to read the chunk afterwards.
+                kind = rng.choice(["s", "s", "s", "n", *("di" if slot in numbers else "sn")])
                 memory, in_file = _spaces(rng, shape)
                 how = rng.choice(["0"] * 8 + ["b", "x", "e"])
                 calls.append(f"{what} {slot} {kind} {memory} {in_file} {how}")

@@ -73,3 +73,4 @@ def test_h5pys_own_tests_have_the_same_outcomes(tmp_path: Path) -> None:
     stats = records["patched"]["stats"]
     assert stats["engine"] > 20
     assert sum(stats["h5py"].values()) > 100
+    assert stats["writes"]["engine"] > 5

@@ -24,6 +24,9 @@ METHODS = [
     (h5py.Dataset, "__getitem__"),
     (h5py.Dataset, "__array__"),
     (h5py.Dataset, "read_direct"),
+    (h5py.Dataset, "__setitem__"),
+    (h5py.Dataset, "write_direct"),
+    (h5py._hl.dataset, "make_new_dset"),
 ]
 
 

@@ -115,7 +115,7 @@ def test_the_engine_reads(folder: Path) -> None:
     out, err, code = run(folder, "stats.py", "data.h5", patched=True)
     assert (err, code) == ("", 0)
     assert "[503.0, 603.0]" in out
-    assert out.endswith("{'patched': True, 'engine': 1, 'h5py': {}}\n")
+    assert "{'patched': True, 'engine': 1, 'h5py': {}, 'writes': {'engine': 0, " in out
 
 
 MADE = "chunkwise: no read went through the engine (by h5py: {}); most frequent reason: {}"

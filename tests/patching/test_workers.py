@@ -116,7 +116,7 @@ def test_chunkwise_may_be_what_imports_h5py(folder: Path, first: str) -> None:
     program += "print(before, h5py.File('data.h5')['d'][5, 3], chunkwise.patch_stats())\n"
     program += "print(h5py.__spec__.loader, h5py.File.__init__.__module__)"
     said = run(folder, "-c", program, patch="1")
-    assert "503.0 {'patched': True, 'engine': 1, 'h5py': {}}" in said
+    assert "503.0 {'patched': True, 'engine': 1, 'h5py': {}," in said
     assert "SourceFileLoader" in said
     assert said.endswith(" h5py._hl.files\n")
 
@@ -127,6 +127,7 @@ def test_what_measures_h5py_leaves_it_as_it_is(folder: Path) -> None:
     measure += "print(chunkwise.patch_stats(), os.environ.get('CHUNKWISE_PATCH'))"
     for order in ("m()", "import h5py; m()", "m(); m()"):
         said = run(folder, "-c", measure.format(order), patch="1")
-        assert said == "{'patched': False, 'engine': 0, 'h5py': {}} None\n"
+        assert said.startswith("{'patched': False, 'engine': 0, 'h5py': {}, ")
+        assert said.endswith("{'engine': 0, 'h5py': {}}} None\n")
     said = run(folder, "-m", "chunkwise", "inspect", "data.h5", patch="1")
     assert said.startswith("data.h5: ")

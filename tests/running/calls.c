@@ -157,7 +157,11 @@ int main(void) {
             printf(" %d", H5Dset_extent(dataset, dims));
             break;
         }
-        case 'X': printf(" %d", H5close()); break;
+        case 'X':
+            printf(" %d", H5close());
+            /* Handles count from the beginning again: an old one may be another's now. */
+            for (int i = 0; i < SLOTS; i++) files[i] = datasets[i] = -1;
+            break;
         default: exit(4);
         }
         printf("\n");

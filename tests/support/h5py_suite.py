@@ -59,9 +59,11 @@ def main() -> None:
     if patched:
         import chunkwise
         from chunkwise.routing import eligibility
+        from chunkwise.writing import at_once
 
         # Nearly everything in these tests is small.
         eligibility.SMALLEST_NBYTES = 0
+        at_once.SMALLEST_NBYTES = at_once.SMALLEST_FAST_NBYTES = 0
         chunkwise.patch_h5py()
     outcomes = Outcomes()
     plugins: list[object] = [outcomes]

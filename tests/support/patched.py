@@ -12,18 +12,26 @@ import pytest
 
 import chunkwise
 from chunkwise.routing import eligibility
+from chunkwise.writing import at_once
 
 
 @pytest.fixture
 def bound_always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Bind datasets however small; tests need no large ones then."""
+    """Bind datasets, and write by the engine, however small; tests need no large ones then."""
     monkeypatch.setattr(eligibility, "SMALLEST_NBYTES", 0)
+    monkeypatch.setattr(at_once, "SMALLEST_NBYTES", 0)
+    monkeypatch.setattr(at_once, "SMALLEST_FAST_NBYTES", 0)
     yield
     chunkwise.unpatch_h5py()
 
 
 def engine_reads() -> int:
     served: int = chunkwise.patch_stats()["engine"]
+    return served
+
+
+def engine_writes() -> int:
+    served: int = chunkwise.patch_stats()["writes"]["engine"]
     return served
 
 

@@ -13,6 +13,7 @@ from against_peers.comparisons import (
     dasks,
     filters,
     memory,
+    patched,
     repacking,
     selections,
     small,
@@ -39,4 +40,5 @@ GROUPS: Final[dict[str, Group]] = {
     "write": writing.writing,
     "repack": repacking.repacking,
     "dask": dasks.dask,
+    "patched": patched.patched,
 }

@@ -59,6 +59,7 @@ pub use nbit::Nbit;
 pub use pipeline::{Pipeline, Scratch};
 pub use scaleoffset::ScaleOffset;
 pub use szip::Szip;
+pub use trial::Crew;
 pub use tuning::Tuning;
 
 pub(crate) use memory::grown;

@@ -1,5 +1,7 @@
 //! What does an engine make of samples, and how sure is it of the rest?
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use crate::deflater::Deflater;
 use crate::{DeflateEngine, Effort, EncodeScratch, Encoding, Step};
 
@@ -77,14 +79,48 @@ impl Trial {
 
     /// What `engine` makes of each; None where it fails.
     pub(crate) fn sizes(&self, engine: DeflateEngine) -> Option<Sizes> {
-        let (mut deflater, mut out) = (Deflater::default(), Vec::new());
-        let stored = self.parts.iter().map(|part| {
-            let done = deflater.deflate(engine, part, &mut out).ok()?;
-            done.then_some(out.len())
+        self.sizes_of(&[engine], &alone).pop().flatten()
+    }
+
+    /// The same of several engines, on as many threads as `crew` has.
+    pub(crate) fn sizes_of(&self, engines: &[DeflateEngine], crew: Crew<'_>) -> Vec<Option<Sizes>> {
+        let parts = self.parts.len();
+        let made: Vec<AtomicUsize> =
+            (0..engines.len() * parts).map(|_| AtomicUsize::new(FAILED)).collect();
+        let next = AtomicUsize::new(0);
+        crew(&|| {
+            let (mut deflater, mut out) = (Deflater::default(), Vec::new());
+            let task = || next.fetch_add(1, Relaxed);
+            while let Some((task, made)) = Some(task()).and_then(|at| Some((at, made.get(at)?))) {
+                let done =
+                    deflater.deflate(engines[task / parts], &self.parts[task % parts], &mut out);
+                if matches!(done, Ok(true)) {
+                    made.store(out.len(), Relaxed);
+                }
+            }
         });
-        Some(Sizes { nbytes: stored.collect::<Option<_>>()?, unknown: self.unknown })
+        let found: Vec<usize> = made.into_iter().map(AtomicUsize::into_inner).collect();
+        found
+            .chunks_exact(parts)
+            .map(|nbytes| {
+                let complete = !nbytes.contains(&FAILED);
+                complete.then(|| Sizes { nbytes: nbytes.to_vec(), unknown: self.unknown })
+            })
+            .collect()
     }
 }
+
+/// Runs a piece of work on this thread, and at the same time on others: it takes tasks until none
+/// is left.
+pub type Crew<'a> = &'a dyn Fn(&(dyn Fn() + Sync));
+
+/// No others.
+pub(crate) fn alone(work: &(dyn Fn() + Sync)) {
+    work();
+}
+
+/// What no engine makes.
+const FAILED: usize = usize::MAX;
 
 /// The middle of stretch `i` of `count` that `len` is divided into.
 fn middle(i: usize, count: usize, len: usize) -> usize {

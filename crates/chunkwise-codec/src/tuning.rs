@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::trial::{Sizes, Trial, most_nbytes};
+use crate::trial::{Crew, Sizes, Trial, alone, most_nbytes};
 use crate::{DeflateEngine, Effort, Encoder, Encoding};
 
 /// What was chosen for a dataset, and what it costs.
@@ -61,6 +61,9 @@ const CANDIDATES: [(DeflateEngine, u32); 12] = [
 /// The same of zlib at its levels 1 to 9.
 const ZLIB_SPEEDS: [u32; 9] = [71, 70, 58, 54, 42, 29, 21, 9, 5];
 
+/// Faster engines are tried beside zlib, the others one after another as long as none does.
+const LIKELY_SPEED: u32 = 150;
+
 /// An engine that makes more than zlib does must be so many times as fast as one that does not.
 const WORTH: u32 = 2;
 
@@ -81,18 +84,20 @@ impl Encoding {
     /// few others: a twentieth of a second at usual levels.  The same samples give the same
     /// choice; more than 20 are of use where chunks are small.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
-        self.chosen(effort, samples, None)
+        self.tuned_by(effort, samples, None, &alone)
     }
 
-    /// The same with other samples, of a dataset that was begun with `former`'s engine: one that
-    /// is given up only where they speak against it, so that chance does not decide.
-    pub fn tuned_again(
+    /// The same, tried by a `crew` of threads; with `former`, other samples of a dataset that was
+    /// begun with its engine, which is given up only where they speak against it, so that chance
+    /// does not decide.
+    pub fn tuned_by(
         &self,
         effort: Effort,
         samples: &[&[u8]],
-        former: &Self,
+        former: Option<&Self>,
+        crew: Crew<'_>,
     ) -> (Self, Option<Tuning>) {
-        self.chosen(effort, samples, former.engine())
+        self.chosen(effort, samples, former.and_then(Self::engine), crew)
     }
 
     /// The engine of its deflate.
@@ -108,14 +113,28 @@ impl Encoding {
         effort: Effort,
         samples: &[&[u8]],
         former: Option<DeflateEngine>,
+        crew: Crew<'_>,
     ) -> (Self, Option<Tuning>) {
         let chosen = self.deflate().and_then(|(at, level)| {
-            let trial = Trial::new(self.steps(), at, most_nbytes(effort, level), samples)?;
-            let zlib = trial.sizes(DeflateEngine::Zlib(level))?;
+            let most = most_nbytes(effort, level);
+            // Whether what is in use still does is asked several times, of a dataset that grows.
+            let most = if former.is_some() { most / 2 } else { most };
+            let trial = Trial::new(self.steps(), at, most, samples)?;
+            let stated = DeflateEngine::Zlib(level);
+            // Zlib takes longer than all of these, one of which is mostly chosen.
+            let likely = built(LIKELY_SPEED).map(|(engine, _)| engine);
+            let first: Vec<DeflateEngine> = std::iter::once(stated).chain(likely).collect();
+            let tried = trial.sizes_of(&first, crew);
+            let sizes = |engine| match first.iter().position(|&one| one == engine) {
+                Some(place) => tried[place].clone(),
+                None => trial.sizes_of(&[engine], crew).pop().flatten(),
+            };
+            let zlib = sizes(stated)?;
             let (engine, sizes) = match effort {
-                Effort::AsStated => as_stated(level, &zlib, former, |engine| trial.sizes(engine)),
-                Effort::Fast => built(0)
-                    .find_map(|(engine, _)| trial.sizes(engine).map(|sizes| (engine, sizes)))?,
+                Effort::AsStated => as_stated(level, &zlib, former, sizes),
+                Effort::Fast => {
+                    built(0).find_map(|(engine, _)| sizes(engine).map(|sizes| (engine, sizes)))?
+                }
             };
             let tuning = Tuning {
                 encoder: engine.to_string(),

@@ -30,6 +30,7 @@ mod scatter;
 mod scatter_task;
 mod schedule;
 mod settings;
+mod spare;
 mod storage;
 mod threads;
 mod write;
@@ -53,5 +54,5 @@ pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,
-    KeptChunks, PlacedChunks, WriteError, WriteInfo, WriteStats,
+    KeptChunks, PlacedChunks, WholeChunks, WriteError, WriteInfo, WriteStats,
 };

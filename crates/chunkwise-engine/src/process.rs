@@ -15,6 +15,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::cache::{CacheStats, ChunkCache};
 use crate::in_flight::InFlight;
 use crate::settings::Setting;
+use crate::spare::SpareMemory;
 use crate::threads::take_no_signals;
 
 /// What the reads of one process share.
@@ -24,6 +25,8 @@ pub struct ProcessState {
     pool: Mutex<Pool>,
     /// Chunks that are being decoded.
     pub in_flight: InFlight,
+    /// Memory of chunks that were encoded and handed over.
+    pub spare: SpareMemory,
     /// Chunks decoded.
     decoded: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
@@ -54,6 +57,7 @@ impl ProcessState {
             cache: Mutex::new(ChunkCache::new(Setting::CacheNbytes.value())),
             pool: Mutex::new(Pool::Unmade),
             in_flight: InFlight::default(),
+            spare: SpareMemory::default(),
             decoded: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }

@@ -44,6 +44,14 @@ impl ChunkCommitter {
     pub unsafe fn new(library: Arc<Library>, dataset: hid_t) -> Self {
         Self { library, dataset, facts: None }
     }
+
+    /// The same for another handle of the same dataset.
+    ///
+    /// # Safety
+    /// As of [`new`](Self::new).
+    pub unsafe fn set_handle(&mut self, dataset: hid_t) {
+        self.dataset = dataset;
+    }
 }
 
 impl Committer for ChunkCommitter {

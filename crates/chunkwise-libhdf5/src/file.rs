@@ -84,6 +84,23 @@ pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<Borrowe
     }
 }
 
+/// Whether a file is opened as a plain local one; otherwise why libhdf5 has to do everything.
+///
+/// # Errors
+/// That reason: another driver, such as MPI's.
+///
+/// # Safety
+/// A live dataset of this library.
+pub unsafe fn opened_locally(library: &Library, dataset: hid_t) -> Result<(), Unsuited> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            let (file, _) = file_of(api, dataset)?;
+            descriptor_of(api, file.id).map(drop)
+        }
+    })
+}
+
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
 /// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
 pub(crate) unsafe fn open_storage(

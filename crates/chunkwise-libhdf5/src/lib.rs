@@ -41,10 +41,11 @@ pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
 pub use eligibility::{
     Described, describe, describe_as_stored, describe_for_writing, describe_listed, encoding_of,
+    look_again,
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};
-pub use file::{FileStamp, file_stamp, storage_of};
+pub use file::{FileStamp, file_stamp, opened_locally, storage_of};
 pub use library::Library;
 pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;

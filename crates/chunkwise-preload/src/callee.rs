@@ -5,6 +5,7 @@
 //! finds under `H5open` is the one that would have been called.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
@@ -13,6 +14,7 @@ use chunkwise_loader::Loaded;
 
 use crate::more::More;
 
+/// Of `H5Dread`; `H5Dwrite` only promises not to change the buffer.
 type Read = unsafe extern "C" fn(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
 type ReadMulti = unsafe extern "C" fn(
     usize,
@@ -31,6 +33,8 @@ pub struct Callee {
     loaded: Loaded,
     /// `H5Dread`
     pub read: Option<Read>,
+    /// `H5Dwrite`
+    pub write: Option<Read>,
     /// `H5Dread_multi`, from 1.14 on.
     pub read_multi: Option<ReadMulti>,
     /// `H5Dclose`
@@ -52,7 +56,7 @@ pub struct Callee {
 
 /// A libhdf5 that the engine can be used with.
 pub struct Bound {
-    pub library: Library,
+    pub library: Arc<Library>,
     pub more: More,
 }
 
@@ -172,6 +176,7 @@ impl Callee {
     fn new(loaded: Loaded) -> Self {
         Self {
             read: own!(loaded, "H5Dread"),
+            write: own!(loaded, "H5Dwrite"),
             read_multi: own!(loaded, "H5Dread_multi"),
             close_dataset: own!(loaded, "H5Dclose"),
             close_object: own!(loaded, "H5Oclose"),
@@ -209,7 +214,7 @@ impl Callee {
         let library = Library::from_path(path, lock).map_err(|error| error.to_string())?;
         // SAFETY: a libhdf5 that stays loaded.
         let more = unsafe { More::resolve(path, |symbol| library.loaded().symbol(symbol)) };
-        Ok(Bound { library, more: more.map_err(|error| error.to_string())? })
+        Ok(Bound { library: Arc::new(library), more: more.map_err(|error| error.to_string())? })
     }
 
     /// Leave everything to it from now on.

@@ -10,33 +10,49 @@ use crate::wishes;
 /// What is counted of one dataset.
 #[derive(Default)]
 pub struct Line {
-    pub ours: AtomicU64,
-    pub ours_nbytes: AtomicU64,
-    pub theirs: AtomicU64,
-    pub reason: Mutex<String>,
+    pub reads: Tally,
+    pub writes: Tally,
     traced: Mutex<Traced>,
 }
 
 impl Line {
-    /// A read of so many bytes by the engine.
+    /// Look at what is traced of it, or change it.
+    pub fn traced(&self, work: impl FnOnce(&mut Traced)) {
+        locked(&self.traced, work);
+    }
+}
+
+/// Calls of one kind.
+#[derive(Default)]
+pub struct Tally {
+    ours: AtomicU64,
+    ours_nbytes: AtomicU64,
+    theirs: AtomicU64,
+    reason: Mutex<String>,
+}
+
+impl Tally {
+    /// A call that the engine has carried out, with so many bytes.
     pub fn ours(&self, nbytes: u64) {
         self.ours.fetch_add(1, Ordering::Relaxed);
         self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
     }
 
-    /// Look at what is traced of it, or change it.
-    pub fn traced(&self, work: impl FnOnce(&mut Traced)) {
-        locked(&self.traced, work);
+    /// Calls and bytes by the engine, and calls that were passed on.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let [ours, nbytes, theirs] = [&self.ours, &self.ours_nbytes, &self.theirs]
+            .map(|count| count.load(Ordering::Relaxed));
+        (ours, nbytes, theirs)
     }
 
-    /// Reads by the engine, and the first reason for one that was passed on.
+    /// Calls by the engine, and the first reason for one that was passed on.
     pub fn by_whom(&self) -> (u64, String) {
         let mut reason = String::new();
         locked(&self.reason, |first| reason.clone_from(first));
         (self.ours.load(Ordering::Relaxed), reason)
     }
 
-    /// A read that was passed on, for the first time seen for this reason.
+    /// A call that was passed on, for a reason of which the first is kept.
     pub fn theirs(&self, reason: &str) {
         self.theirs.fetch_add(1, Ordering::Relaxed);
         let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);

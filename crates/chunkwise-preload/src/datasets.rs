@@ -7,21 +7,25 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Once, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
-use chunkwise_engine::{Dataset, Layout};
+use chunkwise_engine::{Dataset, Layout, WholeChunks};
 use chunkwise_libhdf5::binding::{Handle, hid_t, shape_of};
-use chunkwise_libhdf5::{Unsuited, describe};
+use chunkwise_libhdf5::{ChunkCommitter, Unsuited, describe};
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
 use crate::counted::{self, Line};
 use crate::wishes;
 
-/// A dataset that the program reads.
+/// A dataset that the program reads or writes.
 pub struct Known {
-    /// For the engine, with its type as it is stored; or why it is left to libhdf5.
-    pub engine: Result<Native, String>,
+    /// To be read by the engine; or why it is left to libhdf5.
+    pub engine: Result<Arc<Dataset>, String>,
+    /// For writing, once something large is written.
+    pub whole: OnceLock<Result<Mutex<Whole>, String>>,
+    /// A copy of its type as it is stored, which the program's memory type must equal.
+    pub file_type: hid_t,
     /// Its extents and the size of an element, as they are when it is first read.
     pub shape: Dims,
     pub item_nbytes: u64,
@@ -29,11 +33,12 @@ pub struct Known {
     pub line: Option<Arc<Line>>,
 }
 
-/// A dataset that the engine reads.
-pub struct Native {
-    pub dataset: Arc<Dataset>,
-    /// A copy of its type, which the program's memory type must equal.
-    pub file_type: hid_t,
+/// A dataset of which the engine writes whole chunks.
+pub struct Whole {
+    pub chunks: WholeChunks,
+    pub committer: ChunkCommitter,
+    /// What libhdf5's cache of its chunks holds.
+    pub cache_nbytes: u64,
 }
 
 /// What is known of a handle.
@@ -196,24 +201,21 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             Ok(dataset) if matches!(dataset.info().layout, Layout::Contiguous { .. }) => {
                 Err("contiguous, which libhdf5 reads as fast".to_string())
             }
-            Ok(dataset) => Ok(Native { dataset, file_type }),
+            Ok(dataset) => Ok(dataset),
             Err(Unsuited::Reason(reason)) => Err(reason),
             Err(Unsuited::Failed(error)) => Err(error.to_string()),
         };
         // SAFETY: made above.
         let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
-        if engine.is_err() {
-            // SAFETY: made above.
-            unsafe { (api.H5Tclose)(file_type) };
-        }
         // SAFETY: as above.
         let line = wishes::tell().then(|| unsafe { counted::line(names(bound, id)) });
         let (shape, item_nbytes) = match &engine {
-            Ok(native) => (native.dataset.shape().into(), native.dataset.element_size() as u64),
+            Ok(dataset) => (dataset.shape().into(), dataset.element_size() as u64),
             // SAFETY: as above.
             Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
         };
-        Some(Known { engine, shape, item_nbytes, line })
+        let whole = OnceLock::new();
+        Some(Known { engine, whole, file_type, shape, item_nbytes, line })
     })
 }
 
@@ -271,9 +273,9 @@ pub fn forget_all(callee: &Callee) {
 /// Close what was kept open for a dataset.
 fn close_types(callee: &Callee, state: Option<State>) {
     let Some(State::Known(known)) = state else { return };
-    if let (Ok(native), Ok(bound)) = (&known.engine, callee.bound()) {
+    if let Ok(bound) = callee.bound() {
         // SAFETY: made by `look`, and nobody else closes it; a read that goes on in another
         // thread has compared it already, or passes its call on.
-        bound.library.locked(|api| unsafe { (api.H5Tclose)(native.file_type) });
+        bound.library.locked(|api| unsafe { (api.H5Tclose)(known.file_type) });
     }
 }

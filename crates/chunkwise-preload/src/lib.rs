@@ -18,6 +18,7 @@
 //!
 //! A child begins without what the parent knew of its datasets ([`datasets`]), as the engine does.
 
+mod call;
 mod callee;
 mod counted;
 mod datasets;
@@ -29,3 +30,4 @@ mod stand_in;
 mod trace;
 mod walked;
 mod wishes;
+mod writing;

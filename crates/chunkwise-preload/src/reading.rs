@@ -4,31 +4,16 @@
 //! properties that change nothing.  All else is passed on, and so is a read that fails: the error,
 //! and its stack, are libhdf5's.
 
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use chunkwise_engine::spread;
-use chunkwise_libhdf5::binding::{Api, DEFAULT, hid_t};
-use chunkwise_select::{Hyperslab, Selection};
+use chunkwise_engine::{Dataset, spread};
+use chunkwise_libhdf5::binding::hid_t;
 
+use crate::call::{Call, Destination, Why, check_transfer, check_type, is_small, selections};
 use crate::callee::{Bound, Callee};
-use crate::datasets::{self, Known, Native};
-use crate::spaces::{Reason, Space, space_of};
+use crate::datasets::{self, Known};
 use crate::wishes;
 
-/// The arguments of `H5Dread`.
-#[derive(Clone, Copy)]
-pub struct Call {
-    pub dataset: hid_t,
-    pub memory_type: hid_t,
-    pub memory_space: hid_t,
-    pub file_space: hid_t,
-    pub transfer: hid_t,
-    pub buffer: *mut c_void,
-}
-
-/// Elements fewer than these make a small read.
-const SMALL: i64 = 4096;
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
 
@@ -54,7 +39,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     }
     let outcome = match (&known.engine, callee.bound()) {
         // SAFETY: as above.
-        (Ok(native), Ok(bound)) => unsafe { read(bound, native, call) },
+        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, known.file_type, call) },
         (Err(reason), _) => Err(Why::from(reason.clone())),
         (_, Err(reason)) => Err(Why::from(reason.to_string())),
     };
@@ -62,38 +47,11 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     outcome.is_ok()
 }
 
-/// Whether it is too little to look at a dataset for.
-unsafe fn is_small(callee: &Callee, call: &Call) -> bool {
-    if call.file_space == DEFAULT {
-        return false;
-    }
-    let Ok(bound) = callee.bound() else { return true };
-    // SAFETY: a handle that is none makes the call fail.
-    let len =
-        bound.library.locked(|_| unsafe { (bound.more.H5Sget_select_npoints)(call.file_space) });
-    len < SMALL
-}
-
 fn note(known: &Known, outcome: &Result<u64, Why>) {
     let Some(line) = &known.line else { return };
     match outcome {
-        Ok(nbytes) => line.ours(*nbytes),
-        Err(why) => line.theirs(&why.0),
-    }
-}
-
-/// Why a call is passed on.
-struct Why(std::borrow::Cow<'static, str>);
-
-impl From<Reason> for Why {
-    fn from(reason: Reason) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<String> for Why {
-    fn from(reason: String) -> Self {
-        Self(reason.into())
+        Ok(nbytes) => line.reads.ours(*nbytes),
+        Err(why) => line.reads.theirs(&why.0),
     }
 }
 
@@ -101,21 +59,18 @@ impl From<String> for Why {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn read(bound: &Bound, native: &Native, call: &Call) -> Result<u64, Why> {
-    let dataset = &native.dataset;
+unsafe fn read(
+    bound: &Bound,
+    dataset: &Dataset,
+    file_type: hid_t,
+    call: &Call,
+) -> Result<u64, Why> {
     let (selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: the caller's contract.
         unsafe {
-            check_type(api, native, call.memory_type)?;
+            check_type(api, file_type, call.memory_type)?;
             check_transfer(bound, call.transfer)?;
-            let of = |space| space_of(api, &bound.more, space);
-            let (file, memory) = match (call.file_space, call.memory_space) {
-                (DEFAULT, DEFAULT) => (None, None),
-                (DEFAULT, memory) => (None, Some(of(memory)?)),
-                (file, DEFAULT) => (Some(of(file)?), None),
-                (file, memory) => (Some(of(file)?), Some(of(memory)?)),
-            };
-            paired(dataset.shape(), file, memory).map_err(Why::from)
+            selections(api, bound, dataset.shape(), call).map_err(Why::from)
         }
     })?;
     let size = dataset.element_size() as u64;
@@ -151,84 +106,4 @@ unsafe fn read(bound: &Bound, native: &Native, call: &Call) -> Result<u64, Why> 
         }
     }
     Ok(nbytes)
-}
-
-/// # Safety
-/// As [`answer`].
-unsafe fn check_type(api: &Api, native: &Native, memory_type: hid_t) -> Result<(), Reason> {
-    // SAFETY: a handle that is none makes the call fail.
-    match unsafe { (api.H5Tequal)(native.file_type, memory_type) } {
-        1.. => Ok(()),
-        0 => Err("its type is converted"),
-        _ => Err("an invalid type"),
-    }
-}
-
-/// Whether transfer properties are those by default.
-///
-/// # Safety
-/// As [`answer`].
-unsafe fn check_transfer(bound: &Bound, transfer: hid_t) -> Result<(), Reason> {
-    let default = bound.more.H5P_LST_DATASET_XFER_ID_g;
-    // SAFETY: a handle that is none makes the call fail.
-    let equals = || unsafe { (bound.more.H5Pequal)(transfer, default) } > 0;
-    if transfer == DEFAULT || transfer == default || equals() {
-        return Ok(());
-    }
-    Err("transfer properties that are not the default ones")
-}
-
-/// Where the elements go in the program's memory.
-enum Destination {
-    /// One after the other, after so many.
-    Run(u64),
-    /// To these places of an array.
-    Scattered(Box<Space>),
-}
-
-/// What is read, and where it goes: HDF5's rules for dataspaces that are not given.
-fn paired(
-    shape: &[u64],
-    file: Option<Space>,
-    memory: Option<Space>,
-) -> Result<(Selection, Destination), Reason> {
-    if file.as_ref().is_some_and(|space| *space.shape != *shape) {
-        return Err("a dataspace of another shape than the dataset's");
-    }
-    // Neither: all of it.  No memory space: the file's.  No file space: all of it.
-    let memory = match (&file, memory) {
-        (None, None) => return Ok((Hyperslab::all(shape).into(), Destination::Run(0))),
-        (Some(file), None) => {
-            Space { shape: shape.into(), selected: file.selected.clone(), len: file.len }
-        }
-        (_, Some(memory)) => memory,
-    };
-    let selected = file.map_or_else(|| Hyperslab::all(shape).into(), |file| file.selected);
-    if selected.len() != Ok(memory.len) {
-        return Err("two dataspaces with different numbers of elements");
-    }
-    let destination = match run(&memory) {
-        Some(first) => Destination::Run(first),
-        None => Destination::Scattered(Box::new(memory)),
-    };
-    Ok((selected, destination))
-}
-
-/// The first element of a selection whose elements lie one after the other.
-fn run(space: &Space) -> Option<u64> {
-    let Selection::Hyperslab(slab) = &space.selected else { return None };
-    let mut first: u64 = 0;
-    // Whether all dimensions from here on inwards are taken whole.
-    let mut single_before = true;
-    for (axis, &size) in slab.axes().iter().zip(&space.shape) {
-        if !axis.is_contiguous() {
-            return None;
-        }
-        if !single_before && axis.len() != size {
-            return None;
-        }
-        single_before = single_before && axis.len() == 1;
-        first = first.checked_mul(size)?.checked_add(axis.start())?;
-    }
-    Some(first)
 }

@@ -10,7 +10,7 @@ use std::os::fd::FromRawFd as _;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::counted::{FORKED, LINES, UNBOUND};
+use crate::counted::{FORKED, LINES, Tally, UNBOUND};
 use crate::{callee, trace, wishes};
 
 /// Standard error, kept for the end: programs close theirs before.
@@ -73,7 +73,7 @@ fn text() -> String {
         // Only of the program itself: most of what it starts has nothing to do with HDF5.
         if asked.as_deref() == Some(&std::process::id().to_string()) {
             let what = if callee::ANY_CALL.load(Ordering::Relaxed) {
-                "read no dataset"
+                "read and wrote no dataset"
             } else {
                 "made no call of HDF5 that could be seen: it does not use HDF5, is linked \
                  statically with it, or looks its functions up by itself"
@@ -82,26 +82,31 @@ fn text() -> String {
         }
         return text;
     }
-    let _ = writeln!(text, "{who} read:");
+    let _ = writeln!(text, "{who}:");
     for ((file, dataset), line) in lines.iter() {
-        let (ours, nbytes) =
-            (line.ours.load(Ordering::Relaxed), line.ours_nbytes.load(Ordering::Relaxed));
-        let theirs = line.theirs.load(Ordering::Relaxed);
-        let _ = write!(text, "  {file}: {dataset}: ");
-        if ours > 0 {
-            let mib = nbytes as f64 / f64::from(1 << 20);
-            let s = if ours == 1 { "" } else { "s" };
-            let _ = write!(text, "{ours} read{s} by chunkwise ({mib:.1} MiB)");
-        }
-        if theirs > 0 {
-            let and = if ours > 0 { ", " } else { "" };
-            let reason = line.reason.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = write!(text, "{and}{theirs} by libhdf5: {reason}");
-        }
-        text.push('\n');
+        let parts = [part("read", &line.reads), part("write", &line.writes)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let _ = writeln!(text, "  {file}: {dataset}: {}", parts.join("; "));
     }
     for (path, reason) in unbound.iter() {
         let _ = writeln!(text, "  {path} is left alone: {reason}");
     }
     text
+}
+
+/// `3 reads by chunkwise (0.5 MiB), 1 by libhdf5: why`; None without any.
+fn part(verb: &str, tally: &Tally) -> Option<String> {
+    let (ours, nbytes, theirs) = tally.counts();
+    let mib = nbytes as f64 / f64::from(1 << 20);
+    let calls = |n: u64| format!("{n} {verb}{}", if n == 1 { "" } else { "s" });
+    let (_, reason) = tally.by_whom();
+    match (ours, theirs) {
+        (0, 0) => None,
+        (0, _) => Some(format!("{} by libhdf5: {reason}", calls(theirs))),
+        (_, 0) => Some(format!("{} by chunkwise ({mib:.1} MiB)", calls(ours))),
+        _ => Some(format!(
+            "{} by chunkwise ({mib:.1} MiB), {theirs} by libhdf5: {reason}",
+            calls(ours)
+        )),
+    }
 }

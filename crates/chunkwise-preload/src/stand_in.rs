@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
+use crate::call::Call;
 use crate::callee::{self, Callee};
-use crate::{datasets, reading, spaces, trace, wishes};
+use crate::{datasets, reading, spaces, trace, wishes, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -42,6 +43,7 @@ macro_rules! stand_in {
 }
 
 stand_in!(H5Dread => read);
+stand_in!(H5Dwrite => write);
 stand_in!(H5Dclose => close_dataset);
 stand_in!(H5Oclose => close_object);
 stand_in!(H5Idec_ref => dec_ref);
@@ -83,7 +85,7 @@ unsafe extern "C" fn read(
     caller: usize,
 ) -> herr_t {
     let Some(callee) = callee::of(caller) else { return FAILED };
-    let call = reading::Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
+    let call = Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
     // SAFETY: the program's own call, of this library.
     let carry_out = || unsafe {
         if reading::answer(callee, &call) {
@@ -97,6 +99,26 @@ unsafe extern "C" fn read(
         return unsafe { trace::timed(callee, dataset, file_space, carry_out) };
     }
     carry_out()
+}
+
+unsafe extern "C" fn write(
+    dataset: hid_t,
+    memory_type: hid_t,
+    memory_space: hid_t,
+    file_space: hid_t,
+    transfer: hid_t,
+    buffer: *mut c_void,
+    caller: usize,
+) -> herr_t {
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let call = Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
+    // SAFETY: the program's own call, of this library.
+    if unsafe { writing::answer(callee, &call) } {
+        return 0;
+    }
+    let Some(write) = callee.write else { return FAILED };
+    // SAFETY: as above.
+    unsafe { write(dataset, memory_type, memory_space, file_space, transfer, buffer) }
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -127,8 +149,7 @@ unsafe extern "C" fn read_multi(
         // SAFETY: each list has `count` entries.
         let ([dataset, memory_type, memory_space, file_space], buffer) =
             unsafe { (all.map(|list| *list.add(i)), *buffers.add(i)) };
-        let call =
-            reading::Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
+        let call = Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
         // SAFETY: as above.
         if !unsafe { reading::answer(callee, &call) } {
             let handles = [dataset, memory_type, memory_space, file_space];

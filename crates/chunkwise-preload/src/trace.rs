@@ -79,7 +79,7 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
     for (i, ((file, dataset), line)) in lines.enumerate() {
         let file = std::fs::canonicalize(file)
             .map_or_else(|_| file.clone(), |path| path.to_string_lossy().into_owned());
-        let (ours, reason) = line.by_whom();
+        let (ours, reason) = line.reads.by_whom();
         line.traced(|traced| {
             let _ = write!(
                 text,

@@ -43,6 +43,18 @@ pub fn observe_only() -> bool {
     said(&WANTED, "CHUNKWISE_OBSERVE").is_some()
 }
 
+/// Whether whole chunks are written by the engine: not with `CHUNKWISE_WRITE=0`.
+pub fn write() -> bool {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_WRITE") != Some("0")
+}
+
+/// Fewer bytes than this are written by libhdf5: tests ask for less than is worth it.
+pub fn least_write() -> Option<u64> {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_WRITE_LEAST").and_then(|text| nbytes(text)).map(|n| n as u64)
+}
+
 /// Whether anything is to be told of what is read.
 pub fn tell() -> bool {
     report().is_some() || trace().is_some()

@@ -23,6 +23,7 @@ mod settings;
 mod table;
 mod tree;
 mod walk;
+mod whole;
 mod writer;
 
 use chunkwise_codec::FilterKind;
@@ -129,6 +130,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
+    m.add_class::<whole::PyWholeChunks>()?;
     m.add_class::<writer::PyWriter>()?;
     m.add_class::<selection::PySelection>()?;
     m.add_class::<table::PyChunkTable>()?;

@@ -46,7 +46,8 @@ def command(
 
     What it reads with HDF5's C library (from Python, C, Fortran, R, CDO, NCO, ...) is read and
     decoded by chunkwise, on all cores, each chunk once, whatever chunk cache the program has set.
-    What chunkwise cannot read, and every write, goes on to the program's own HDF5.
+    Chunks that it writes whole are encoded on all cores. What chunkwise cannot do goes on to the
+    program's own HDF5.
 
     The program takes the place of this command: its exit code, its signals and its terminal are
     its own.  What it starts is run in the same way.

@@ -1,6 +1,6 @@
-"""What should somebody hear whose program was run patched, and read nothing by the engine?
+"""What should somebody hear whose program was run patched, and was not served by the engine?
 
-Programs that the engine served, and those that read no HDF5, end without a word.
+Programs that it served, by a read or a write, and those that use no HDF5, end without a word.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
     str or None
         One line; None where nothing is amiss.
     """
-    if stats["engine"]:
+    writes: dict[str, Any] = stats["writes"]
+    if stats["engine"] or writes["engine"]:
         return None
-    reasons: dict[str, int] = stats["h5py"]
-    if reasons:
-        reason = max(reasons, key=lambda one: reasons[one])
-        return (
-            f"no read went through the engine (by h5py: {sum(reasons.values()):,}); most frequent "
-            f"reason: {reason}"
-        )
+    reasons: dict[str, int]
+    for work, reasons in (("read", stats["h5py"]), ("write", writes["h5py"])):
+        if reasons:
+            reason = max(reasons, key=lambda one: reasons[one])
+            return (
+                f"no {work} went through the engine (by h5py: {sum(reasons.values()):,}); most "
+                f"frequent reason: {reason}"
+            )
     if "netCDF4" in modules and "xarray" in modules:
         return (
             "read nothing: netCDF4 has a libhdf5 of its own; give xarray's open functions "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -10,6 +11,10 @@ from h5py._objects import phil
 from chunkwise.patching import methods
 from chunkwise.routing import bindings, reading
 from chunkwise.settings import check_environment
+from chunkwise.writing import at_once
+
+# With 0, whatever is written h5py writes.
+WRITE_VARIABLE = "CHUNKWISE_WRITE"
 
 # Who wants h5py patched: calls of patch_h5py, until unpatch_h5py; and `with` blocks.
 _calls: set[Patch] = set()
@@ -34,9 +39,12 @@ class Patch:
 
 
 def patch_h5py() -> Patch:
-    """Read through the engine wherever this process reads an `h5py.Dataset`.
+    """Read and write through the engine wherever this process reads or writes an `h5py.Dataset`.
 
-    Classes, results and exceptions stay h5py's; what the engine cannot read, h5py reads.
+    Classes, results and exceptions stay h5py's; what the engine cannot read, h5py reads.  Of what
+    is assigned, the chunks that are covered whole are encoded on all threads and are in the file
+    when the call returns; h5py writes the rest, and everything where the environment variable
+    ``CHUNKWISE_WRITE`` is 0.
     Calling it again changes nothing.  Of several ``with`` blocks, in whichever threads, the
     last to end removes the patch, unless it was also made without one.
 
@@ -70,25 +78,28 @@ def unpatch_h5py() -> None:
 
 
 def patch_stats() -> dict[str, Any]:
-    """How many reads of `h5py.Dataset` took which path, since the process began.
+    """How many reads and writes of `h5py.Dataset` took which path, since the process began.
 
     Returns
     -------
     dict
         ``patched``, whether h5py is patched now; ``engine``, the number of calls that the
         engine served; ``h5py``, a dict of reasons, each with the number of calls left to
-        h5py for it.  ``chunkwise.wrap(dataset).explain()`` says more of one dataset.
+        h5py for it; ``writes``, a dict with the same two of what was written, where calls of
+        which h5py has written a part count as the engine's.
+        ``chunkwise.wrap(dataset).explain()`` says more of one dataset.
     """
     return {
         "patched": bindings.active(),
         "engine": reading.counts.engine,
         "h5py": dict(reading.counts.h5py),
+        "writes": {"engine": at_once.counts.engine, "h5py": dict(at_once.counts.h5py)},
     }
 
 
 def _install() -> None:
     if not bindings.active():
-        _installed[:] = methods.replacements()
+        _installed[:] = methods.replacements(writes=os.environ.get(WRITE_VARIABLE, "1") != "0")
         for owner, name, replacement in _installed:
             setattr(owner, name, replacement)
         bindings.activate()

@@ -1,35 +1,50 @@
-"""What replaces the methods of h5py that read?
+"""What replaces the methods of h5py that read and write?
 
-Whatever the engine does not read exactly as h5py would, the original method does: also
+Whatever the engine does not do exactly as h5py would, the original method does: also
 every index that does not fit, so that the exception is h5py's.  What stands in their place asks
 `routing`, as the methods of chunkwise's own datasets do, which come here when they leave something
-to h5py, and go on to the original.
+to h5py, and go on to the original.  What is written asks `writing.at_once`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any
 
 import h5py
+import numpy as np
+from h5py import h5d, h5s
+from h5py._hl import dataset as h5py_dataset
 
 from chunkwise.dataset import Dataset
 from chunkwise.routing import bindings, reading
-from chunkwise.writing import pending
+from chunkwise.writing import at_once, pending
 
 Method = Callable[..., Any]
-# A class, the name of a method, and what replaces it, whose __wrapped__ is the original.
-Replacement = tuple[type, str, Method]
+# A class or a module, the name of a function in it, and what replaces it, whose __wrapped__ is the
+# original.
+Replacement = tuple[type | ModuleType, str, Method]
 
 
-def replacements() -> list[Replacement]:
-    """What to put in the place of h5py's methods as they are now."""
+def replacements(writes: bool) -> list[Replacement]:
+    """What to put in the place of h5py's methods as they are now, with those that write or not."""
     dataset = h5py.Dataset
-    return [
+    reading_ones: list[Replacement] = [
         (dataset, "__getitem__", _getitem(dataset.__getitem__)),
         (dataset, "__array__", _array(dataset.__array__)),
         (dataset, "read_direct", _read_direct(dataset.read_direct)),
+    ]
+    if not writes:
+        return reading_ones
+    setitem = dataset.__setitem__
+    return [
+        *reading_ones,
+        (dataset, "__setitem__", _setitem(setitem)),
+        (dataset, "write_direct", _write_direct(dataset.write_direct, setitem)),
+        (h5py_dataset, "make_new_dset", _make_new_dset(h5py_dataset.make_new_dset, setitem)),
     ]
 
 
@@ -75,3 +90,72 @@ def _read_direct(original: Method) -> Method:
         original(self, dest, source_sel, dest_sel)
 
     return read_direct
+
+
+def _setitem(original: Method) -> Method:
+    @wraps(original)
+    def __setitem__(self: h5py.Dataset, args: Any, val: Any) -> None:  # noqa: N807
+        if isinstance(self, Dataset) or not at_once.put(self, args, val, partial(original, self)):
+            original(self, args, val)
+
+    return __setitem__
+
+
+def _write_direct(original: Method, setitem: Method) -> Method:
+    @wraps(original)
+    def write_direct(
+        self: h5py.Dataset, source: Any, source_sel: Any = None, dest_sel: Any = None
+    ) -> None:
+        # What it refuses in other arrays and selections, h5py says.
+        usual = isinstance(source, np.ndarray) and source.flags.c_contiguous and source_sel is None
+        if not isinstance(self, Dataset) and usual:
+            index = ... if dest_sel is None else dest_sel
+            if at_once.put(self, index, source, partial(setitem, self)):
+                return
+        original(self, source, source_sel, dest_sel)
+
+    return write_direct
+
+
+def _make_new_dset(original: Method, setitem: Method) -> Method:
+    @wraps(original)
+    def make_new_dset(
+        parent: h5py.Group,
+        shape: Any = None,
+        dtype: Any = None,
+        data: Any = None,
+        *args: Any,
+        **options: Any,
+    ) -> h5d.DatasetID:
+        wanted = _shape_of(data, shape, dtype)
+        if wanted is None:
+            made: h5d.DatasetID = original(parent, shape, dtype, data, *args, **options)
+            return made
+        # As h5py does: made first, then written.
+        given = data.dtype if dtype is None else dtype
+        made = original(parent, wanted, given, None, *args, **options)
+        dataset, data = h5py.Dataset(made), np.ascontiguousarray(data)
+        if not at_once.put(dataset, ..., data.reshape(wanted), partial(setitem, dataset)):
+            made.write(h5s.ALL, h5s.ALL, data)
+        return made
+
+    return make_new_dset
+
+
+def _shape_of(data: Any, shape: Any, dtype: Any) -> tuple[int, ...] | None:
+    """Give the shape of a new dataset whose data can be written once it is made, else None.
+
+    That takes numbers which h5py does not convert itself, as it does for half precision.
+    """
+    if type(data) is not np.ndarray or data.dtype.kind not in "biufc":
+        return None
+    if data.nbytes < at_once.SMALLEST_NBYTES or (dtype is not None and dtype != data.dtype):
+        return None
+    try:
+        wanted: tuple[int, ...]
+        wanted = (
+            data.shape if shape is None else ((shape,) if isinstance(shape, int) else tuple(shape))
+        )
+        return wanted if math.prod(wanted) == data.size else None
+    except TypeError:
+        return None

@@ -2,15 +2,63 @@
 
 use std::sync::atomic::AtomicBool;
 
+use chunkwise_codec::Encoding;
 use chunkwise_select::Dims;
 
 use crate::memory::{most_threads, work_nbytes};
-use crate::process::thread_count;
+use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::settings::Setting;
 use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
 use crate::write::edges::{for_each_beyond, reach};
-use crate::write::{DatasetWriter, EncodedChunk, InOrder, WriteError};
+use crate::write::{Committer, DatasetWriter, EncodedChunk, InOrder, WriteError};
+
+/// Memory of as many bytes is used for any chunk.
+const SMALL_NBYTES: usize = 64 << 10;
+
+/// Chunks that are to be encoded, and from what.
+pub(super) struct Jobs<'a> {
+    pub(super) jobs: &'a [ChunkJob],
+    /// What each holds in the file, where that is needed.
+    pub(super) stored: &'a [Stored],
+    pub(super) encoding: &'a Encoding,
+    pub(super) maker: ChunkMaker<'a>,
+}
+
+impl Jobs<'_> {
+    /// Encode all on every thread, and hand them over in order; gives how many were taken, and
+    /// whether these are all: not once it is cancelled.
+    pub(super) fn run(
+        &self,
+        committer: &mut dyn Committer,
+        cancelled: &AtomicBool,
+    ) -> (u64, Result<bool, WriteError>) {
+        let encode = |number: u64, out: &mut EncodedChunk| {
+            let (job, stored) = (&self.jobs[number as usize], &self.stored[number as usize]);
+            with_buffers(|buffers| self.maker.encode(job, stored, self.encoding, buffers, out))?;
+            Ok(true)
+        };
+        let mut committed = 0;
+        let chunk_nbytes = self.maker.chunk_nbytes as u64;
+        let threads = most_threads(chunk_nbytes, thread_count(), work_nbytes());
+        let common = &ProcessState::of_this_process().spare;
+        // What is much larger would count as much among what waits.
+        let largest = self.maker.chunk_nbytes.saturating_mul(2).max(SMALL_NBYTES);
+        let of = |bytes| EncodedChunk { bytes, ..EncodedChunk::default() };
+        let mut spare: Vec<EncodedChunk> = common.take(largest).into_iter().map(of).collect();
+        let done = InOrder {
+            tasks: self.jobs.len() as u64,
+            helpers: threads.saturating_sub(1),
+            encode: &encode,
+            progress: &mut |done| committed += done,
+            cancelled,
+            spare: &mut spare,
+        }
+        .run(committer);
+        common.give(spare.into_iter().map(|chunk| chunk.bytes));
+        (committed, done)
+    }
+}
 
 impl DatasetWriter {
     /// Encode and commit these chunks, which are in file order; those that are committed are
@@ -102,22 +150,8 @@ impl DatasetWriter {
             dirty: &self.dirty,
             data,
         };
-        let encode = |number: u64, out: &mut EncodedChunk| {
-            let at = number as usize;
-            with_buffers(|buffers| maker.encode(&jobs[at], &stored[at], encoding, buffers, out))?;
-            Ok(true)
-        };
-        let mut committed = 0;
-        let threads = most_threads(self.chunk_nbytes as u64, thread_count(), work_nbytes());
-        let done: Result<bool, WriteError> = InOrder {
-            tasks: jobs.len() as u64,
-            helpers: threads.saturating_sub(1),
-            encode: &encode,
-            progress: &mut |done| committed += done,
-            cancelled,
-            spare: &mut self.spare,
-        }
-        .run(&mut *self.store);
+        let made = Jobs { jobs, stored, encoding, maker };
+        let (committed, done) = made.run(&mut *self.store, cancelled);
         // Whatever has happened, these are in the file.
         self.stats.committed += committed;
         let budget = self.budget();

@@ -2,6 +2,8 @@
 
 use chunkwise_codec::{Effort, Encoding, Tuning};
 
+use crate::crew::share;
+use crate::process::thread_count;
 use crate::write::WriteError;
 use crate::write::chunk_maker::{Buffers, ChunkJob, ChunkMaker, Stored};
 
@@ -30,6 +32,11 @@ pub(super) struct EncoderChoice {
 }
 
 impl EncoderChoice {
+    /// Choose when so many bytes are made, and not before: until then the encoding is as stated.
+    pub(super) fn from(nbytes: u64) -> Self {
+        Self { next_nbytes: nbytes, ..Self::default() }
+    }
+
     /// Choose by some of these chunks and of those before, when it is time; `former` is the
     /// encoding in use, if one was chosen.
     ///
@@ -46,7 +53,7 @@ impl EncoderChoice {
         let nbytes = (jobs.len() as u64).saturating_mul(maker.chunk_nbytes as u64);
         self.made_nbytes = self.made_nbytes.saturating_add(nbytes);
         let again = former.is_some();
-        if again && self.made_nbytes < self.next_nbytes {
+        if self.made_nbytes < self.next_nbytes {
             return Ok(None);
         }
         let most = (SAMPLES_NBYTES / maker.chunk_nbytes.max(1)).clamp(1, MOST_SAMPLES);
@@ -63,10 +70,8 @@ impl EncoderChoice {
         samples.append(&mut fresh);
         let spread: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
         let stated = &maker.info.encoding;
-        let (encoding, tuning) = match former {
-            Some(former) => stated.tuned_again(effort, &spread, former),
-            None => stated.tuned(effort, &spread),
-        };
+        let crew = |work: &(dyn Fn() + Sync)| share(thread_count().saturating_sub(1), work);
+        let (encoding, tuning) = stated.tuned_by(effort, &spread, former, &crew);
         // Where there is no choice, or it does not depend on the data, it stays.
         let settled = tuning.is_none() || effort == Effort::Fast;
         self.next_nbytes = if settled {

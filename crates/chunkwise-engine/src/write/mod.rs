@@ -16,6 +16,7 @@ mod ordered;
 mod placed;
 #[cfg(test)]
 mod tests;
+mod whole;
 mod writer;
 
 pub use committer::{ChunkStore, CommitError, Committer, EncodedChunk};
@@ -24,4 +25,5 @@ pub use files::Files;
 pub use info::{WriteInfo, WriteStats};
 pub use ordered::InOrder;
 pub use placed::{ChunkPlaces, KeptChunks, PlacedChunks};
+pub use whole::WholeChunks;
 pub use writer::DatasetWriter;

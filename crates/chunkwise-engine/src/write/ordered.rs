@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::crew::share_beside;
 use crate::profile::{Phase, timed};
+use crate::spare;
 use crate::write::{CommitError, Committer, EncodedChunk};
 
 /// Chunks that are handed over together have about so many bytes...
@@ -18,7 +19,7 @@ const BATCH_NBYTES: usize = 4 << 20;
 const BATCH_CHUNKS: usize = 256;
 /// Memory of encoded chunks that may wait behind one that takes longer: encoding is given room
 /// for what does not shrink, and keeps it.
-const WAITING_NBYTES: usize = 32 << 20;
+const WAITING_NBYTES: usize = spare::MOST_NBYTES;
 
 /// A run of tasks, each of which makes one chunk, or none.
 pub struct InOrder<'a, E> {

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use crate::gather;
 use crate::write::{
-    ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, WriteError, WriteInfo,
+    ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, WholeChunks, WriteError,
+    WriteInfo,
 };
 
 /// Chunks by their origins, and how often each was committed.
@@ -181,6 +182,63 @@ proptest! {
         written.flush(NEVER).unwrap();
         prop_assert_eq!(written.dirty_chunks(), 0);
         prop_assert_eq!(contents(&info, &shape, &kept), model);
+    }
+
+    /// What is written at once is each chunk that is covered whole, and nothing else.
+    #[test]
+    fn whole_chunks_are_written_at_once(
+        axes in prop::collection::vec((1u64..14, 1u64..6, 0u64..14, 0u64..14, 0u64..3), 1..4),
+        growing in any::<bool>(),
+        unfiltered in any::<bool>(),
+    ) {
+        let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
+        let chunk: Vec<u64> = axes.iter().map(|axis| axis.1).collect();
+        let max_shape: Vec<u64> = axes.iter().map(|axis| axis.0 + axis.4 * 9).collect();
+        let info = WriteInfo {
+            unfiltered_partial_chunks: unfiltered,
+            ..info(&shape, &max_shape, &chunk)
+        };
+        let start: Vec<u64> = axes.iter().map(|axis| axis.2.min(axis.3).min(axis.0)).collect();
+        let count: Vec<u64> =
+            axes.iter().zip(&start).map(|(axis, &at)| axis.2.max(axis.3).min(axis.0) - at).collect();
+        let slab = slab(&shape, &start, &count);
+        let data = values(1, count.iter().product());
+        let mut kept = Kept::default();
+        let mut written = WholeChunks::new(info.clone()).unwrap();
+        written.write(&slab, growing, &data, &mut kept).unwrap();
+
+        let mut model = FILL.repeat(shape.iter().product::<u64>() as usize);
+        if let Some(part) = written.whole_part(&slab, growing) {
+            let mut wanted = model.clone();
+            put(&mut wanted, &shape, &slab, &data);
+            for place in 0..model.len() / 2 {
+                let mut rest = place as u64;
+                let inside = shape.iter().zip(&part).rev().all(|(size, bounds)| {
+                    let at = rest % size;
+                    rest /= size;
+                    bounds.contains(&at)
+                });
+                if inside {
+                    let bytes = place * 2..place * 2 + 2;
+                    model[bytes.clone()].copy_from_slice(&wanted[bytes]);
+                }
+            }
+        }
+        prop_assert_eq!(contents(&info, &shape, &kept), model);
+
+        let grid = ChunkGrid::new(&shape, &chunk).unwrap();
+        let plan = Plan::new(&grid, &slab).unwrap();
+        let whole = plan.tasks().filter(|task| {
+            let index = task.chunk_index();
+            // Each dimension for itself: the edge along another one does not count.
+            let may_grow = index.iter().enumerate().any(|(d, i)| {
+                (i + 1) * chunk[d] > shape[d] && shape[d] < max_shape[d]
+            });
+            task.takes_all()
+                && (growing || !may_grow)
+                && !(unfiltered && grid.is_partial(&index))
+        });
+        prop_assert_eq!(kept.0.lock().unwrap().commits.len(), whole.count());
     }
 
     /// Lines, of all levels or of one level at a time: whatever the order, each chunk is encoded

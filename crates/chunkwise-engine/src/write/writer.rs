@@ -23,7 +23,7 @@ use crate::write::dirty::{DirtyChunk, DirtyChunks};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::encoder_choice::EncoderChoice;
 use crate::write::gather::{gather_members, gather_strip};
-use crate::write::{ChunkStore, EncodedChunk, WriteError, WriteInfo, WriteStats};
+use crate::write::{ChunkStore, WriteError, WriteInfo, WriteStats};
 
 /// Writes one chunked dataset.
 ///
@@ -40,8 +40,6 @@ pub struct DatasetWriter {
     pub(super) tuned: Option<(Encoding, Option<Tuning>)>,
     pub(super) choice: EncoderChoice,
     pub(super) stats: WriteStats,
-    /// Memory of chunks that were committed.
-    pub(super) spare: Vec<EncodedChunk>,
     /// None: what the process may use.
     budget_nbytes: Option<usize>,
     /// Whose it is: a forked child has a copy.
@@ -81,7 +79,6 @@ impl DatasetWriter {
             tuned: None,
             choice: EncoderChoice::default(),
             stats: WriteStats::default(),
-            spare: Vec::new(),
             budget_nbytes: budget_nbytes.into(),
             process: std::process::id(),
             info,
@@ -258,7 +255,6 @@ impl DatasetWriter {
         let jobs = self.dirty.all().into_iter().map(ChunkJob::dirty).collect();
         self.commit(jobs, None, cancelled)?;
         self.dirty.trim();
-        self.spare = Vec::new();
         Ok(())
     }
 

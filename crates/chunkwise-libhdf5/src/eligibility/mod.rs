@@ -22,4 +22,4 @@ mod reading;
 mod writing;
 
 pub use reading::{Described, describe, describe_as_stored, describe_listed};
-pub use writing::{describe_for_writing, encoding_of};
+pub use writing::{describe_for_writing, encoding_of, look_again};

@@ -57,6 +57,55 @@ fn may_be_left_out(step: &Step) -> bool {
     step.optional && !takes_all.contains(&step.kind())
 }
 
+/// Refuse the one mask that libhdf5 cannot be made to forget.
+///
+/// # Safety
+/// A live chunked dataset of this library, with the lock held.
+unsafe fn check_only_mask(
+    api: &Api,
+    dataset: hid_t,
+    grid: &ChunkGrid,
+    encoding: &Encoding,
+) -> Result<(), Unsuited> {
+    if grid.len() == 1
+        && encoding.steps().iter().any(may_be_left_out)
+        // SAFETY: the caller's contract.
+        && unsafe { first_mask(api, dataset, grid.rank()) } != 0
+    {
+        return because("it is a single chunk, which libhdf5 stored without a filter");
+    }
+    Ok(())
+}
+
+/// Look at what may have changed since a dataset was described for writing by these facts; gives
+/// its grid now.
+///
+/// # Errors
+/// The reason why libhdf5 has to write it now.
+///
+/// # Safety
+/// A live handle of this library.
+pub unsafe fn look_again(
+    library: &Library,
+    dataset: hid_t,
+    info: &WriteInfo,
+) -> Result<ChunkGrid, Unsuited> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract.
+        unsafe {
+            // SWMR may have begun.
+            file_of(api, dataset)?;
+            let (shape, _) = shape_of(api, dataset)?;
+            let grid = match ChunkGrid::new(&shape, &info.chunk) {
+                Ok(grid) => grid,
+                Err(error) => return because(error.to_string()),
+            };
+            check_only_mask(api, dataset, &grid, &info.encoding)?;
+            Ok(grid)
+        }
+    })
+}
+
 /// Find out everything that is needed to write `dataset`, and what hands its chunks over.
 ///
 /// `memory_type` is the type of the elements that will be given: unless it equals the stored
@@ -104,13 +153,7 @@ pub unsafe fn describe_for_writing(
                 Ok(grid) => grid,
                 Err(error) => return because(error.to_string()),
             };
-            // The one mask that libhdf5 cannot be made to forget.
-            if grid.len() == 1
-                && encoding.steps().iter().any(may_be_left_out)
-                && first_mask(api, dataset, shape.len()) != 0
-            {
-                return because("it is a single chunk, which libhdf5 stored without a filter");
-            }
+            check_only_mask(api, dataset, &grid, &encoding)?;
             let (fill, _) = fill_of(api, dcpl.id, memory_type, element_size)?;
             let unfiltered_partial_chunks = options.unfiltered_partial_chunks;
             Ok(WriteInfo {

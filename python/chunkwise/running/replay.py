@@ -1,0 +1,71 @@
+"""Which access patterns does a saved trace hold for a dataset?"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.words import joined
+
+
+def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str, ...]]:
+    """Find what a program has read of a dataset.
+
+    Parameters
+    ----------
+    path
+        What ``chunkwise trace -o`` has written.
+    file
+        The file that is asked about.  Where the trace has nothing of it, the reads of a dataset of
+        the same name in another file count.
+    dataset
+        Its name; None for the one that took most of the time.
+
+    Returns
+    -------
+    tuple
+        The dataset's name, and its access patterns.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        Where `path` is no trace, or has no walk over that dataset.
+    """
+    found = _datasets(path)
+    wanted = None if dataset is None else "/" + dataset.strip("/")
+    same = [one for one in found if _is_same(one["file"], file)]
+    if dataset is None and not same:
+        raise UsageError(f"{printable(path)} has no read of {printable(file)}: name a dataset")
+    for one in [*same, *(found if dataset is not None else [])]:
+        if wanted in (None, one["dataset"]) and one["access"]:
+            return one["dataset"], tuple(one["access"])
+    names = sorted({one["dataset"] for one in found if one["access"]})
+    what = f"of {printable(wanted)}" if wanted else f"of {printable(file)}"
+    others = f"; it has walks over {joined([printable(name) for name in names])}" if names else ""
+    raise UsageError(f"{printable(path)} has no walk {what} in it{others}")
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except OSError:
+        return False
+
+
+def _datasets(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            datasets: list[dict[str, Any]] = json.load(file)["datasets"]
+        for one in datasets:
+            if not {"file", "dataset", "access"} <= set(one):
+                raise KeyError("access")
+    except OSError as error:
+        raise UsageError(f"{printable(path)}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{printable(path)} is no trace: write one by 'chunkwise trace -o FILE -- PROGRAM'"
+        ) from None
+    return datasets

@@ -1,0 +1,289 @@
+"""Which chunks of an assignment to h5py's own datasets are encoded here, and what is h5py's?
+
+The chunks that one assignment covers whole are encoded on all threads and put into the file
+before it returns; everything else h5py writes as ever.  Nothing waits: whoever looks at the file
+next, by whichever of h5py's functions, finds what h5py would have written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5t, h5z
+from h5py._objects import phil
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files.objects import Address, address_of
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.routing import bindings, eligibility
+from chunkwise.routing.conversions import identical
+from chunkwise.routing.indexing import plain
+from chunkwise.routing.reading import Counts
+from chunkwise.writing import pending
+from chunkwise.writing.values import PART_NBYTES, as_stored
+
+Array = npt.NDArray[Any]
+Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
+# Writes ``dataset[index] = value`` through libhdf5.
+Write = Callable[[Any, Any], None]
+
+# What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
+SMALLEST_NBYTES = 128 << 10
+# The same where all filters are fast: then several chunks are needed, too, as one alone is encoded
+# no faster than by libhdf5.
+SMALLEST_FAST_NBYTES = 1 << 20
+_FAST: Final = frozenset(
+    {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32, h5z.FILTER_NBIT, h5z.FILTER_LZF}
+    | {32001, 32004, 32008, 32026}  # Blosc, LZ4, bitshuffle, Blosc2
+)
+# HDF5's file drivers with which it is tested.
+_DRIVERS: Final = ("sec2", "core")
+# Under this name a dataset of h5py's remembers what is known of it.
+_ATTRIBUTE: Final = "_chunkwise_at_once"
+# Of so many datasets is kept which encoder was chosen, while nobody holds the h5py objects.
+_MOST_KEPT: Final = 256
+# In libhdf5's cache there are no more writes than this, of the smallest that come here.
+_MOST_RECENT: Final = 128
+
+_UNFILTERED: Final = "it has no filters, or no chunks"
+_OTHER: Final = "an index, a value or a conversion that libhdf5 alone handles"
+_IN_PART: Final = "no chunk is written whole"
+_AGAIN: Final = "it was written before, and may be in libhdf5's cache"
+_SMALL: Final = f"fewer than {SMALLEST_NBYTES >> 10} KiB are written"
+_FAST_ENOUGH: Final = "libhdf5 encodes so little as fast"
+
+_NUMBERS: Final = (np.ndarray, np.generic, int, float, complex)
+
+counts = Counts()
+
+
+@dataclass(eq=False)
+class Target:
+    """A dataset, as it can be written here; or the reason why it cannot."""
+
+    native: _native.WholeChunks | None
+    why: str
+    dtype: np.dtype[Any]
+    chunk: tuple[int, ...] = ()
+    is_fast: bool = False  # To encode, by libhdf5 as well
+    # What libhdf5's cache of its chunks holds.
+    cache_nbytes: int = 0
+    # Where the last writes that fit into that cache began.
+    recent: OrderedDict[Box, None] = field(default_factory=OrderedDict)
+
+    def is_one(self, part: Box) -> bool:
+        """Whether a part is a single chunk."""
+        return all(end - begin <= n for (begin, end), n in zip(part, self.chunk, strict=True))
+
+    def is_rewrite(self, part: Box) -> bool:
+        """Whether the same part was written a short while ago.
+
+        libhdf5 encodes a chunk when it leaves its cache, however often it was written until then.
+        """
+        known = part in self.recent
+        self.recent[part] = None
+        self.recent.move_to_end(part)
+        if len(self.recent) > _MOST_RECENT:
+            self.recent.popitem(last=False)
+        return known
+
+
+_NO_FILTERS: Final = Target(None, _UNFILTERED, np.dtype("V1"))
+
+# What was learnt of datasets, which matters for speed alone: another dataset may have the address
+# by now.
+_learnt: OrderedDict[Address, _native.WholeChunks] = OrderedDict()
+
+
+def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
+    """Write ``dataset[index] = value``, if that is worth anything.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of h5py's own class.
+    index, value : object
+        As h5py takes them.
+    write : callable
+        What h5py does with an index and a value.
+
+    Returns
+    -------
+    bool
+        False where h5py has to write all of it: also what has failed here, so that errors are
+        h5py's.
+    """
+    pending.settle_for_h5py(dataset)
+    # Most writes are small, or to datasets that h5py writes: they pay for no more than this.
+    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    why: str | None
+    if target is not None and target.native is None:
+        why = target.why
+    elif isinstance(value, np.ndarray) and 0 < value.nbytes < SMALLEST_NBYTES and value.ndim:
+        why = _SMALL
+    else:
+        why = _why_not(dataset, index, value, write)
+    if why is None:
+        counts.engine += 1
+        return True
+    counts.h5py[why] += 1
+    return False
+
+
+def _why_not(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str | None:
+    """Write, or give the reason why h5py has to."""
+    if not bindings.active():
+        return eligibility.UNPATCHED
+    if isinstance(value, np.ndarray) and value.ndim:
+        if not plain(index):
+            return _OTHER
+    # To see how much a number fills may cost more than to write it, unless that is everything.
+    elif not (_is_everything(index) and isinstance(value, _NUMBERS)):
+        return _OTHER
+    try:
+        with phil:
+            return _write(dataset, index, value, write)
+    except (ChunkwiseError, MemoryError, OverflowError, TypeError, ValueError, *HDF5_ERRORS):
+        # h5py does it all again, and says what there is to say.
+        return _OTHER
+
+
+def _is_everything(index: Any) -> bool:
+    if type(index) is slice:
+        return index.start is None and index.stop is None and index.step is None
+    return index is Ellipsis or (type(index) is tuple and not index)
+
+
+def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str | None:
+    if not dataset.id.valid:
+        return eligibility.CLOSED
+    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    if target is None and not dataset._dcpl.get_nfilters():
+        dataset.__dict__[_ATTRIBUTE] = _NO_FILTERS
+        return _UNFILTERED
+    shape = dataset.shape
+    selection = _native.select_index(shape, index, "")
+    parts = None if selection is None else selection.hyperslab
+    if selection is None or parts is None or any(count > 1 for count in parts[2]):
+        return _OTHER
+    wanted = tuple(selection.shape)
+    nbytes = math.prod(wanted) * dataset.dtype.itemsize
+    if nbytes < SMALLEST_NBYTES:
+        return _SMALL
+    if target is None:
+        target = dataset.__dict__[_ATTRIBUTE] = _target_of(dataset)
+    native = target.native
+    if native is None:
+        return target.why
+    if not isinstance(value, np.ndarray):
+        value = np.asarray(value, dtype=target.dtype)
+    if value.shape not in ((), wanted):
+        return _OTHER
+    # What is less may stay in libhdf5's cache until the dataset has grown, or is written again.
+    growing = nbytes > target.cache_nbytes
+    found = native.part(dataset.id.id, selection, growing)
+    if found is None or isinstance(found, str):
+        return found or _IN_PART
+    part = tuple(found)
+    if target.is_fast and (nbytes < SMALLEST_FAST_NBYTES or target.is_one(part)):
+        return _FAST_ENOUGH
+    if not growing and target.is_rewrite(part):
+        return _AGAIN
+    whole = np.asarray(value)
+    if whole.shape:
+        whole = whole[tuple(None if gone else slice(None) for gone in selection.dropped)]
+    begin, _, _, lengths = parts
+    whole = np.broadcast_to(whole, lengths)
+    box = tuple((first, first + length) for first, length in zip(begin, lengths, strict=True))
+    if identical(whole.dtype, target.dtype) and whole.flags.c_contiguous:
+        native.write(dataset.id.id, selection, growing, whole)
+    elif not _write_in_pieces(dataset, target, box, part[0], whole, growing):
+        return _OTHER
+    for slab in _around(box, part):
+        # Each chunk that is covered in part lies in one of them.
+        there = tuple(slice(first, last) for first, last in slab)
+        here = zip(slab, box, strict=True)
+        write(there, whole[tuple(slice(a - at, b - at) for (a, b), (at, _) in here)])
+    return None
+
+
+def _write_in_pieces(
+    dataset: h5py.Dataset,
+    target: Target,
+    box: Box,
+    rows: tuple[int, int],
+    whole: Array,
+    growing: bool,
+) -> bool:
+    """Write what first has to be converted, or put in order; False where libhdf5 has to."""
+    assert target.native is not None, "whoever calls has asked it already"
+    nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
+    chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)
+    begin, end = rows
+    while begin < end:
+        last = min(begin + chunks * target.chunk[0], end)
+        piece = np.ascontiguousarray(whole[begin - box[0][0] : last - box[0][0]])
+        elements = as_stored(piece, target.dtype)
+        if elements is None:
+            return False
+        bounds = ((begin, last), *box[1:])
+        ones = [1] * len(bounds)
+        slab = [first for first, _ in bounds], ones, ones, [b - a for a, b in bounds]
+        selection = _native.select_hyperslabs(dataset.shape, slab, "")
+        target.native.write(dataset.id.id, selection, growing, elements)
+        begin = last
+    return True
+
+
+def _around(box: Box, part: Box) -> Iterator[Box]:
+    """Give boxes that make up what of a box lies around a part of it: two a dimension at most."""
+    rest = list(box)
+    for axis, ((begin, end), (first, last)) in enumerate(zip(box, part, strict=True)):
+        for bounds in ((begin, first), (last, end)):
+            if bounds[0] < bounds[1]:
+                yield (*rest[:axis], bounds, *rest[axis + 1 :])
+        rest[axis] = (first, last)
+
+
+def _target_of(dataset: h5py.Dataset) -> Target:
+    """Ask libhdf5 for all that has to be known, under h5py's lock."""
+    dtype = dataset.dtype
+    plist = dataset._dcpl
+    if plist.get_layout() != h5d.CHUNKED:
+        return _NO_FILTERS
+    why = eligibility.why_not_of_type(dtype)
+    if why is None and dtype.subdtype is not None:
+        why = "its elements are arrays"
+    driver = dataset.file.driver
+    if why is None and driver not in _DRIVERS:
+        why = f"the file is open with the driver {driver}"
+    if why is not None:
+        return Target(None, why, dtype)
+    memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    address = address_of(dataset.id)
+    native = _native.WholeChunks(
+        library(),
+        dataset.id.id,
+        memory_type.id,
+        dtype,
+        bindings.label_of(dataset),
+        _learnt.get(address),
+    )
+    if native.reason is not None:
+        return Target(None, native.reason, dtype)
+    _learnt[address] = native
+    _learnt.move_to_end(address)
+    if len(_learnt) > _MOST_KEPT:
+        _learnt.popitem(last=False)
+    _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
+    numbers = {plist.get_filter(place)[0] for place in range(plist.get_nfilters())}
+    return Target(native, "", dtype, plist.get_chunk(), numbers <= _FAST, cache_nbytes)
