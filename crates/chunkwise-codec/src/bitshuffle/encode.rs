@@ -1,6 +1,6 @@
 //! How are elements bitshuffled, and blocks of them compressed?
 
-use super::{Bitshuffle, GROUP, Inner, default_block, transposed};
+use super::{Bitshuffle, GROUP, HEADER_LEN, Inner, LEN_LEN, default_block, transposed};
 use crate::lanes::{LANES, Lanes, deinterleave, store_rows, transpose_bits};
 use crate::streams::{StreamCodec, Streams};
 use crate::{EncodeError, grown, shuffle};
@@ -22,11 +22,6 @@ pub(crate) struct Buffers {
     /// A block that is a box of an array.
     pub(crate) boxed: Vec<u8>,
 }
-
-/// Bytes of the chunk's and the block's length.
-const HEADER_LEN: usize = 12;
-/// Bytes of a stored block's length.
-const LEN_LEN: usize = 4;
 
 impl BitshuffleEncoder {
     /// From `cd_values`: those of [`Bitshuffle`], and Zstandard's level.
