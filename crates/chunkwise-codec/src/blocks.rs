@@ -73,7 +73,10 @@ impl<'a> Blocks<'a> {
             }
             Filter::Blosc2(stated) => {
                 let blocks = Blosc2Blocks::parse(stated, stored, state).ok()?;
-                (Cut { len: blocks.nbytes(), block_len: blocks.block_len() }, Coding::Blosc2(blocks))
+                (
+                    Cut { len: blocks.nbytes(), block_len: blocks.block_len() },
+                    Coding::Blosc2(blocks),
+                )
             }
             _ => return None,
         };
@@ -114,6 +117,12 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// Blocks hold at least so many bytes in a row: others that are less far apart may well be in
+    /// the same block.
+    pub fn least_run(&self) -> usize {
+        self.boxes().map_or(self.cut.block_len, Blosc2Blocks::row_len)
+    }
+
     /// Mark the blocks in which these bytes of the chunk are.
     pub fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
         if bytes.is_empty() {
@@ -131,11 +140,7 @@ impl<'a> Blocks<'a> {
 
     /// Find where the first `count` blocks are stored; false when that cannot be.
     pub fn find(&mut self, count: usize) -> bool {
-        if self.places.len() < count {
-            self.look_for(count).is_some()
-        } else {
-            true
-        }
+        if self.places.len() < count { self.look_for(count).is_some() } else { true }
     }
 
     /// The stored bytes of a block that was found.
@@ -212,7 +217,9 @@ impl<'a> Blocks<'a> {
             Coding::Bitshuffle(_) | Coding::Lz4 => return self.follow(count),
             Coding::AsItIs(begin) => {
                 let bytes = self.stored.get(*begin..)?;
-                (0..self.count()).map(|number| bytes.get(self.run(number))).collect::<Option<_>>()?
+                (0..self.count())
+                    .map(|number| bytes.get(self.run(number)))
+                    .collect::<Option<_>>()?
             }
             Coding::Blosc2(blocks) => blocks.places()?,
             Coding::Blosc(_) => places(self.stored, blosc::HEADER_LEN, self.count())?,

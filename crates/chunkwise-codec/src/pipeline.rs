@@ -65,10 +65,7 @@ impl Pipeline {
 
     /// Whether chunks with this filter mask are stored in [`Blocks`], as far as the filters tell.
     pub fn has_blocks(&self, filter_mask: u32) -> bool {
-        self.only_filter(filter_mask).is_some_and(|filter| {
-            use FilterKind::{Bitshuffle, Blosc, Blosc2, Lz4};
-            matches!(filter.kind(), Bitshuffle | Blosc | Blosc2 | Lz4)
-        })
+        self.only_filter(filter_mask).is_some_and(|filter| filter.kind().is_in_blocks())
     }
 
     /// The blocks of a chunk of `raw_len` bytes, of which all stored bytes are at hand; None where

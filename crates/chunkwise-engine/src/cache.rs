@@ -10,6 +10,7 @@
 //! the budget would otherwise find nothing of what the step before left).
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -20,8 +21,36 @@ pub type ChunkKey = (u64, u64);
 /// A decoded chunk, shared with the reads that copy from it.
 pub type Decoded = Arc<Vec<u8>>;
 
+/// A decoded block of a chunk, shared with the reads that copy from it: a part of what one of
+/// them has decoded.
+#[derive(Debug, Clone)]
+pub struct KeptBlock {
+    decoded: Decoded,
+    range: Range<usize>,
+}
+
+impl KeptBlock {
+    /// Blocks, by their numbers, that are these ranges of what was decoded.
+    pub fn of(decoded: Decoded, ranges: Vec<(usize, Range<usize>)>) -> Vec<(usize, Self)> {
+        let kept = |(number, range)| (number, Self { decoded: Arc::clone(&decoded), range });
+        ranges.into_iter().map(kept).collect()
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.decoded[self.range.clone()]
+    }
+}
+
+/// What is held of a chunk.
+enum Held {
+    Whole(Decoded),
+    /// Some of its blocks, by their numbers, and the bytes that they take.
+    Blocks(HashMap<usize, KeptBlock>, usize),
+}
+
 struct Entry {
-    chunk: Decoded,
+    held: Held,
     /// The read that last used it.
     read: u64,
     /// Prefetched, and not yet wanted.
@@ -39,16 +68,31 @@ pub struct CacheStats {
     pub hits: u64,
     /// Chunks looked for in vain.
     pub misses: u64,
-    /// Chunks decoded, for the cache or past it.
+    /// Chunks decoded, for the cache or past it; those of which a part was as well.
     pub decoded: u64,
+    /// Blocks decoded of chunks of which a part was wanted.
+    pub decoded_blocks: u64,
 }
 
 /// What an entry costs beside its chunk's bytes: table, list, two allocations.
 pub const ENTRY_NBYTES: usize = 192;
 
+/// What a block costs beside its bytes, in a chunk's entry.
+const BLOCK_NBYTES: usize = 80;
+
 impl Entry {
     fn nbytes(&self) -> usize {
-        self.chunk.capacity() + ENTRY_NBYTES
+        match &self.held {
+            Held::Whole(chunk) => chunk.capacity() + ENTRY_NBYTES,
+            Held::Blocks(blocks, nbytes) => nbytes + blocks.len() * BLOCK_NBYTES + ENTRY_NBYTES,
+        }
+    }
+
+    fn whole(&self) -> Option<&Decoded> {
+        match &self.held {
+            Held::Whole(chunk) => Some(chunk),
+            Held::Blocks(..) => None,
+        }
     }
 }
 
@@ -91,31 +135,103 @@ impl ChunkCache {
         }
     }
 
-    /// The chunk, if it is held; marks it as used by read number `read`.
+    /// The chunk, if it is held whole; marks it as used by read number `read`.
     pub fn get(&mut self, key: ChunkKey, read: u64) -> Option<Decoded> {
-        if let Some(entry) = self.protected.get_mut(&key) {
-            self.stats.hits += 1;
-            entry.read = read;
-            return Some(Arc::clone(&entry.chunk));
+        let found = self.entry(key).and_then(Entry::whole).map(Arc::clone);
+        match &found {
+            Some(_) => {
+                self.stats.hits += 1;
+                self.use_entry(key, read);
+            }
+            None => self.stats.misses += 1,
         }
-        let Some(entry) = self.probation.get_mut(&key) else {
-            self.stats.misses += 1;
-            return None;
+        found
+    }
+
+    /// Whether the chunk is held whole, without using it.
+    pub fn holds(&self, key: ChunkKey) -> bool {
+        self.entry(key).is_some_and(|entry| entry.whole().is_some())
+    }
+
+    /// How many blocks are held of a chunk that is not held whole, without using them.
+    pub fn blocks_held(&self, key: ChunkKey) -> usize {
+        match self.entry(key).map(|entry| &entry.held) {
+            Some(Held::Blocks(blocks, _)) => blocks.len(),
+            _ => 0,
+        }
+    }
+
+    /// Those of the wanted blocks that are held of a chunk, which [`get`](Self::get) has not
+    /// found; they are wanted no more.
+    pub fn blocks(
+        &mut self,
+        key: ChunkKey,
+        read: u64,
+        wanted: &mut [bool],
+    ) -> Vec<(usize, KeptBlock)> {
+        let Some(Entry { held: Held::Blocks(blocks, _), .. }) = self.entry(key) else {
+            return Vec::new();
         };
-        self.stats.hits += 1;
+        let mut found = Vec::new();
+        for (number, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| **wanted) {
+            if let Some(block) = blocks.get(&number) {
+                found.push((number, block.clone()));
+                *wanted = false;
+            }
+        }
+        if !found.is_empty() {
+            self.use_entry(key, read);
+        }
+        if !wanted.contains(&true) {
+            // After all.
+            self.stats.misses -= 1;
+            self.stats.hits += 1;
+        }
+        found
+    }
+
+    /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
+    /// held.
+    pub fn keep_blocks(&mut self, key: ChunkKey, fresh: Vec<(usize, KeptBlock)>, read: u64) {
+        if self.holds(key) {
+            return;
+        }
+        let protected = self.protected.pop(&key);
+        self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
+        let before = protected.or_else(|| self.probation.pop(&key));
+        let (mut blocks, mut nbytes) = match before {
+            Some(entry) => {
+                self.uncount(key, entry.nbytes());
+                match entry.held {
+                    Held::Blocks(blocks, nbytes) => (blocks, nbytes),
+                    Held::Whole(_) => return,
+                }
+            }
+            None => (HashMap::new(), 0),
+        };
+        nbytes += fresh.first().map_or(0, |(_, block)| block.decoded.capacity());
+        blocks.extend(fresh);
+        self.keep(key, Entry { held: Held::Blocks(blocks, nbytes), read, prefetched: false });
+    }
+
+    fn entry(&self, key: ChunkKey) -> Option<&Entry> {
+        self.protected.peek(&key).or_else(|| self.probation.peek(&key))
+    }
+
+    /// An entry is used by read number `read`: it is the newest, and where that is another one
+    /// than before, it is protected.
+    fn use_entry(&mut self, key: ChunkKey, read: u64) {
+        if let Some(entry) = self.protected.get_mut(&key) {
+            entry.read = read;
+            return;
+        }
+        let Some(entry) = self.probation.get_mut(&key) else { return };
         let again = !entry.prefetched && entry.read != read;
         entry.read = read;
         self.prefetched_used += usize::from(std::mem::take(&mut entry.prefetched));
-        let chunk = Arc::clone(&entry.chunk);
         if again {
             self.promote(key);
         }
-        Some(chunk)
-    }
-
-    /// Whether the chunk is held, without using it.
-    pub fn holds(&self, key: ChunkKey) -> bool {
-        self.probation.contains(&key) || self.protected.contains(&key)
     }
 
     /// Whether a chunk of `nbytes` that read number `read` decodes would be kept, as far as one
@@ -162,13 +278,13 @@ impl ChunkCache {
 
     /// Offer a chunk that read number `read` has decoded.
     pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, prefetched: false });
+        self.keep(key, Entry { held: Held::Whole(chunk), read, prefetched: false });
     }
 
     /// Offer a chunk that was decoded because read number `read` may be followed by one
     /// that wants it.
     pub fn put_prefetched(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, prefetched: true });
+        self.keep(key, Entry { held: Held::Whole(chunk), read, prefetched: true });
     }
 
     /// How many chunks to prefetch: one until that has paid, then one for each of
@@ -234,15 +350,11 @@ impl ChunkCache {
         let protected = self.protected.pop(&key);
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
         let Some(entry) = protected.or_else(|| self.probation.pop(&key)) else { return false };
-        self.stats.held_nbytes -= entry.nbytes();
-        if let Some(count) = self.counts.get_mut(&key.0) {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&key.0);
-            }
-        }
+        self.uncount(key, entry.nbytes());
         // Unless a read is still copying from it.
-        if let Ok(chunk) = Arc::try_unwrap(entry.chunk) {
+        if let Held::Whole(chunk) = entry.held
+            && let Ok(chunk) = Arc::try_unwrap(chunk)
+        {
             let spared: usize = self.spares.iter().map(Vec::capacity).sum();
             let room = self.stats.budget_nbytes / SPARE_FRACTION;
             if self.spares.len() < MOST_SPARES && spared + chunk.capacity() <= room {
@@ -250,6 +362,17 @@ impl ChunkCache {
             }
         }
         entry.prefetched
+    }
+
+    /// An entry of `nbytes` is no more.
+    fn uncount(&mut self, key: ChunkKey, nbytes: usize) {
+        self.stats.held_nbytes -= nbytes;
+        if let Some(count) = self.counts.get_mut(&key.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&key.0);
+            }
+        }
     }
 
     /// Drop every chunk of dataset number `dataset`.

@@ -6,6 +6,7 @@
 //! [`Storage`] that gives bytes; from there on everything happens here.
 
 mod access_pattern;
+mod blocks;
 mod cache;
 mod crew;
 mod dataset;

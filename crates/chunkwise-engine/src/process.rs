@@ -24,8 +24,9 @@ pub struct ProcessState {
     pool: Mutex<Pool>,
     /// Chunks that are being decoded.
     pub in_flight: InFlight,
-    /// Chunks decoded.
+    /// Chunks decoded, and blocks of those of which a part was.
     decoded: AtomicU64,
+    decoded_blocks: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
     reads: AtomicU64,
 }
@@ -55,6 +56,7 @@ impl ProcessState {
             pool: Mutex::new(Pool::Unmade),
             in_flight: InFlight::default(),
             decoded: AtomicU64::new(0),
+            decoded_blocks: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
     }
@@ -101,6 +103,11 @@ impl ProcessState {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Note that blocks of a chunk are decoded, and the others are not.
+    pub fn count_decoded_blocks(&self, blocks: u64) {
+        self.decoded_blocks.fetch_add(blocks, Ordering::Relaxed);
+    }
+
     /// The pool, made when first needed; None means: work on the calling thread.
     pub fn pool(&self) -> Option<Arc<ThreadPool>> {
         let mut pool = self.locked_pool();
@@ -127,7 +134,8 @@ impl ProcessState {
 pub fn cache_stats() -> CacheStats {
     let state = ProcessState::of_this_process();
     let decoded = state.decoded.load(Ordering::Relaxed);
-    CacheStats { decoded, ..state.cache().stats() }
+    let decoded_blocks = state.decoded_blocks.load(Ordering::Relaxed);
+    CacheStats { decoded, decoded_blocks, ..state.cache().stats() }
 }
 
 fn make_pool() -> Pool {

@@ -75,6 +75,11 @@ impl<'a> Blosc2Blocks<'a> {
         self.grid.as_ref().map_or((0..0, 0..0), |grid| grid.slab(number))
     }
 
+    /// Bytes of a row of a box, or a block where there are none.
+    pub(crate) fn row_len(&self) -> usize {
+        self.grid.as_ref().map_or(self.chunk.block_len, Grid::row_len)
+    }
+
     /// Mark the boxes in which these bytes of the array are.
     pub(crate) fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
         if let Some(grid) = &self.grid {
@@ -105,8 +110,7 @@ impl<'a> Blosc2Blocks<'a> {
         let nbytes = self.chunk.block_len;
         let mut block = std::mem::take(&mut state.block);
         let sized = resize(&mut block, nbytes).map_err(|_| DecodeError::Memory { nbytes });
-        let decoded =
-            sized.and_then(|()| self.chunk.decode_bytes(stored, state, &mut block));
+        let decoded = sized.and_then(|()| self.chunk.decode_bytes(stored, state, &mut block));
         if let (Ok(()), Some(grid)) = (&decoded, &self.grid) {
             grid.put(number, &block, begin, out);
         }

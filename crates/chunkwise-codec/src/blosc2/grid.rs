@@ -102,6 +102,11 @@ impl Grid {
         self.block.iter().position(|&len| len > 1).unwrap_or(self.block.len() - 1)
     }
 
+    /// Bytes of a block that lie in a row.
+    pub(super) fn row_len(&self) -> usize {
+        self.block.last().map_or(0, |len| len * self.element_size)
+    }
+
     /// Mark the blocks in which these bytes of the array are, at least one.
     pub(super) fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
         let end = bytes.end.div_ceil(self.element_size);
@@ -111,10 +116,8 @@ impl Grid {
     /// The same along dimension `dim` and those after it, in the blocks from `first` on that are
     /// beside each other there.
     fn mark_elements(&self, dim: usize, first: usize, elements: Range<usize>, marks: &mut [bool]) {
-        let (inner, stride): (usize, usize) = (
-            self.counts[dim + 1..].iter().product(),
-            self.shape[dim + 1..].iter().product(),
-        );
+        let (inner, stride): (usize, usize) =
+            (self.counts[dim + 1..].iter().product(), self.shape[dim + 1..].iter().product());
         let (begin, last) = (elements.start / stride, (elements.end - 1) / stride);
         let mut row = begin;
         while row <= last {
@@ -126,7 +129,12 @@ impl Grid {
             if whole {
                 marks[number..number + inner].fill(true);
             } else {
-                self.mark_elements(dim + 1, (first + block) * self.counts[dim + 1], from..to, marks);
+                self.mark_elements(
+                    dim + 1,
+                    (first + block) * self.counts[dim + 1],
+                    from..to,
+                    marks,
+                );
             }
             // Other rows of the same blocks tell nothing new.
             row = if whole { (block + 1) * self.block[dim] } else { row + 1 };

@@ -7,12 +7,14 @@ use crate::{Blocks, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Scratch,
 /// Filters that store blocks: number, options, and the length of a chunk that they take.
 fn filters() -> impl Strategy<Value = (i32, Vec<u32>, usize)> {
     let size = prop_oneof![Just(1u32), Just(2), Just(4), Just(8), Just(3)];
-    let bitshuffle = (size.clone(), 0u32..4, prop_oneof![Just(0u32), Just(2), Just(3)], 1usize..9000)
-        .prop_map(|(size, eights, inner, elements)| {
-            // Blocks of 64 bytes are not offered, larger ones are.
-            let block = if eights == 0 { 0 } else { eights * 512 };
-            (32008, vec![0, 4, size, block, inner, 3], elements * size as usize)
-        });
+    let bitshuffle =
+        (size.clone(), 0u32..4, prop_oneof![Just(0u32), Just(2), Just(3)], 1usize..9000).prop_map(
+            |(size, eights, inner, elements)| {
+                // Blocks of 64 bytes are not offered, larger ones are.
+                let block = if eights == 0 { 0 } else { eights * 512 };
+                (32008, vec![0, 4, size, block, inner, 3], elements * size as usize)
+            },
+        );
     let lz4 = (500u32..5000, 1usize..30_000).prop_map(|(block, len)| (32004, vec![block], len));
     let blosc = (size.clone(), 1u32..10, 0u32..3, 0u32..6, 1usize..300_000)
         .prop_filter("no snappy", |options| options.3 != 3)
