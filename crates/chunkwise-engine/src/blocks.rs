@@ -87,11 +87,11 @@ impl Reading<'_> {
         let bytes = chunk.record.bytes_of(map.bytes())?;
         let mapped = Mapped { map: &map, bytes, helpers, key, read: self.read };
         let held = state.cache().blocks_held(key);
-        let Buffers { raw, scratch, .. } = buffers;
+        let Buffers { stored, raw, scratch } = buffers;
         if !all {
             let blocks = dataset.blocks(chunk, bytes, scratch)?;
             if let Some(part) = self.part(task, blocks, key, held) {
-                self.decode_part(part, mapped, (raw, scratch), held)?;
+                self.decode_part(part, mapped, (stored, raw, scratch), held)?;
                 if !dataset.is_sound(chunk, &map) {
                     return None;
                 }
@@ -133,7 +133,7 @@ impl Reading<'_> {
         &self,
         part: Part<'_>,
         mapped: Mapped<'_>,
-        (raw, scratch): (&mut Vec<u8>, &mut Scratch),
+        (stored, raw, scratch): (&mut Vec<u8>, &mut Vec<u8>, &mut Scratch),
         held: usize,
     ) -> Option<()> {
         let Part { mut blocks, wanted, kept } = part;
@@ -146,7 +146,7 @@ impl Reading<'_> {
             return None;
         }
         let work = BlockWork { blocks: &blocks, wanted: &wanted, helpers: mapped.helpers };
-        work.decode(self.dataset.phase_of_blocks(), raw, scratch)?;
+        work.decode(self.dataset.phase_of_blocks(), raw, (stored, scratch))?;
         let state = ProcessState::of_this_process();
         state.count_decoded_blocks(count(&wanted) as u64);
         if held == 0 {
@@ -163,10 +163,15 @@ impl Reading<'_> {
         let numbers = || (0..decoded.len()).filter(|&number| decoded[number]);
         let nbytes = numbers().map(|number| blocks.nbytes_of(number)).sum::<usize>();
         let state = ProcessState::of_this_process();
-        let mut together = Vec::new();
-        if !state.cache().would_keep(nbytes as u64, self.read)
-            || together.try_reserve_exact(nbytes).is_err()
-        {
+        let mut together = {
+            let mut cache = state.cache();
+            if !cache.would_keep(nbytes as u64, self.read) {
+                return;
+            }
+            cache.spare(nbytes)
+        };
+        together.clear();
+        if together.try_reserve_exact(nbytes).is_err() {
             return;
         }
         let kept = numbers().map(|number| {
@@ -201,6 +206,16 @@ impl Dataset {
         self.chunk_nbytes >= LEAST_NBYTES
             && pipeline.has_blocks(chunk.record.filter_mask)
             && !(*unfiltered_partial_chunks && self.grid.is_partial(&chunk.chunk_index))
+    }
+
+    /// Whether that is so of its chunks, unless their filter masks or places say otherwise.
+    pub(crate) fn is_in_blocks(&self) -> bool {
+        match &self.info.layout {
+            Layout::Chunked { pipeline, .. } => {
+                self.chunk_nbytes >= LEAST_NBYTES && pipeline.has_blocks(0)
+            }
+            Layout::Contiguous { .. } => false,
+        }
     }
 
     /// The blocks of a chunk of which these are the stored bytes.
@@ -268,7 +283,7 @@ impl Dataset {
             return None;
         }
         let work = BlockWork { blocks: &blocks, wanted: &wanted, helpers: mapped.helpers };
-        work.decode(self.phase_of_blocks(), out, scratch)?;
+        work.decode(self.phase_of_blocks(), out, (&mut Vec::new(), scratch))?;
         if !self.is_sound(chunk, mapped.map) {
             return None;
         }
@@ -302,7 +317,12 @@ struct Piece<'o> {
 
 impl BlockWork<'_, '_> {
     /// Decode them to their places in the chunk; None where something is wrong.
-    fn decode(&self, phase: Option<Phase>, out: &mut [u8], scratch: &mut Scratch) -> Option<()> {
+    fn decode(
+        &self,
+        phase: Option<Phase>,
+        out: &mut [u8],
+        (stored, scratch): (&mut Vec<u8>, &mut Scratch),
+    ) -> Option<()> {
         let (pieces, nbytes) = self.pieces(out);
         let helpers = if nbytes < PARALLEL_NBYTES { 0 } else { self.helpers };
         let helpers = helpers.min(pieces.len().saturating_sub(1));
@@ -321,13 +341,8 @@ impl BlockWork<'_, '_> {
                 laps.end(phase);
             }
         };
-        // The buffers of the thread that asks are in use.
-        let own = || work(&mut Vec::new(), scratch);
-        share_beside(
-            helpers,
-            &|| with_buffers(|buffers| work(&mut buffers.stored, &mut buffers.scratch)),
-            own,
-        );
+        let theirs = || with_buffers(|buffers| work(&mut buffers.stored, &mut buffers.scratch));
+        share_beside(helpers, &theirs, || work(stored, scratch));
         (!failed.into_inner()).then_some(())
     }
 

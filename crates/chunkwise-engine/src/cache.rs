@@ -351,17 +351,23 @@ impl ChunkCache {
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
         let Some(entry) = protected.or_else(|| self.probation.pop(&key)) else { return false };
         self.uncount(key, entry.nbytes());
-        // Unless a read is still copying from it.
-        if let Held::Whole(chunk) = entry.held
-            && let Ok(chunk) = Arc::try_unwrap(chunk)
-        {
-            let spared: usize = self.spares.iter().map(Vec::capacity).sum();
-            let room = self.stats.budget_nbytes / SPARE_FRACTION;
-            if self.spares.len() < MOST_SPARES && spared + chunk.capacity() <= room {
-                self.spares.push(chunk);
+        match entry.held {
+            Held::Whole(chunk) => self.spare_memory(chunk),
+            Held::Blocks(blocks, _) => {
+                blocks.into_values().for_each(|block| self.spare_memory(block.decoded));
             }
         }
         entry.prefetched
+    }
+
+    /// Use memory again, unless a read is still copying from it.
+    fn spare_memory(&mut self, decoded: Decoded) {
+        let Some(memory) = Arc::into_inner(decoded) else { return };
+        let spared: usize = self.spares.iter().map(Vec::capacity).sum();
+        let room = self.stats.budget_nbytes / SPARE_FRACTION;
+        if self.spares.len() < MOST_SPARES && spared + memory.capacity() <= room {
+            self.spares.push(memory);
+        }
     }
 
     /// An entry of `nbytes` is no more.
