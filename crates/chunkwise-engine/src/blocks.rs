@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chunkwise_codec::{Blocks, Scratch, resize};
 use chunkwise_select::ChunkTask;
 
-use crate::Dataset;
 use crate::cache::{ChunkKey, KeptBlock};
 use crate::crew::share_beside;
 use crate::dataset::Layout;
@@ -26,6 +25,7 @@ use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
 use crate::reading::Reading;
 use crate::storage::Map;
+use crate::{ChunkRecord, Dataset};
 
 /// Smaller chunks are decoded whole by one thread: that takes no longer than finding their blocks.
 const LEAST_NBYTES: u64 = 128 << 10;
@@ -116,9 +116,6 @@ impl Reading<'_> {
         held: usize,
     ) -> Option<Part<'b>> {
         let mut wanted = self.dataset.blocks_of(task, &blocks)?;
-        if 2 * count(&wanted) > wanted.len() {
-            return None;
-        }
         let kept = match held {
             0 => Vec::new(),
             _ => ProcessState::of_this_process().cache().blocks(key, self.read, &mut wanted),
@@ -230,7 +227,32 @@ impl Dataset {
         pipeline.blocks(stored, chunk.record.filter_mask, raw_len, scratch)
     }
 
-    /// The blocks that hold what a task wants; None where it wants most of the chunk.
+    /// Of a chunk in blocks: how many a task needs, how many there are, and the bytes of the former.
+    pub(crate) fn explain_blocks(
+        &self,
+        task: &ChunkTask<'_>,
+        record: ChunkRecord,
+    ) -> Option<(u64, u64, u64)> {
+        let chunk = StoredChunk { chunk_index: task.chunk_index(), record };
+        if !self.has_blocks(&chunk) {
+            return None;
+        }
+        self.stored_len(&chunk).ok()?;
+        let map = self.storage.map()?;
+        let bytes = record.bytes_of(map.bytes())?;
+        with_buffers(|Buffers { scratch, .. }| {
+            let blocks = self.blocks(&chunk, bytes, scratch)?;
+            let all = blocks.count() as u64;
+            let Some(wanted) = self.blocks_of(task, &blocks) else {
+                return Some((all, all, self.chunk_nbytes));
+            };
+            let numbers = (0..wanted.len()).filter(|&number| wanted[number]);
+            let nbytes = numbers.map(|number| blocks.nbytes_of(number) as u64).sum();
+            Some((count(&wanted) as u64, all, nbytes))
+        })
+    }
+
+    /// The blocks that hold what a task wants; None where that is most of them.
     pub(crate) fn blocks_of(&self, task: &ChunkTask<'_>, blocks: &Blocks<'_>) -> Option<Vec<bool>> {
         let size = self.info.element_size as u64;
         let selected = task.selected_elements().saturating_mul(size);
@@ -253,7 +275,7 @@ impl Dataset {
                 (0..strip.count).for_each(|number| mark(begin + number * step, run));
             }
         });
-        Some(wanted)
+        (2 * count(&wanted) <= wanted.len()).then_some(wanted)
     }
 
     /// Whether all that was taken from the map was in the file.
