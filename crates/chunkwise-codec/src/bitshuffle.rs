@@ -11,8 +11,8 @@
 
 pub(crate) mod encode;
 
-use crate::blocks::Cut;
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
 use crate::state::State;
 use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::blosc2::Blosc2Blocks;
 use crate::bytes::Reader;
+use crate::cut::{Cut, places};
 use crate::state::State;
 use crate::{Bitshuffle, DecodeError, Filter, Scratch, blosc, lz4};
 
@@ -16,13 +17,6 @@ use crate::{Bitshuffle, DecodeError, Filter, Scratch, blosc, lz4};
 const LEAST_NBYTES: usize = 512;
 /// Bytes that are stored as they are are taken so many at a time.
 const AS_IT_IS_NBYTES: usize = 64 << 10;
-
-/// A chunk's bytes in blocks of equal length, of which the last may be shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) len: usize,
-    pub(crate) block_len: usize,
-}
 
 /// The blocks of one chunk, whose stored bytes are at hand.
 #[derive(Debug)]
@@ -164,7 +158,7 @@ impl<'a> Blocks<'a> {
         begin: usize,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        let state = scratch.state();
+        let state = &mut scratch.state;
         if let Coding::Blosc2(blocks) = &self.coding {
             return blocks.decode(number, stored, state, begin, out);
         }
@@ -240,21 +234,4 @@ impl<'a> Blocks<'a> {
         }
         Some(())
     }
-}
-
-/// The bytes of `count` blocks that begin where a table of numbers at byte `table` says, and end
-/// where another one begins, or at the end; None where two begin at the same place.
-pub(crate) fn places(stored: &[u8], table: usize, count: usize) -> Option<Vec<&[u8]>> {
-    let mut numbers = Reader::new(stored.get(table..)?);
-    let mut starts = Vec::with_capacity(count.min(stored.len() / 4));
-    for number in 0..count {
-        starts.push((numbers.u32_le()? as usize, number));
-    }
-    starts.sort_unstable();
-    let ends = starts.iter().skip(1).map(|&(start, _)| start).chain([stored.len()]);
-    let mut places: Vec<&[u8]> = vec![&[]; count];
-    for (&(start, number), end) in starts.iter().zip(ends) {
-        places[number] = stored.get(start..end).filter(|bytes| !bytes.is_empty())?;
-    }
-    Some(places)
 }

@@ -7,8 +7,8 @@
 
 pub(crate) mod encode;
 
-use crate::blocks::Cut;
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::state::State;
 use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
 

@@ -7,8 +7,8 @@
 
 use std::ffi::c_int;
 
-use crate::blocks::Cut;
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::{DecodeError, EncodeError, Output};
 
 /// A byte of LZ4 gives at most this many.
@@ -101,9 +101,7 @@ pub(crate) fn encode(
         source.len().saturating_add(12 + 4 * blocks.len()).saturating_add(bound - block_len);
     out.clear();
     out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
-    out.extend((source.len() as u64).to_be_bytes());
-    // Not longer than a block that LZ4 takes.
-    out.extend((block_len as u32).to_be_bytes());
+    put_header(source.len(), block_nbytes, out);
     for block in blocks {
         let begin = out.len();
         out.extend([0; 4]);
@@ -132,6 +130,13 @@ pub(crate) fn encode(
         out[begin..begin + 4].copy_from_slice(&(stored as u32).to_be_bytes());
     }
     Ok(true)
+}
+
+/// Append what comes before the blocks of a chunk of `len` bytes.
+pub(crate) fn put_header(len: usize, block_nbytes: u32, out: &mut Vec<u8>) {
+    out.extend((len as u64).to_be_bytes());
+    let block_len = u32::try_from(len).map_or(block_nbytes, |len| len.min(block_nbytes));
+    out.extend(block_len.to_be_bytes());
 }
 
 /// The most that a block of `len` bytes is compressed to; None where LZ4 does not take it.

@@ -1,39 +1,6 @@
 //! How do a chunk's stored bytes become the bytes it holds?
 
-use crate::state::State;
-use crate::{Blocks, DecodeError, Filter, FilterKind, Output, fletcher32, resize};
-
-/// Buffers and state that decoding reuses; one for each thread.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    buffers: [Vec<u8>; 2],
-    state: State,
-}
-
-impl Scratch {
-    /// Give back buffers of more than `most` bytes.
-    pub fn trim(&mut self, most: usize) {
-        let State { packed, planes, block, .. } = &mut self.state;
-        for buffer in self.buffers.iter_mut().chain([packed, planes, block]) {
-            if buffer.capacity() > most {
-                *buffer = Vec::new();
-            }
-        }
-    }
-}
-
-impl Scratch {
-    pub(crate) fn state(&mut self) -> &mut State {
-        &mut self.state
-    }
-
-    /// Bytes that buffers take.
-    #[cfg(test)]
-    pub(crate) fn nbytes(&self) -> usize {
-        let State { packed, planes, block, .. } = &self.state;
-        self.buffers.iter().chain([packed, planes, block]).map(Vec::capacity).sum()
-    }
-}
+use crate::{Blocks, DecodeError, Filter, FilterKind, Output, Scratch, fletcher32, resize};
 
 /// A dataset's filters, in the order in which they were applied when writing.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -20,7 +20,7 @@ use chunkwise_select::ChunkTask;
 use crate::cache::{ChunkKey, KeptBlock};
 use crate::crew::share_beside;
 use crate::dataset::Layout;
-use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
+use crate::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
 use crate::reading::Reading;
@@ -38,17 +38,6 @@ const PARALLEL_NBYTES: usize = 192 << 10;
 /// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several
 /// threads do that together, and whoever walks on finds the next chunks decoded ahead.
 const WALKED_SHARE: usize = 4;
-
-/// The stored bytes of a chunk, where the file shows them.
-#[derive(Clone, Copy)]
-pub(crate) struct Mapped<'a> {
-    pub map: &'a Map,
-    pub bytes: &'a [u8],
-    /// Threads that may help to decode it.
-    pub helpers: usize,
-    pub key: ChunkKey,
-    pub read: u64,
-}
 
 impl Reading<'_> {
     /// Copy what is wanted of a chunk, where it is stored in blocks and that is of use; whether

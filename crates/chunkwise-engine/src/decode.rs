@@ -6,11 +6,11 @@ use std::sync::Arc;
 use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
 use chunkwise_select::Dims;
 
-use crate::blocks::Mapped;
-use crate::cache::Decoded;
+use crate::cache::{ChunkKey, Decoded};
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};
+use crate::storage::Map;
 use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
 
 /// More stored bytes than this are looked for in the file before there is room for them.
@@ -61,6 +61,17 @@ pub(crate) fn with_buffers<T>(work: impl FnOnce(&mut Buffers) -> T) -> T {
 pub(crate) struct StoredChunk {
     pub chunk_index: Dims,
     pub record: ChunkRecord,
+}
+
+/// The stored bytes of a chunk, where the file shows them.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapped<'a> {
+    pub map: &'a Map,
+    pub bytes: &'a [u8],
+    /// Threads that may help to decode it.
+    pub helpers: usize,
+    pub key: ChunkKey,
+    pub read: u64,
 }
 
 /// A chunk's bytes as they are in the file.

@@ -7,9 +7,9 @@
 //! stored as it is.
 
 use super::damage::{DAMAGED, unsupported};
-use crate::blocks::places;
 use crate::blosc::Codec;
 use crate::bytes::Reader;
+use crate::cut::places;
 use crate::lzf::repeat;
 use crate::state::State;
 use crate::{DecodeError, bitshuffle, resize, shuffle};

@@ -8,7 +8,8 @@ use crate::memory::{most_threads, work_nbytes};
 use crate::process::thread_count;
 use crate::profile::{Phase, timed};
 use crate::settings::Setting;
-use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
+use crate::write::buffers::{Buffers, with_buffers};
+use crate::write::chunk_maker::{CallersData, ChunkJob, ChunkMaker, Stored};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::{DatasetWriter, EncodedChunk, InOrder, WriteError};
 
@@ -102,13 +103,16 @@ impl DatasetWriter {
             dirty: &self.dirty,
             data,
         };
+        let threads = most_threads(self.chunk_nbytes as u64, thread_count(), work_nbytes());
+        let threads = threads.min(jobs.len());
+        // Those that have no chunk of their own to encode help with the others'.
+        let spare = thread_count() - threads;
         let encode = |number: u64, out: &mut EncodedChunk| {
-            let at = number as usize;
-            with_buffers(|buffers| maker.encode(&jobs[at], &stored[at], encoding, buffers, out))?;
+            let (job, stored) = (&jobs[number as usize], &stored[number as usize]);
+            with_buffers(|buffers| maker.encode(job, stored, encoding, (buffers, spare), out))?;
             Ok(true)
         };
         let mut committed = 0;
-        let threads = most_threads(self.chunk_nbytes as u64, thread_count(), work_nbytes());
         let done: Result<bool, WriteError> = InOrder {
             tasks: jobs.len() as u64,
             helpers: threads.saturating_sub(1),

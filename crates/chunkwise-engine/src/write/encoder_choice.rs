@@ -3,7 +3,8 @@
 use chunkwise_codec::{Effort, Encoding, Tuning};
 
 use crate::write::WriteError;
-use crate::write::chunk_maker::{Buffers, ChunkJob, ChunkMaker, Stored};
+use crate::write::buffers::Buffers;
+use crate::write::chunk_maker::{ChunkJob, ChunkMaker, Stored};
 
 /// Chunks by which deflate's encoder is chosen first, at least.
 const SAMPLES: usize = 4;
