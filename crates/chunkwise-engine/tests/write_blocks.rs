@@ -14,9 +14,11 @@ use chunkwise_select::{Dims, Hyperslab};
 const SHAPE: [u64; 3] = [3, 700, 1000];
 const CHUNK: [u64; 3] = [1, 700, 1000];
 
-/// What was committed: origin, filter mask, bytes.
+/// A chunk that was committed: origin, filter mask, bytes.
+type Committed = (Dims, u32, Vec<u8>);
+
 #[derive(Default, Clone)]
-struct Kept(Arc<Mutex<Vec<(Dims, u32, Vec<u8>)>>>);
+struct Kept(Arc<Mutex<Vec<Committed>>>);
 
 impl Committer for Kept {
     fn commit(&mut self, chunks: &[EncodedChunk]) -> Result<(), CommitError> {
@@ -39,12 +41,7 @@ impl ChunkStore for Kept {
 }
 
 /// Chunks `0..chunks` written with so many threads.
-fn written(
-    filter: (i32, &[u32]),
-    threads: usize,
-    chunks: u64,
-    data: &[u8],
-) -> Vec<(Dims, u32, Vec<u8>)> {
+fn written(filter: (i32, &[u32]), threads: usize, chunks: u64, data: &[u8]) -> Vec<Committed> {
     set_threads(threads.try_into().ok());
     let encoder = Encoder::from_hdf5(filter.0, filter.1).unwrap();
     let info = WriteInfo {
