@@ -29,12 +29,11 @@ use crate::{ChunkRecord, Dataset};
 
 /// Smaller chunks are decoded whole by one thread: that takes no longer than finding their blocks.
 const LEAST_NBYTES: u64 = 128 << 10;
-/// Chunks from this size on are decoded by several threads.
+/// From so many bytes on, several threads decode a chunk, or a part of it: less takes as long as
+/// they take to come.
 const SHARED_NBYTES: u64 = 1 << 20;
 /// What a thread takes at a time, about.
 const PIECE_NBYTES: usize = 64 << 10;
-/// Fewer bytes than this are not worth waking other threads for.
-const PARALLEL_NBYTES: usize = 192 << 10;
 /// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several
 /// threads do that together, and whoever walks on finds the next chunks decoded ahead.
 const WALKED_SHARE: usize = 4;
@@ -335,7 +334,7 @@ impl BlockWork<'_, '_> {
         (stored, scratch): (&mut Vec<u8>, &mut Scratch),
     ) -> Option<()> {
         let (pieces, nbytes) = self.pieces(out);
-        let helpers = if nbytes < PARALLEL_NBYTES { 0 } else { self.helpers };
+        let helpers = if (nbytes as u64) < SHARED_NBYTES { 0 } else { self.helpers };
         let helpers = helpers.min(pieces.len().saturating_sub(1));
         let (pieces, failed) = (Mutex::new(pieces.into_iter()), AtomicBool::new(false));
         let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
