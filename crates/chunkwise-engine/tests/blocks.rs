@@ -291,3 +291,56 @@ fn a_chunk_on_several_threads_is_the_same() {
     set_threads(None);
     cache_clear();
 }
+
+/// Many threads that want parts of the same chunk, small and large, each get theirs.
+#[test]
+fn threads_share_a_chunk_of_which_they_want_parts() {
+    let _alone = alone();
+    change(Setting::CacheNbytes, Some(300_000));
+    let model = model(&[2, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let model = &model;
+            scope.spawn(move || {
+                for step in 0..60 {
+                    let row = (step * 37 + thread * 61) % 450;
+                    let rows = if step % 9 == 0 { 400.min(512 - row) } else { 1 + step % 30 };
+                    model.check(&model.slab(&[thread % 2, row, 5], &[1, rows, 40]));
+                }
+            });
+        }
+    });
+    change(Setting::CacheNbytes, None);
+    cache_clear();
+}
+
+/// A file that has lost its end since it was opened is cut off, not a crash.
+#[test]
+fn a_file_that_shrinks_is_an_error() {
+    let _alone = alone();
+    let path = std::env::temp_dir().join(format!("chunkwise-shrunk-{}", std::process::id()));
+    let sound = model(&[1, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
+    let nbytes = sound.dataset.storage().end();
+    let mut bytes = vec![0; nbytes as usize];
+    sound.dataset.storage().read_at(0, &mut bytes).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let storage = Arc::new(FileStorage::new(file.try_clone().unwrap().into()));
+    let dataset = Dataset::new(sound.dataset.info().clone(), storage).unwrap();
+    let read = |row| {
+        let slab = sound.slab(&[0, row, 0], &[1, 10, 10]);
+        let mut out = vec![0; 200];
+        dataset.read(&slab, &mut out).map(|()| out == sound.expected(&slab))
+    };
+    assert_eq!(read(0), Ok(true));
+    file.set_len(nbytes / 2).unwrap();
+    for row in [490, 100, 1] {
+        // Blocks that are kept may still be had.
+        let outcome = read(row);
+        let cut =
+            matches!(outcome, Err(ReadError::Truncated { .. } | ReadError::TruncatedChunk { .. }));
+        assert!(cut || (row < 8 && outcome == Ok(true)), "{outcome:?}");
+    }
+    cache_clear();
+}
