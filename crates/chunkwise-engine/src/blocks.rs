@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chunkwise_codec::{Blocks, Scratch, resize};
 use chunkwise_select::ChunkTask;
 
-use crate::cache::{ChunkKey, KeptBlock};
+use crate::cache_entry::{ChunkKey, KeptBlock};
 use crate::crew::share_beside;
 use crate::dataset::Layout;
 use crate::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};

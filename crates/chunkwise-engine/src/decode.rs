@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
 use chunkwise_select::Dims;
 
-use crate::cache::{ChunkKey, Decoded};
+use crate::cache_entry::{ChunkKey, Decoded};
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};

@@ -8,6 +8,7 @@
 mod access_pattern;
 mod blocks;
 mod cache;
+mod cache_entry;
 mod crew;
 mod dataset;
 mod decode;

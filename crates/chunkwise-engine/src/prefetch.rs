@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use chunkwise_select::Plan;
 
 use crate::Dataset;
-use crate::cache::ENTRY_NBYTES;
+use crate::cache_entry::ENTRY_NBYTES;
 use crate::dataset::Placement;
 use crate::decode::{StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;

@@ -8,7 +8,7 @@ use chunkwise_codec::{Scratch, resize};
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
-use crate::cache::ChunkKey;
+use crate::cache_entry::ChunkKey;
 use crate::crew::share;
 use crate::dataset::Placement;
 use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
