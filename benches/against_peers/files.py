@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+import chunkwise
 from chunkwise import sample
 from chunkwise.grammar import format_shape
 from chunkwise.trials.pagecache import warm
@@ -88,6 +89,27 @@ class Store:
             sample.write(name, path, shape=shape, chunk=wanted, filters=filters)
         warm(str(path))
         return Data(path, sample.find(name).datasets[0], shape)
+
+    def frames(self, shape: tuple[int, ...], filters: str) -> Data:
+        """Give counts as a detector has them, 16 bits each, a frame a chunk, in memory."""
+        shape = self.shape(shape)
+        spelled = filters.replace(":", "-")
+        path = self.folder / f"frames-{format_shape(shape)}-{spelled}.h5"
+        if not path.exists():
+            self._progress(f"writing {path.name}")
+            partial, rng = path.with_suffix(".partial"), np.random.default_rng(1)
+            with chunkwise.open(partial, "w") as file:
+                chunks = (1, *shape[1:])
+                frames = file.create_dataset(
+                    "frames", shape, "<u2", chunks=chunks, filters=filters
+                )
+                for number in range(shape[0]):
+                    frame = rng.poisson(12, shape[1:]).astype("<u2")
+                    frame[::97, ::89] += 1000
+                    frames[number] = frame
+            partial.rename(path)
+        warm(str(path))
+        return Data(path, "/frames", shape)
 
     def copies(self, data: Data, count: int) -> Path:
         """Give a folder with so many copies of a file, each a file of its own."""

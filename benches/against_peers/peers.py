@@ -86,6 +86,12 @@ def _chunkwise(file: str, dataset: str) -> Opened:
 
 
 @contextmanager
+def _one_thread(file: str, dataset: str) -> Opened:
+    with chunkwise.settings(threads=1), _chunkwise(file, dataset) as opened:
+        yield opened
+
+
+@contextmanager
 def _patched(file: str, dataset: str) -> Opened:
     import h5py
 
@@ -146,6 +152,7 @@ def _b2h5py(file: str, dataset: str) -> Opened:
 OPENERS: Final[dict[str, Callable[[str, str], Any]]] = {
     "h5py": _h5py,
     "chunkwise": _chunkwise,
+    "one thread": _one_thread,
     "patched": _patched,
     "netCDF4": _netcdf4,
     "hidefix": _hidefix,
@@ -171,5 +178,26 @@ def single_points(
             values = [read(place) for place in places]
             elapsed = time.perf_counter() - begun
             return Sample(elapsed / count, np.array(values))
+
+    yield measure
+
+
+def regions(reader: str, file: str, dataset: str, size: int = 50, seed: int = 0) -> Task:
+    """Read a square of each frame, one call each, of frames that were not met before."""
+    _imported("hdf5plugin")
+
+    def measure() -> Sample:
+        with OPENERS[reader](file, dataset) as (shape, read):
+            rng = np.random.default_rng(seed)
+            places = rng.integers(
+                0, [max(length - size, 1) for length in shape[1:]], (shape[0], 2)
+            )
+            picks = [
+                Pick((frame, slice(y, y + size), slice(x, x + size)))
+                for frame, (y, x) in enumerate(places.tolist())
+            ]
+            begun = time.perf_counter()
+            squares = [read(one) for one in picks]
+            return Sample(time.perf_counter() - begun, np.array(squares))
 
     yield measure

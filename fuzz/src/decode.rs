@@ -50,6 +50,30 @@ impl<'a> Chunk<'a> {
     }
 }
 
+impl Chunk<'_> {
+    /// Decode block by block, the last first; None where it has no blocks, or they are damaged.
+    fn decode_by_blocks(&self, scratch: &mut Scratch) -> Option<Vec<u8>> {
+        let Self { raw_len, filter_mask, stored, .. } = *self;
+        let mut blocks = self.pipeline.blocks(stored, filter_mask, raw_len, scratch)?;
+        if !blocks.find(blocks.count()) {
+            return None;
+        }
+        let mut out = vec![0x33; raw_len];
+        for number in (0..blocks.ranges()).rev() {
+            let (bytes, numbers) = blocks.range(number);
+            let part = &mut out[bytes.clone()];
+            for number in numbers {
+                let stored = blocks.stored(number)?;
+                blocks.decode(number, stored, scratch, bytes.start, part).ok()?;
+            }
+        }
+        let mut marks = vec![false; blocks.count()];
+        blocks.mark(0..raw_len, &mut marks);
+        assert!(marks.iter().all(|&marked| marked), "a block that no byte of the chunk is in");
+        Some(out)
+    }
+}
+
 /// Any number stands for a filter: so the search need not find out HDF5's.
 fn kind_of(id: u32) -> Option<FilterKind> {
     let known = FilterKind::ALL.into_iter().find(|kind| i64::from(kind.id()) == i64::from(id));
@@ -76,13 +100,18 @@ pub fn decoded(input: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn check(only: Option<FilterKind>, input: &[u8]) {
     let Some(chunk) = Chunk::parse(only, input) else { return };
     let most = 16 * (chunk.raw_len + chunk.stored.len()) + WORKING_NBYTES;
-    let (first, again) = within(most, || {
+    let (first, again, by_blocks) = within(most, || {
         let mut scratch = Scratch::default();
         let first = chunk.decode(&mut scratch, 0xa5);
-        (first, chunk.decode(&mut scratch, 0x5a))
+        let by_blocks = chunk.decode_by_blocks(&mut scratch);
+        (first, chunk.decode(&mut scratch, 0x5a), by_blocks)
     });
     // Neither what was in the destination before, nor what was decoded before, shows.
     assert!(first == again, "decoded twice, it is not the same");
+    // What blocks decode to is what the chunk does.
+    if let Some(by_blocks) = by_blocks {
+        assert!(first.as_ref() == Ok(&by_blocks), "by blocks it is not the same");
+    }
     let fits = chunk.pipeline.check_len(chunk.stored.len(), chunk.filter_mask, chunk.raw_len);
     assert!(first.is_err() || fits.is_ok(), "{fits:?}, but it decoded");
 }

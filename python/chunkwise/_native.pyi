@@ -523,7 +523,7 @@ class Dataset:
         Each part is where it begins in an element of the dataset, and in one of `dtype`, and its
         length.  None without filters, and for parts that overlap in the result.
         """
-    def explain(self, selection: Selection) -> dict[str, int]: ...
+    def explain(self, selection: Selection) -> dict[str, int | None]: ...
     def list_chunks(self) -> None:
         """Know where all chunks lie; else they are looked up as reads need them."""
 
@@ -569,7 +569,8 @@ def cache_stats() -> dict[str, int]:
     """The cache of decoded chunks of this process.
 
     ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
-    ``misses``, and the chunks ``decoded``, for the cache or past it.
+    ``misses``, the chunks ``decoded``, in part or whole, for the cache or past it, and
+    ``decoded_blocks`` of those of which a part was.
     """
 
 def cache_clear() -> None:

@@ -234,8 +234,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             None); ``chunks`` touched and ``missing_chunks`` among them (never written);
             ``stored_nbytes`` read from the file, ``decoded_nbytes`` out of the filters if
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
-            divided by selected (None when nothing is selected); ``threads``.  Figures
-            that only libhdf5 knows are None.
+            divided by selected (None when nothing is selected); ``decoded_blocks`` of the
+            ``blocks`` in which filters such as Blosc store these chunks (None where there
+            are none, or more than 1,024 chunks); ``threads``.  Figures that only libhdf5
+            knows are None.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -254,6 +256,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "stored_nbytes": None,
             "decoded_nbytes": None,
             "selected_nbytes": None,
+            "decoded_blocks": None,
+            "blocks": None,
             "amplification": None,
             "threads": 1,
         }

@@ -12,6 +12,7 @@
 pub(crate) mod encode;
 
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
 use crate::state::State;
 use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};
@@ -40,6 +41,12 @@ pub struct Bitshuffle {
 
 /// Elements whose bits make up whole bytes.
 const GROUP: usize = 8;
+/// Bytes of the chunk's and the block's length.
+const HEADER_LEN: usize = 12;
+/// Bytes of a stored block's length.
+const LEN_LEN: usize = 4;
+
+const DAMAGED: DecodeError = DecodeError::Damaged { filter: "bitshuffle" };
 
 impl Bitshuffle {
     /// From `cd_values`: two of version, the element's size, the block, the compressor.
@@ -67,56 +74,96 @@ impl Bitshuffle {
         }
     }
 
+    /// How the stored bytes are divided.
+    pub(crate) fn cut(&self, stored: &[u8]) -> Result<Cut, DecodeError> {
+        // No filter has written that, and the one that libhdf5 would call divides by it.
+        if self.element_size == 0 {
+            return Err(DAMAGED);
+        }
+        let (len, block) = match self.inner {
+            Inner::None => (stored.len(), self.block),
+            _ => {
+                let mut stored = Reader::new(stored);
+                let (len, block_len) = stored.u64_be().zip(stored.u32_be()).ok_or(DAMAGED)?;
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                (len, block_len as usize / self.element_size)
+            }
+        };
+        if len % self.element_size != 0 || block % GROUP != 0 {
+            return Err(DAMAGED);
+        }
+        let block = if block == 0 { default_block(self.element_size) } else { block };
+        Ok(Cut { len, block_len: block.saturating_mul(self.element_size) })
+    }
+
     pub(crate) fn decode(
         &self,
         stored: &[u8],
         state: &mut State,
         output: &mut Output<'_>,
     ) -> Result<(), DecodeError> {
-        let damaged = output.damaged();
-        // No filter has written that, and the one that libhdf5 would call divides by it.
-        if self.element_size == 0 {
-            return Err(damaged);
+        let cut = self.cut(stored)?;
+        let mut rest = Reader::new(stored);
+        rest.take(self.header_len()).ok_or(DAMAGED)?;
+        for block in output.room(cut.len)?.chunks_mut(cut.block_len) {
+            let bytes = self.next_block(block.len(), &mut rest).ok_or(DAMAGED)?;
+            self.decode_block(bytes, state, block)?;
         }
-        let mut stored = Reader::new(stored);
-        let (len, block) = match self.inner {
-            Inner::None => (stored.len(), self.block),
-            _ => {
-                let header = stored.u64_be().zip(stored.u32_be());
-                let (len, block_len) = header.ok_or_else(|| damaged.clone())?;
-                let len = usize::try_from(len).unwrap_or(usize::MAX);
-                (len, block_len as usize / self.element_size)
+        Ok(())
+    }
+
+    /// Bytes before the first block.
+    pub(crate) fn header_len(&self) -> usize {
+        if self.inner == Inner::None { 0 } else { HEADER_LEN }
+    }
+
+    /// The bytes of the next block, of `len` when decoded, with its length and what is left over
+    /// of it.
+    pub(crate) fn next_block<'a>(&self, len: usize, stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+        let left_over = len / self.element_size % GROUP * self.element_size;
+        if self.inner == Inner::None {
+            return stored.take(len);
+        }
+        if left_over == len {
+            return stored.take(len);
+        }
+        let stored_len = stored.clone().u32_be()? as usize;
+        stored.take(LEN_LEN.checked_add(stored_len)?.checked_add(left_over)?)
+    }
+
+    /// Decode a block of which these are the bytes, as [`next_block`](Self::next_block) gives them.
+    pub(crate) fn decode_block(
+        &self,
+        stored: &[u8],
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        let left_over = out.len() / self.element_size % GROUP * self.element_size;
+        let (out, tail) = out.split_at_mut(out.len() - left_over);
+        let whole = stored.len().checked_sub(left_over).ok_or(DAMAGED)?;
+        let (stored, stored_tail) = stored.split_at(whole);
+        tail.copy_from_slice(stored_tail);
+        if out.is_empty() {
+            return Ok(());
+        }
+        let State { packed, planes, zstd, .. } = state;
+        let rows = match self.inner {
+            Inner::None => stored.get(..out.len()).ok_or(DAMAGED)?,
+            inner => {
+                let bytes = stored.get(LEN_LEN..).ok_or(DAMAGED)?;
+                grown(packed, out.len())?;
+                let sound = match inner {
+                    Inner::Lz4 => lz4::decompress_exactly(bytes, packed),
+                    _ => zstd.decompress_exactly(bytes, packed)?,
+                };
+                if !sound {
+                    return Err(DAMAGED);
+                }
+                packed
             }
         };
-        if len % self.element_size != 0 || block % GROUP != 0 {
-            return Err(damaged);
-        }
-        let block = if block == 0 { default_block(self.element_size) } else { block };
-        let out = output.room(len)?;
-        let left_over = len / self.element_size % GROUP * self.element_size;
-        let (body, tail) = out.split_at_mut(len - left_over);
-        for out in body.chunks_mut(block.saturating_mul(self.element_size)) {
-            let State { packed, planes, zstd, .. } = &mut *state;
-            let rows = match self.inner {
-                Inner::None => stored.take(out.len()).ok_or_else(|| damaged.clone())?,
-                inner => {
-                    let bytes = stored.u32_be().and_then(|n| stored.take(n as usize));
-                    let bytes = bytes.ok_or_else(|| damaged.clone())?;
-                    grown(packed, out.len())?;
-                    let sound = match inner {
-                        Inner::Lz4 => lz4::decompress_exactly(bytes, packed),
-                        _ => zstd.decompress_exactly(bytes, packed)?,
-                    };
-                    if !sound {
-                        return Err(damaged);
-                    }
-                    packed
-                }
-            };
-            grown(planes, out.len())?;
-            unshuffle_bits(self.element_size, rows, planes, out);
-        }
-        tail.copy_from_slice(stored.take(left_over).ok_or(damaged)?);
+        grown(planes, out.len())?;
+        unshuffle_bits(self.element_size, rows, planes, out);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 pub(crate) mod encode;
 
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::state::State;
 use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
 
@@ -16,7 +17,7 @@ pub(crate) use crate::zstd::MOST_EXPANSION;
 
 /// The filter's numbers of the compressors whose decoders are here: not 3, snappy.
 const KNOWN: [u32; 5] = [0, 1, 2, 4, 5];
-const HEADER_LEN: usize = 16;
+pub(crate) const HEADER_LEN: usize = 16;
 /// Of the chunk, and of what any compressor makes.
 const FORMAT: u8 = 2;
 const CODEC_FORMAT: u8 = 1;
@@ -55,15 +56,80 @@ impl Codec {
     }
 }
 
+/// What the header says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) cut: Cut,
+    /// Bytes stored, the header included; no more than there are.
+    pub(crate) stored_len: usize,
+    /// None where the bytes are stored as they are.
+    pub(crate) streams: Option<Streams>,
+}
+
 /// What the header says of each block.
 #[derive(Debug, Clone, Copy)]
-struct Blocks {
+pub(crate) struct Streams {
     codec: Codec,
     element_size: usize,
     shuffled: bool,
     bits_shuffled: bool,
     /// Whether whole blocks have a stream for each byte of an element.
     split: bool,
+    /// Bytes of a whole block.
+    block_len: usize,
+}
+
+const DAMAGED: DecodeError = DecodeError::Damaged { filter: "blosc" };
+
+impl Head {
+    pub(crate) fn parse(stored: &[u8]) -> Result<Self, DecodeError> {
+        const SHUFFLED: u8 = 1;
+        const STORED: u8 = 2;
+        const BITS_SHUFFLED: u8 = 4;
+        const NOT_SPLIT: u8 = 16;
+        let Some((&[format, codec_format, flags, element_size, ref lengths @ ..], _)) =
+            stored.split_first_chunk::<HEADER_LEN>()
+        else {
+            return Err(DAMAGED);
+        };
+        let mut lengths = Reader::new(lengths);
+        let mut length = || lengths.u32_le().unwrap_or(0) as usize;
+        let (len, block_len, stored_len) = (length(), length(), length());
+        if format != FORMAT || !(HEADER_LEN..=MOST_STORED).contains(&stored_len) {
+            return Err(DAMAGED);
+        }
+        // C-Blosc reads nothing beyond what the header says, and knows one version of each format.
+        let stored_len = stored_len.min(stored.len());
+        let cut = Cut { len, block_len };
+        if flags & STORED != 0 {
+            return Ok(Self { cut, stored_len, streams: None });
+        }
+        if codec_format != CODEC_FORMAT {
+            return Err(DAMAGED);
+        }
+        let codec = match flags >> 5 {
+            0 => Codec::BloscLz,
+            1 => Codec::Lz4,
+            2 => return Err(DecodeError::Unsupported { filter: "blosc", what: "snappy" }),
+            3 => Codec::Zlib,
+            4 => Codec::Zstd,
+            _ => return Err(DAMAGED),
+        };
+        let element_size = usize::from(element_size);
+        if element_size == 0 || (block_len == 0 && len > 0) || block_len > len {
+            return Err(DAMAGED);
+        }
+        let streams = Streams {
+            codec,
+            element_size,
+            shuffled: flags & SHUFFLED != 0 && element_size > 1,
+            bits_shuffled: flags & BITS_SHUFFLED != 0 && block_len >= element_size,
+            // As the compressor decides, which does not write it down.
+            split: flags & NOT_SPLIT == 0 && element_size <= 16 && block_len / element_size >= 128,
+            block_len,
+        };
+        Ok(Self { cut, stored_len, streams: Some(streams) })
+    }
 }
 
 /// Decode what HDF5's Blosc filter stored.
@@ -72,53 +138,14 @@ pub(crate) fn decode(
     state: &mut State,
     output: &mut Output<'_>,
 ) -> Result<(), DecodeError> {
-    const SHUFFLED: u8 = 1;
-    const STORED: u8 = 2;
-    const BITS_SHUFFLED: u8 = 4;
-    const NOT_SPLIT: u8 = 16;
-    let damaged = output.damaged();
-    let Some((&[format, codec_format, flags, element_size, ref lengths @ ..], _)) =
-        stored.split_first_chunk::<HEADER_LEN>()
-    else {
-        return Err(damaged);
-    };
-    let mut lengths = Reader::new(lengths);
-    let mut length = || lengths.u32_le().unwrap_or(0) as usize;
-    let (len, block_len, stored_len) = (length(), length(), length());
-    // C-Blosc reads nothing beyond what the header says, and knows one version of each format.
-    let stored = &stored[..stored.len().min(stored_len)];
-    if format != FORMAT || stored_len > MOST_STORED {
-        return Err(damaged);
-    }
-    let Some((_, rest)) = stored.split_first_chunk::<HEADER_LEN>() else { return Err(damaged) };
-    if flags & STORED != 0 {
-        let bytes = rest.get(..len).ok_or(damaged)?;
+    let head = Head::parse(stored)?;
+    let Cut { len, block_len } = head.cut;
+    let stored = &stored[..head.stored_len];
+    let rest = &stored[HEADER_LEN..];
+    let Some(streams) = head.streams else {
+        let bytes = rest.get(..len).ok_or(DAMAGED)?;
         output.room(len)?.copy_from_slice(bytes);
         return Ok(());
-    }
-    if codec_format != CODEC_FORMAT {
-        return Err(damaged);
-    }
-    let codec = match flags >> 5 {
-        0 => Codec::BloscLz,
-        1 => Codec::Lz4,
-        2 => return Err(output.unsupported("snappy")),
-        3 => Codec::Zlib,
-        4 => Codec::Zstd,
-        _ => return Err(damaged),
-    };
-    let element_size = usize::from(element_size);
-    if element_size == 0 || (block_len == 0 && len > 0) || block_len > len {
-        return Err(damaged);
-    }
-    // As the compressor decides, which does not write it down.
-    let split = flags & NOT_SPLIT == 0 && element_size <= 16 && block_len / element_size >= 128;
-    let blocks = Blocks {
-        codec,
-        element_size,
-        shuffled: flags & SHUFFLED != 0 && element_size > 1,
-        bits_shuffled: flags & BITS_SHUFFLED != 0 && block_len >= element_size,
-        split,
     };
     let out = output.room(len)?;
     let mut starts = Reader::new(rest);
@@ -126,20 +153,30 @@ pub(crate) fn decode(
     // million times.
     let mut left = stored.len();
     for block in out.chunks_mut(block_len.max(1)) {
-        let start = starts.u32_le().ok_or_else(|| damaged.clone())?;
-        let stored = stored.get(start as usize..).ok_or_else(|| damaged.clone())?;
-        let split = blocks.split && block.len() == block_len;
-        let streams = if split { element_size } else { 1 };
-        if !blocks.decode(Reader::new(stored), streams, &mut left, state, block)? {
-            return Err(damaged);
-        }
+        let start = starts.u32_le().ok_or(DAMAGED)?;
+        let stored = stored.get(start as usize..).ok_or(DAMAGED)?;
+        streams.decode(stored, &mut left, state, block)?;
     }
     Ok(())
 }
 
-impl Blocks {
-    /// Decode one block, of `left` stored bytes at most; whether that went well.
-    fn decode(
+impl Streams {
+    /// Decode the block at the beginning of `stored`, of `left` bytes at most.
+    pub(crate) fn decode(
+        &self,
+        stored: &[u8],
+        left: &mut usize,
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        let split = self.split && out.len() == self.block_len;
+        let streams = if split { self.element_size } else { 1 };
+        let sound = self.decode_streams(Reader::new(stored), streams, left, state, out)?;
+        if sound { Ok(()) } else { Err(DAMAGED) }
+    }
+
+    /// Whether that went well.
+    fn decode_streams(
         &self,
         stored: Reader<'_>,
         streams: usize,

@@ -4,6 +4,7 @@
 //! chunk in it ([`chunk`]).  Of arrays of two dimensions and more, the chunk's blocks are
 //! boxes, and put back in their places ([`grid`]).
 
+mod blocks;
 mod chunk;
 mod damage;
 pub(crate) mod encode;
@@ -18,6 +19,9 @@ use crate::{DecodeError, Output};
 use chunk::Chunk;
 use damage::{DAMAGED, unsupported};
 use frame::Frame;
+use grid::Grid;
+
+pub(crate) use blocks::Blosc2Blocks;
 
 /// What HDF5's filter compares what is stored with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,20 +76,13 @@ pub(crate) fn decode(
     let chunk = frame.chunk(state)?;
     // The first block, to which others may be differences.
     let mut first = Vec::new();
-    let Some((shape, grid)) = frame.grid()? else {
+    let Some(grid) = checked_grid(stated, &frame, &chunk)? else {
         let out = output.room(chunk.len)?;
         for (number, block) in out.chunks_mut(chunk.block_len).enumerate() {
             chunk.decode_block(number, &mut first, state, block)?;
         }
         return Ok(());
     };
-    if grid.nbytes() != Some(chunk.len) || grid.block_nbytes() != Some(chunk.block_len) {
-        return Err(DAMAGED);
-    }
-    if !stated.states(&shape, grid.wanted_nbytes()) {
-        // Whether that is refused depends on the filter's version.
-        return Err(unsupported("an array of another shape than the dataset's filter states"));
-    }
     let out = output.room(grid.wanted_nbytes().ok_or(DAMAGED)?)?;
     let mut buffer = std::mem::take(&mut state.block);
     let decoded = decode_boxes(&chunk, &grid, &mut first, state, &mut buffer, out);
@@ -93,9 +90,27 @@ pub(crate) fn decode(
     decoded
 }
 
+/// The boxes that the chunk's blocks are, of an array that is the one that the filter states; None
+/// where blocks follow each other.
+fn checked_grid(
+    stated: &Blosc2,
+    frame: &Frame<'_>,
+    chunk: &Chunk<'_>,
+) -> Result<Option<Grid>, DecodeError> {
+    let Some((shape, grid)) = frame.grid()? else { return Ok(None) };
+    if grid.nbytes() != Some(chunk.len) || grid.block_nbytes() != Some(chunk.block_len) {
+        return Err(DAMAGED);
+    }
+    if !stated.states(&shape, grid.wanted_nbytes()) {
+        // Whether that is refused depends on the filter's version.
+        return Err(unsupported("an array of another shape than the dataset's filter states"));
+    }
+    Ok(Some(grid))
+}
+
 fn decode_boxes(
     chunk: &Chunk<'_>,
-    grid: &grid::Grid,
+    grid: &Grid,
     first: &mut Vec<u8>,
     state: &mut State,
     buffer: &mut Vec<u8>,
@@ -108,7 +123,7 @@ fn decode_boxes(
         } else {
             crate::resize(buffer, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
             chunk.decode_block(number, first, state, buffer)?;
-            grid.put(number, buffer, out);
+            grid.put(number, buffer, 0, out);
         }
     }
     Ok(())

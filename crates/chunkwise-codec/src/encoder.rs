@@ -187,7 +187,7 @@ pub(crate) struct EncoderState {
     deflater: Deflater,
     zstd: zstd::Compressor,
     pub(crate) buffers: Buffers,
-    streams: Streams,
+    pub(crate) streams: Streams,
 }
 
 impl std::fmt::Debug for EncoderState {

@@ -21,6 +21,10 @@ pub struct EncodeScratch {
 }
 
 impl EncodeScratch {
+    pub(crate) fn state(&mut self) -> &mut EncoderState {
+        &mut self.state
+    }
+
     /// Give back buffers of more than `most` bytes.
     pub fn trim(&mut self, most: usize) {
         let Buffers { planes, shuffled, boxed } = &mut self.state.buffers;

@@ -95,6 +95,12 @@ impl FilterKind {
         }
     }
 
+    /// Whether it stores a chunk in blocks that can be decoded one by one
+    /// ([`Blocks`](crate::Blocks)).
+    pub const fn is_in_blocks(self) -> bool {
+        matches!(self, Self::Bitshuffle | Self::Blosc | Self::Blosc2 | Self::Lz4)
+    }
+
     /// Its name in chunkwise's grammar of filters.
     pub const fn name(self) -> &'static str {
         match self {

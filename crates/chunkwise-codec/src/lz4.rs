@@ -8,6 +8,7 @@
 use std::ffi::c_int;
 
 use crate::bytes::Reader;
+use crate::cut::Cut;
 use crate::{DecodeError, EncodeError, Output};
 
 /// A byte of LZ4 gives at most this many.
@@ -32,31 +33,50 @@ pub(crate) fn decompress_exactly(stored: &[u8], out: &mut [u8]) -> bool {
     written == len
 }
 
+/// Bytes of the chunk's and the block's length.
+pub(crate) const HEADER_LEN: usize = 12;
+/// Bytes of a stored block's length.
+const LEN_LEN: usize = 4;
+
+const DAMAGED: DecodeError = DecodeError::Damaged { filter: "lz4" };
+
 /// Decode what HDF5's LZ4 filter stored.
 pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
-    let damaged = output.damaged();
-    blocks(Reader::new(stored), output)?.ok_or(damaged)
-}
-
-/// None where the bytes are not what the filter writes.
-fn blocks(mut stored: Reader<'_>, output: &mut Output<'_>) -> Result<Option<()>, DecodeError> {
-    let Some((len, block_len)) = stored.u64_be().zip(stored.u32_be()) else { return Ok(None) };
-    let (len, block_len) = (usize::try_from(len).unwrap_or(usize::MAX), block_len as usize);
+    let Cut { len, block_len } = cut(stored)?;
     let out = output.room(len)?;
     if block_len == 0 && len > 0 {
-        return Ok(None);
+        return Err(DAMAGED);
     }
+    let mut rest = Reader::new(stored);
+    rest.take(HEADER_LEN).ok_or(DAMAGED)?;
     for block in out.chunks_mut(block_len.max(1)) {
-        let Some(bytes) = stored.u32_be().and_then(|n| stored.take(n as usize)) else {
-            return Ok(None);
-        };
-        if bytes.len() == block.len() {
-            block.copy_from_slice(bytes);
-        } else if !decompress_exactly(bytes, block) {
-            return Ok(None);
-        }
+        decode_block(next_block(&mut rest).ok_or(DAMAGED)?, block)?;
     }
-    Ok(Some(()))
+    Ok(())
+}
+
+/// How the stored bytes are divided.
+pub(crate) fn cut(stored: &[u8]) -> Result<Cut, DecodeError> {
+    let mut stored = Reader::new(stored);
+    let (len, block_len) = stored.u64_be().zip(stored.u32_be()).ok_or(DAMAGED)?;
+    Ok(Cut { len: usize::try_from(len).unwrap_or(usize::MAX), block_len: block_len as usize })
+}
+
+/// The bytes of the next block, with its length.
+pub(crate) fn next_block<'a>(stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+    let stored_len = stored.clone().u32_be()? as usize;
+    stored.take(LEN_LEN.checked_add(stored_len)?)
+}
+
+/// Decode a block of which these are the bytes, as [`next_block`] gives them.
+pub(crate) fn decode_block(stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
+    let bytes = stored.get(LEN_LEN..).ok_or(DAMAGED)?;
+    if bytes.len() == out.len() {
+        out.copy_from_slice(bytes);
+    } else if !decompress_exactly(bytes, out) {
+        return Err(DAMAGED);
+    }
+    Ok(())
 }
 
 /// The length of a block that a dataset states; none, or 0, is the filter's own, 1 GiB.
@@ -81,9 +101,7 @@ pub(crate) fn encode(
         source.len().saturating_add(12 + 4 * blocks.len()).saturating_add(bound - block_len);
     out.clear();
     out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
-    out.extend((source.len() as u64).to_be_bytes());
-    // Not longer than a block that LZ4 takes.
-    out.extend((block_len as u32).to_be_bytes());
+    put_header(source.len(), block_nbytes, out);
     for block in blocks {
         let begin = out.len();
         out.extend([0; 4]);
@@ -112,6 +130,13 @@ pub(crate) fn encode(
         out[begin..begin + 4].copy_from_slice(&(stored as u32).to_be_bytes());
     }
     Ok(true)
+}
+
+/// Append what comes before the blocks of a chunk of `len` bytes.
+pub(crate) fn put_header(len: usize, block_nbytes: u32, out: &mut Vec<u8>) {
+    out.extend((len as u64).to_be_bytes());
+    let block_len = u32::try_from(len).map_or(block_nbytes, |len| len.min(block_nbytes));
+    out.extend(block_len.to_be_bytes());
 }
 
 /// The most that a block of `len` bytes is compressed to; None where LZ4 does not take it.

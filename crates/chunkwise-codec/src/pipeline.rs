@@ -1,35 +1,6 @@
 //! How do a chunk's stored bytes become the bytes it holds?
 
-use crate::state::State;
-use crate::{DecodeError, Filter, FilterKind, Output, fletcher32, resize};
-
-/// Buffers and state that decoding reuses; one for each thread.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    buffers: [Vec<u8>; 2],
-    state: State,
-}
-
-impl Scratch {
-    /// Give back buffers of more than `most` bytes.
-    pub fn trim(&mut self, most: usize) {
-        let State { packed, planes, block, .. } = &mut self.state;
-        for buffer in self.buffers.iter_mut().chain([packed, planes, block]) {
-            if buffer.capacity() > most {
-                *buffer = Vec::new();
-            }
-        }
-    }
-}
-
-impl Scratch {
-    /// Bytes that buffers take.
-    #[cfg(test)]
-    pub(crate) fn nbytes(&self) -> usize {
-        let State { packed, planes, block, .. } = &self.state;
-        self.buffers.iter().chain([packed, planes, block]).map(Vec::capacity).sum()
-    }
-}
+use crate::{Blocks, DecodeError, Filter, FilterKind, Output, Scratch, fletcher32, resize};
 
 /// A dataset's filters, in the order in which they were applied when writing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -57,6 +28,30 @@ impl Pipeline {
     /// Whether a chunk with this filter mask is stored as it is.
     pub fn is_identity(&self, filter_mask: u32) -> bool {
         (0..self.filters.len()).all(|i| masked(filter_mask, i))
+    }
+
+    /// Whether chunks with this filter mask are stored in [`Blocks`], as far as the filters tell.
+    pub fn has_blocks(&self, filter_mask: u32) -> bool {
+        self.only_filter(filter_mask).is_some_and(|filter| filter.kind().is_in_blocks())
+    }
+
+    /// The blocks of a chunk of `raw_len` bytes, of which all stored bytes are at hand; None where
+    /// it is not stored in blocks that can be decoded one by one, or is damaged.
+    pub fn blocks<'a>(
+        &self,
+        stored: &'a [u8],
+        filter_mask: u32,
+        raw_len: usize,
+        scratch: &mut Scratch,
+    ) -> Option<Blocks<'a>> {
+        Blocks::new(self.only_filter(filter_mask)?, stored, raw_len, &mut scratch.state)
+    }
+
+    /// The filter that was applied, if it is a single one.
+    fn only_filter(&self, filter_mask: u32) -> Option<&Filter> {
+        let mut applied = (0..self.filters.len()).filter(|&i| !masked(filter_mask, i));
+        let only = applied.next()?;
+        applied.next().is_none().then(|| &self.filters[only])
     }
 
     /// Whether `stored_len` bytes could decode to a chunk of `raw_len` at all, so that

@@ -1,5 +1,6 @@
 //! Any filters in any order: do they give back what went in, and survive what is damaged?
 
+mod blocks;
 mod encoders;
 
 use std::io::Write;

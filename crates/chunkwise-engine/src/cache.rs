@@ -14,19 +14,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 
-/// Names a chunk: the dataset's number in this process and the chunk's position.
-pub type ChunkKey = (u64, u64);
-
-/// A decoded chunk, shared with the reads that copy from it.
-pub type Decoded = Arc<Vec<u8>>;
-
-struct Entry {
-    chunk: Decoded,
-    /// The read that last used it.
-    read: u64,
-    /// Prefetched, and not yet wanted.
-    prefetched: bool,
-}
+use crate::cache_entry::{ChunkKey, Decoded, ENTRY_NBYTES, Entry, Held, KeptBlock};
 
 /// What the cache holds and has done since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,17 +27,10 @@ pub struct CacheStats {
     pub hits: u64,
     /// Chunks looked for in vain.
     pub misses: u64,
-    /// Chunks decoded, for the cache or past it.
+    /// Chunks decoded, for the cache or past it; those of which a part was as well.
     pub decoded: u64,
-}
-
-/// What an entry costs beside its chunk's bytes: table, list, two allocations.
-pub const ENTRY_NBYTES: usize = 192;
-
-impl Entry {
-    fn nbytes(&self) -> usize {
-        self.chunk.capacity() + ENTRY_NBYTES
-    }
+    /// Blocks decoded of chunks of which a part was wanted.
+    pub decoded_blocks: u64,
 }
 
 /// Decoded chunks, least recently used last.
@@ -91,31 +72,103 @@ impl ChunkCache {
         }
     }
 
-    /// The chunk, if it is held; marks it as used by read number `read`.
+    /// The chunk, if it is held whole; marks it as used by read number `read`.
     pub fn get(&mut self, key: ChunkKey, read: u64) -> Option<Decoded> {
-        if let Some(entry) = self.protected.get_mut(&key) {
-            self.stats.hits += 1;
-            entry.read = read;
-            return Some(Arc::clone(&entry.chunk));
+        let found = self.entry(key).and_then(Entry::whole).map(Arc::clone);
+        match &found {
+            Some(_) => {
+                self.stats.hits += 1;
+                self.use_entry(key, read);
+            }
+            None => self.stats.misses += 1,
         }
-        let Some(entry) = self.probation.get_mut(&key) else {
-            self.stats.misses += 1;
-            return None;
+        found
+    }
+
+    /// Whether the chunk is held whole, without using it.
+    pub fn holds(&self, key: ChunkKey) -> bool {
+        self.entry(key).is_some_and(|entry| entry.whole().is_some())
+    }
+
+    /// How many blocks are held of a chunk that is not held whole, without using them.
+    pub fn blocks_held(&self, key: ChunkKey) -> usize {
+        match self.entry(key).map(|entry| &entry.held) {
+            Some(Held::Blocks(blocks, _)) => blocks.len(),
+            _ => 0,
+        }
+    }
+
+    /// Those of the wanted blocks that are held of a chunk, which [`get`](Self::get) has not
+    /// found; they are wanted no more.
+    pub fn blocks(
+        &mut self,
+        key: ChunkKey,
+        read: u64,
+        wanted: &mut [bool],
+    ) -> Vec<(usize, KeptBlock)> {
+        let Some(Entry { held: Held::Blocks(blocks, _), .. }) = self.entry(key) else {
+            return Vec::new();
         };
-        self.stats.hits += 1;
+        let mut found = Vec::new();
+        for (number, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| **wanted) {
+            if let Some(block) = blocks.get(&number) {
+                found.push((number, block.clone()));
+                *wanted = false;
+            }
+        }
+        if !found.is_empty() {
+            self.use_entry(key, read);
+        }
+        if !wanted.contains(&true) {
+            // After all.
+            self.stats.misses -= 1;
+            self.stats.hits += 1;
+        }
+        found
+    }
+
+    /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
+    /// held.
+    pub fn keep_blocks(&mut self, key: ChunkKey, fresh: Vec<(usize, KeptBlock)>, read: u64) {
+        if self.holds(key) {
+            return;
+        }
+        let protected = self.protected.pop(&key);
+        self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
+        let before = protected.or_else(|| self.probation.pop(&key));
+        let (mut blocks, mut nbytes) = match before {
+            Some(entry) => {
+                self.uncount(key, entry.nbytes());
+                match entry.held {
+                    Held::Blocks(blocks, nbytes) => (blocks, nbytes),
+                    Held::Whole(_) => return,
+                }
+            }
+            None => (HashMap::new(), 0),
+        };
+        nbytes += fresh.first().map_or(0, |(_, block)| block.decoded.capacity());
+        blocks.extend(fresh);
+        self.keep(key, Entry { held: Held::Blocks(blocks, nbytes), read, prefetched: false });
+    }
+
+    fn entry(&self, key: ChunkKey) -> Option<&Entry> {
+        self.protected.peek(&key).or_else(|| self.probation.peek(&key))
+    }
+
+    /// An entry is used by read number `read`: it is the newest, and where that is another one
+    /// than before, it is protected.
+    fn use_entry(&mut self, key: ChunkKey, read: u64) {
+        if let Some(entry) = self.protected.get_mut(&key) {
+            entry.read = read;
+            return;
+        }
+        let Some(entry) = self.probation.get_mut(&key) else { return };
         let again = !entry.prefetched && entry.read != read;
         entry.read = read;
         self.prefetched_used += usize::from(std::mem::take(&mut entry.prefetched));
-        let chunk = Arc::clone(&entry.chunk);
         if again {
             self.promote(key);
         }
-        Some(chunk)
-    }
-
-    /// Whether the chunk is held, without using it.
-    pub fn holds(&self, key: ChunkKey) -> bool {
-        self.probation.contains(&key) || self.protected.contains(&key)
     }
 
     /// Whether a chunk of `nbytes` that read number `read` decodes would be kept, as far as one
@@ -162,13 +215,13 @@ impl ChunkCache {
 
     /// Offer a chunk that read number `read` has decoded.
     pub fn put(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, prefetched: false });
+        self.keep(key, Entry { held: Held::Whole(chunk), read, prefetched: false });
     }
 
     /// Offer a chunk that was decoded because read number `read` may be followed by one
     /// that wants it.
     pub fn put_prefetched(&mut self, key: ChunkKey, chunk: Decoded, read: u64) {
-        self.keep(key, Entry { chunk, read, prefetched: true });
+        self.keep(key, Entry { held: Held::Whole(chunk), read, prefetched: true });
     }
 
     /// How many chunks to prefetch: one until that has paid, then one for each of
@@ -234,22 +287,35 @@ impl ChunkCache {
         let protected = self.protected.pop(&key);
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
         let Some(entry) = protected.or_else(|| self.probation.pop(&key)) else { return false };
-        self.stats.held_nbytes -= entry.nbytes();
+        self.uncount(key, entry.nbytes());
+        match entry.held {
+            Held::Whole(chunk) => self.spare_memory(chunk),
+            Held::Blocks(blocks, _) => {
+                blocks.into_values().for_each(|block| self.spare_memory(block.decoded));
+            }
+        }
+        entry.prefetched
+    }
+
+    /// Use memory again, unless a read is still copying from it.
+    fn spare_memory(&mut self, decoded: Decoded) {
+        let Some(memory) = Arc::into_inner(decoded) else { return };
+        let spared: usize = self.spares.iter().map(Vec::capacity).sum();
+        let room = self.stats.budget_nbytes / SPARE_FRACTION;
+        if self.spares.len() < MOST_SPARES && spared + memory.capacity() <= room {
+            self.spares.push(memory);
+        }
+    }
+
+    /// An entry of `nbytes` is no more.
+    fn uncount(&mut self, key: ChunkKey, nbytes: usize) {
+        self.stats.held_nbytes -= nbytes;
         if let Some(count) = self.counts.get_mut(&key.0) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&key.0);
             }
         }
-        // Unless a read is still copying from it.
-        if let Ok(chunk) = Arc::try_unwrap(entry.chunk) {
-            let spared: usize = self.spares.iter().map(Vec::capacity).sum();
-            let room = self.stats.budget_nbytes / SPARE_FRACTION;
-            if self.spares.len() < MOST_SPARES && spared + chunk.capacity() <= room {
-                self.spares.push(chunk);
-            }
-        }
-        entry.prefetched
     }
 
     /// Drop every chunk of dataset number `dataset`.
@@ -271,209 +337,4 @@ impl ChunkCache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A chunk that costs `nbytes` thousand bytes to keep.
-    fn chunk(nbytes: usize) -> Decoded {
-        Arc::new(vec![0; 1000 * nbytes - ENTRY_NBYTES])
-    }
-
-    #[test]
-    fn the_oldest_goes_first_and_the_budget_holds() {
-        let mut cache = ChunkCache::new(100_000);
-        for position in 0..10 {
-            cache.put((1, position), chunk(30), position);
-            assert!(cache.stats().held_nbytes <= 100_000);
-        }
-        assert!(cache.get((1, 9), 11).is_some());
-        assert!(cache.get((1, 7), 11).is_some());
-        assert!(cache.get((1, 6), 11).is_none());
-    }
-
-    #[test]
-    fn the_newest_stays_even_when_it_is_too_large() {
-        let mut cache = ChunkCache::new(100_000);
-        cache.put((1, 0), chunk(30), 0);
-        cache.put((1, 1), chunk(500), 1);
-        assert!(cache.get((1, 1), 2).is_some());
-        assert!(cache.get((1, 0), 2).is_none());
-        cache.put((1, 2), chunk(50), 3);
-        assert!(cache.get((1, 1), 4).is_none());
-        assert_eq!(cache.stats().held_nbytes, 50_000);
-    }
-
-    /// A walk whose every step touches more than fits: with plain least-recently-used
-    /// no step would find anything.
-    #[test]
-    fn a_cyclic_scan_keeps_what_fits() {
-        let mut cache = ChunkCache::new(100_000);
-        let mut hits = 0;
-        for read in 0..5 {
-            for position in 0..15 {
-                match cache.get((1, position), read) {
-                    Some(_) => hits += 1,
-                    None => cache.put((1, position), chunk(10), read),
-                }
-            }
-        }
-        assert!(hits >= 4 * 5, "{hits} hits");
-        assert!(cache.stats().held_nbytes <= 100_000);
-    }
-
-    #[test]
-    fn prefetching_grows_when_it_pays_and_stops_when_it_does_not() {
-        let mut cache = ChunkCache::new(100_000);
-        assert_eq!(cache.prefetch_depth(8), 1);
-        cache.put_prefetched((1, 0), chunk(10), 0);
-        assert!(cache.get((1, 0), 1).is_some());
-        assert_eq!(cache.prefetch_depth(8), 8);
-        for position in 1..14 {
-            cache.put_prefetched((1, position), chunk(10), position);
-        }
-        assert_eq!(cache.prefetch_depth(8), 0);
-    }
-
-    /// What a program keeps coming back to survives one pass over something larger.
-    #[test]
-    fn a_scan_does_not_drive_out_what_is_used_again() {
-        let mut cache = ChunkCache::new(100_000);
-        for read in 0..3 {
-            for position in 0..5 {
-                if cache.get((1, position), read).is_none() {
-                    cache.put((1, position), chunk(10), read);
-                }
-            }
-        }
-        // One read of a chunk after the other, and one that touches them all.
-        for position in 0..20 {
-            cache.put((2, position), chunk(10), 10 + position);
-        }
-        for position in 0..20 {
-            cache.put((3, position), chunk(10), 50);
-        }
-        assert!((0..5).all(|position| cache.get((1, position), 60).is_some()));
-        assert!(cache.stats().held_nbytes <= 100_000);
-        // Until something else is used again and again.
-        for read in 100..103 {
-            for position in 0..8 {
-                if cache.get((4, position), read).is_none() {
-                    cache.put((4, position), chunk(10), read);
-                }
-            }
-        }
-        assert!((0..8).all(|position| cache.get((4, position), 200).is_some()));
-        assert!(cache.stats().held_nbytes <= 100_000);
-    }
-
-    #[test]
-    fn memory_of_chunks_that_went_is_used_again_within_bounds() {
-        let mut cache = ChunkCache::new(1_000_000);
-        for position in 0..100 {
-            assert!(cache.would_keep(10_000, position));
-            cache.put((1, position), chunk(10), position);
-        }
-        cache.forget(1);
-        let spared: usize = cache.spares.iter().map(Vec::len).sum();
-        assert!(spared <= 125_000 && spared > 100_000, "{spared}");
-        assert!(cache.spare(9_000).len() >= 9_000);
-        // What was cut to a smaller chunk counts as what it takes.
-        let mut cut = cache.spare(6_000);
-        cut.truncate(6_000);
-        cache.put((2, 0), Arc::new(cut), 200);
-        assert!(cache.stats().held_nbytes >= 10_000 - ENTRY_NBYTES);
-        // Neither too small nor far too large.
-        assert!(cache.spare(20_000).is_empty() && cache.spare(100).is_empty());
-        // A chunk that somebody copies from is left alone.
-        let mut other = ChunkCache::new(1_000_000);
-        let held = chunk(10);
-        other.put((1, 0), Arc::clone(&held), 0);
-        other.forget(1);
-        assert!(other.spares.is_empty());
-    }
-
-    #[test]
-    fn what_one_read_brings_beyond_the_budget_is_not_kept() {
-        let mut cache = ChunkCache::new(100_000);
-        for position in 0..20 {
-            let keeps = cache.would_keep(10_000 - ENTRY_NBYTES as u64, 1);
-            cache.put((1, position), chunk(10), 1);
-            assert_eq!(cache.holds((1, position)), keeps);
-        }
-        assert!(!cache.would_keep(10_000, 1));
-        assert!(cache.would_keep(10_000, 2));
-        // Alone, as the last chunk.
-        assert!(cache.would_keep(1 << 40, 1));
-    }
-
-    #[test]
-    fn a_chunk_that_comes_twice_counts_once() {
-        let mut cache = ChunkCache::new(100_000);
-        for read in 0..4 {
-            cache.put((1, 0), chunk(10), read);
-            assert!(cache.get((1, 0), read + 10).is_some());
-            assert_eq!(cache.stats().held_nbytes, 10_000);
-        }
-        cache.forget(1);
-        assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
-    }
-
-    #[test]
-    fn a_smaller_budget_counts_at_once() {
-        let mut cache = ChunkCache::new(100_000);
-        for position in 0..10 {
-            cache.put((1, position), chunk(10), position);
-            // Every other one is used again.
-            let _ = (position % 2 == 0).then(|| cache.get((1, position), 100));
-        }
-        cache.set_budget(45_000);
-        assert_eq!(cache.stats(), CacheStats { held_nbytes: 40_000, ..cache.stats() });
-        // What was used again is worth more.
-        assert!([2, 4, 6, 8].iter().all(|&position| cache.holds((1, position))));
-        assert!(cache.protected_nbytes <= 36_000);
-        assert!(cache.spares.is_empty());
-        cache.set_budget(1_000_000);
-        assert_eq!((cache.stats().held_nbytes, cache.stats().budget_nbytes), (40_000, 1_000_000));
-        cache.set_budget(0);
-        assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
-        assert!(cache.spares.is_empty() && cache.counts.is_empty());
-    }
-
-    #[test]
-    fn without_a_budget_nothing_is_kept() {
-        let mut cache = ChunkCache::new(0);
-        assert!(!cache.would_keep(10, 0) && !cache.would_keep(1 << 40, 0));
-        cache.put((1, 0), chunk(10), 0);
-        cache.put_prefetched((1, 1), chunk(10), 0);
-        assert_eq!((cache.stats().held_nbytes, cache.spares.len()), (0, 0));
-        assert!(cache.get((1, 0), 1).is_none());
-    }
-
-    #[test]
-    fn a_cleared_cache_is_empty_and_goes_on() {
-        let mut cache = ChunkCache::new(100_000);
-        for read in 0..3 {
-            cache.put((1, read), chunk(10), read);
-            assert!(cache.get((1, read), 10).is_some());
-        }
-        let before = cache.stats();
-        cache.clear();
-        assert_eq!(cache.stats(), CacheStats { held_nbytes: 0, ..before });
-        assert_eq!((cache.protected_nbytes, cache.spares.len(), cache.counts.len()), (0, 0, 0));
-        cache.put((1, 0), chunk(10), 0);
-        cache.forget(1);
-        assert_eq!(cache.stats().held_nbytes, 0);
-    }
-
-    #[test]
-    fn a_dataset_is_forgotten_whole() {
-        let mut cache = ChunkCache::new(100_000);
-        cache.put((1, 0), chunk(10), 0);
-        cache.put((2, 0), chunk(20), 0);
-        cache.put((2, 0), chunk(20), 0);
-        cache.forget(1);
-        cache.forget(3);
-        assert!(cache.get((1, 0), 1).is_none());
-        assert_eq!(cache.stats().held_nbytes, 20_000);
-    }
-}
+mod tests;

@@ -91,7 +91,13 @@ pub struct Explanation {
     pub decoded_nbytes: u64,
     /// Bytes asked for.
     pub selected_nbytes: u64,
+    /// Of chunks that are stored in blocks: how many of their blocks would be decoded, and how many
+    /// they have; None where there are none, or so many chunks that this was not looked at.
+    pub blocks: Option<(u64, u64)>,
 }
+
+/// The blocks of at most so many chunks are looked at to explain a read.
+const EXPLAINED_CHUNKS: u64 = 1024;
 
 impl Dataset {
     /// A dataset made of these facts, read through `storage`.
@@ -240,6 +246,7 @@ impl Dataset {
             stored_nbytes: 0,
             decoded_nbytes: 0,
             selected_nbytes: plan.summary().selected_elements.saturating_mul(size),
+            blocks: None,
         };
         let mut add = |placement: Placement, wanted: u64| {
             let (stored, decoded) = match placement {
@@ -273,10 +280,21 @@ impl Dataset {
                 }
             }
             Layout::Chunked { .. } => {
+                let (mut blocks, mut saved_nbytes) = (None, 0);
                 for task in plan.tasks() {
                     let placement = self.placement(task.linear_index(), &task.chunk_index())?;
                     add(placement, task.selected_elements());
+                    if plan.len() <= EXPLAINED_CHUNKS
+                        && let Placement::Filtered(record) = placement
+                        && let Some((decoded, all, nbytes)) = self.explain_blocks(&task, record)
+                    {
+                        let (before, of) = blocks.unwrap_or((0, 0));
+                        blocks = Some((before + decoded, of + all));
+                        saved_nbytes += self.chunk_nbytes.saturating_sub(nbytes);
+                    }
                 }
+                figures.blocks = blocks;
+                figures.decoded_nbytes = figures.decoded_nbytes.saturating_sub(saved_nbytes);
             }
         }
         Ok(figures)

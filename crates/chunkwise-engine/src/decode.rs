@@ -6,10 +6,11 @@ use std::sync::Arc;
 use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
 use chunkwise_select::Dims;
 
-use crate::cache::Decoded;
+use crate::cache_entry::{ChunkKey, Decoded};
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};
+use crate::storage::Map;
 use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
 
 /// More stored bytes than this are looked for in the file before there is room for them.
@@ -62,12 +63,32 @@ pub(crate) struct StoredChunk {
     pub record: ChunkRecord,
 }
 
+/// The stored bytes of a chunk, where the file shows them.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapped<'a> {
+    pub map: &'a Map,
+    pub bytes: &'a [u8],
+    /// Threads that may help to decode it.
+    pub helpers: usize,
+    pub key: ChunkKey,
+    pub read: u64,
+}
+
+/// A chunk's bytes as they are in the file.
+#[derive(Clone, Copy)]
+pub(crate) enum StoredBytes<'a> {
+    /// All of them, read.
+    Read(&'a [u8]),
+    /// Where the file shows them: for chunks in blocks.
+    Mapped(Mapped<'a>),
+}
+
 impl Dataset {
     /// Decode a chunk into a buffer that the thread reuses, and look at it there.
     pub(crate) fn decode_and(
         &self,
         chunk: &StoredChunk,
-        stored: &[u8],
+        stored: StoredBytes<'_>,
         (raw, scratch): (&mut Vec<u8>, &mut Scratch),
         look: impl FnOnce(&[u8]),
     ) -> Result<(), ReadError> {
@@ -81,7 +102,7 @@ impl Dataset {
     pub(crate) fn decode_new(
         &self,
         chunk: &StoredChunk,
-        stored: &[u8],
+        stored: StoredBytes<'_>,
         scratch: &mut Scratch,
     ) -> Result<Decoded, ReadError> {
         let nbytes = self.chunk_len()?;
@@ -137,13 +158,22 @@ impl Dataset {
     pub(crate) fn decode_into(
         &self,
         chunk: &StoredChunk,
-        stored: &[u8],
+        stored: StoredBytes<'_>,
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), ReadError> {
         let Layout::Chunked { pipeline, unfiltered_partial_chunks, .. } = &self.info.layout else {
             // Contiguous data never comes here: it has no filters.
             return Ok(());
+        };
+        let stored = match stored {
+            StoredBytes::Read(stored) => stored,
+            StoredBytes::Mapped(mapped) => {
+                let done = self.decode_mapped(chunk, mapped, scratch, out);
+                // Nobody is told that, but reads and decodes it in the other way.
+                let source = DecodeError::Damaged { filter: "blockwise" };
+                return done.ok_or_else(|| ReadError::Decode { place: self.place(chunk), source });
+            }
         };
         ProcessState::of_this_process().count_decoded();
         let short = DecodeError::TooShort { len: stored.len(), expected: out.len() };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::cache::{ChunkKey, Decoded};
+use crate::cache_entry::{ChunkKey, Decoded};
 use crate::profile::{Phase, timed};
 
 /// Where the decoding of a chunk stands.

@@ -20,6 +20,15 @@ pub struct ChunkRecord {
     pub filter_mask: u32,
 }
 
+impl ChunkRecord {
+    /// Its bytes, of all that a file has.
+    pub(crate) fn bytes_of<'a>(&self, file: &'a [u8]) -> Option<&'a [u8]> {
+        let begin = usize::try_from(self.address).ok()?;
+        let len = usize::try_from(self.stored_nbytes).ok()?;
+        file.get(begin..begin.checked_add(len)?)
+    }
+}
+
 /// A chunk index that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IndexError {

@@ -6,7 +6,9 @@
 //! [`Storage`] that gives bytes; from there on everything happens here.
 
 mod access_pattern;
+mod blocks;
 mod cache;
+mod cache_entry;
 mod crew;
 mod dataset;
 mod decode;

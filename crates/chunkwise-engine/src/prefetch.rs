@@ -10,9 +10,9 @@ use std::sync::{Arc, Weak};
 use chunkwise_select::Plan;
 
 use crate::Dataset;
-use crate::cache::ENTRY_NBYTES;
+use crate::cache_entry::ENTRY_NBYTES;
 use crate::dataset::Placement;
-use crate::decode::{StoredChunk, with_buffers};
+use crate::decode::{StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
 use crate::settings::Setting;
 
@@ -24,6 +24,14 @@ impl Dataset {
         let first = plan.task(0).linear_index();
         let last = if count == 1 { first } else { plan.task(count - 1).linear_index() };
         let Some(step) = self.pattern.step_from(first, last) else { return };
+        if self.is_part_of_blocks(plan, first) {
+            // Who needs a part of each chunk, decoded by itself, is not helped by whole ones; who has
+            // walked through the one before will walk through the next.
+            let before = (self.number, first.wrapping_sub(step));
+            if !ProcessState::of_this_process().cache().holds(before) {
+                return;
+            }
+        }
         if Setting::PrefetchNbytes.value() == 0 {
             return;
         }
@@ -53,6 +61,21 @@ impl Dataset {
         }
     }
 
+    /// Whether a part is wanted of the first chunk, at `position`, which is stored in blocks.
+    fn is_part_of_blocks(&self, plan: &Plan<'_>, position: u64) -> bool {
+        let task = plan.task(0);
+        if task.takes_all() {
+            return false;
+        }
+        let chunk_index = task.chunk_index();
+        match self.placement(position, &chunk_index) {
+            Ok(Placement::Filtered(record)) => {
+                self.has_blocks(&StoredChunk { chunk_index, record })
+            }
+            _ => false,
+        }
+    }
+
     /// Have one chunk decoded by a thread of the pool.
     fn prefetch_chunk(&self, position: u64, read: u64, pool: &rayon::ThreadPool) {
         let state = ProcessState::of_this_process();
@@ -77,7 +100,8 @@ impl Dataset {
                 let dataset = dataset.upgrade()?;
                 let decoded = with_buffers(|buffers| {
                     dataset.fetch(&chunk, &mut buffers.stored)?;
-                    dataset.decode_new(&chunk, &buffers.stored, &mut buffers.scratch)
+                    let stored = StoredBytes::Read(&buffers.stored);
+                    dataset.decode_new(&chunk, stored, &mut buffers.scratch)
                 });
                 let decoded = decoded.ok()?;
                 state.cache().put_prefetched(key, Arc::clone(&decoded), read);

@@ -27,8 +27,9 @@ pub struct ProcessState {
     pub in_flight: InFlight,
     /// Memory of chunks that were encoded and handed over.
     pub spare: SpareMemory,
-    /// Chunks decoded.
+    /// Chunks decoded, and blocks of those of which a part was.
     decoded: AtomicU64,
+    decoded_blocks: AtomicU64,
     /// Numbers reads, so that the cache can tell them apart.
     reads: AtomicU64,
 }
@@ -59,6 +60,7 @@ impl ProcessState {
             in_flight: InFlight::default(),
             spare: SpareMemory::default(),
             decoded: AtomicU64::new(0),
+            decoded_blocks: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
     }
@@ -105,6 +107,11 @@ impl ProcessState {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Note that blocks of a chunk are decoded, and the others are not.
+    pub fn count_decoded_blocks(&self, blocks: u64) {
+        self.decoded_blocks.fetch_add(blocks, Ordering::Relaxed);
+    }
+
     /// The pool, made when first needed; None means: work on the calling thread.
     pub fn pool(&self) -> Option<Arc<ThreadPool>> {
         let mut pool = self.locked_pool();
@@ -131,7 +138,8 @@ impl ProcessState {
 pub fn cache_stats() -> CacheStats {
     let state = ProcessState::of_this_process();
     let decoded = state.decoded.load(Ordering::Relaxed);
-    CacheStats { decoded, ..state.cache().stats() }
+    let decoded_blocks = state.decoded_blocks.load(Ordering::Relaxed);
+    CacheStats { decoded, decoded_blocks, ..state.cache().stats() }
 }
 
 fn make_pool() -> Pool {

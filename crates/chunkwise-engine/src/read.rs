@@ -22,6 +22,8 @@ const PARALLEL_NBYTES: u64 = 128 << 10;
 /// waking other threads.
 const SMALL_NBYTES: u64 = 128 << 10;
 const SMALL_CHUNKS: u64 = 4096;
+/// Of chunks in blocks, less than one part in so many is a small one.
+const SMALL_SHARE: u64 = 16;
 /// Reads of more chunks than this leave no thread idle: nothing is prefetched.
 const MOST_FOLLOWED: u64 = 64;
 
@@ -51,8 +53,8 @@ impl Dataset {
         Ok(Plan::new(&self.grid, selection)?)
     }
 
-    /// The most bytes that carrying out `plan` may decode and copy, a single chunk that is
-    /// cached excepted.
+    /// The most bytes that carrying out `plan` may decode and copy, or about as many where of chunks
+    /// in blocks small parts are wanted; a single chunk that is cached excepted.
     pub fn work_nbytes(&self, plan: &Plan<'_>) -> u64 {
         if plan.len() == 1 && self.chunk_nbytes >= PARALLEL_NBYTES {
             let key = (self.number, plan.task(0).linear_index());
@@ -60,9 +62,14 @@ impl Dataset {
                 return plan.summary().selected_elements * self.info.element_size as u64;
             }
         }
-        let decoded = plan.len().saturating_mul(self.chunk_nbytes);
+        let chunks = plan.len().saturating_mul(self.chunk_nbytes);
+        let selected =
+            plan.summary().selected_elements.saturating_mul(self.info.element_size as u64);
+        // A small part of chunks in blocks needs some of the blocks: how many, only chunks tell.
+        let in_part = selected < chunks / SMALL_SHARE && self.is_in_blocks();
+        let decoded = if in_part { chunks / SMALL_SHARE * 2 } else { chunks };
         // Elements may be wanted several times, and then be more than their chunks hold.
-        decoded.max(plan.summary().selected_elements.saturating_mul(self.info.element_size as u64))
+        decoded.max(selected)
     }
 
     /// As [`read`](Self::read), for a plan of this dataset; stops before the next chunk

@@ -8,10 +8,10 @@ use chunkwise_codec::{Scratch, resize};
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
-use crate::cache::ChunkKey;
+use crate::cache_entry::ChunkKey;
 use crate::crew::share;
 use crate::dataset::Placement;
-use crate::decode::{Buffers, StoredChunk, with_buffers};
+use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
     /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
     pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
-        let helpers = if numbers.len() == 1 { usize::MAX } else { 0 };
+        let helpers = if numbers.len() == 1 { self.most_threads() - 1 } else { 0 };
         with_buffers(|buffers| {
             // In segments, as what waits to be fetched takes memory.
             let len = segment_len(numbers.len(), self.dataset.chunk_nbytes, 1);
@@ -122,12 +122,13 @@ impl<'a> Reading<'a> {
     /// As [`alone`](Self::alone).
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
-        let (threads, most_ahead) =
-            self.once.map_or((usize::MAX, u64::MAX), |once| (once.threads, once.ahead_nbytes));
-        let threads = thread_count().min(threads.max(1));
-        let threads = most_threads(dataset.chunk_nbytes, threads, work_nbytes());
+        let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
+        let most = self.most_threads();
+        let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
         let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = numbers.len().div_ceil(len);
+        // Those that have no chunk of their own to decode help with the others'.
+        let helpers = most - threads.min(usize::try_from(segments).unwrap_or(most));
         let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
         let nbytes = len.saturating_mul(dataset.chunk_nbytes);
         let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
@@ -146,7 +147,7 @@ impl<'a> Reading<'a> {
                         let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
                         let numbers = numbers.segment(segment, len);
                         // SAFETY: the caller's contract; each segment is taken once.
-                        let done = unsafe { self.segment(numbers, &source, buffers, 0) };
+                        let done = unsafe { self.segment(numbers, &source, buffers, helpers) };
                         if let Err(error) = done {
                             // Nobody takes another.
                             next.store(segments, Relaxed);
@@ -162,6 +163,11 @@ impl<'a> Reading<'a> {
         });
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Threads that may work on it, this one included.
+    fn most_threads(&self) -> usize {
+        thread_count().min(self.once.map_or(usize::MAX, |once| once.threads)).max(1)
     }
 
     /// Copy whatever needs neither storage nor decoding; gives the tasks that are left.
@@ -202,8 +208,10 @@ impl<'a> Reading<'a> {
                 return None;
             };
             let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
-            let sound = || dataset.stored_len(&StoredChunk { chunk_index, record }).is_ok();
-            (!cached && sound()).then_some(record)
+            let chunk = StoredChunk { chunk_index, record };
+            // Of blocks, those that are wanted are not known before.
+            let in_part = || !task.takes_all() && dataset.has_blocks(&chunk);
+            (!cached && !in_part() && dataset.stored_len(&chunk).is_ok()).then_some(record)
         });
         batches(&records.collect::<SmallVec<[ChunkRecord; 8]>>())
     }
@@ -224,7 +232,7 @@ impl<'a> Reading<'a> {
             self.check_cancelled()?;
             let task = self.plan.task(number);
             // SAFETY: the caller's contract.
-            let begun = unsafe { self.begin(&task, &mut buffers.stored, helpers) };
+            let begun = unsafe { self.begin(&task, buffers, helpers) };
             let sound = begun.and_then(|chunk| {
                 chunk.as_ref().map_or(Ok(0), |chunk| self.dataset.stored_len(chunk))?;
                 Ok(chunk)
@@ -247,6 +255,7 @@ impl<'a> Reading<'a> {
                         self.check_cancelled()?;
                         let begin = (chunk.record.address - batch.address) as usize;
                         let bytes = &bytes[begin..][..chunk.record.stored_nbytes as usize];
+                        let bytes = StoredBytes::Read(bytes);
                         // SAFETY: the caller's contract.
                         unsafe {
                             self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))
@@ -262,6 +271,7 @@ impl<'a> Reading<'a> {
                         unsafe {
                             fetched
                                 .and_then(|()| {
+                                    let stored = StoredBytes::Read(stored);
                                     self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))
                                 })
                                 .or_else(|error| self.lose(task, error))?;
@@ -284,10 +294,11 @@ impl<'a> Reading<'a> {
     unsafe fn begin(
         &self,
         task: &ChunkTask<'_>,
-        buffer: &mut Vec<u8>,
+        buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<Option<StoredChunk>, ReadError> {
         let dataset = self.dataset;
+        let buffer = &mut buffers.stored;
         let (position, chunk_index) = (task.linear_index(), task.chunk_index());
         match dataset.placement(position, &chunk_index)? {
             Placement::Missing => {
@@ -323,7 +334,10 @@ impl<'a> Reading<'a> {
                 let key = (dataset.number, position);
                 let found = ProcessState::of_this_process().cache().get(key, self.read);
                 let Some(chunk) = found else {
-                    return Ok(Some(StoredChunk { chunk_index, record }));
+                    let chunk = StoredChunk { chunk_index, record };
+                    // SAFETY: the caller's contract.
+                    let done = unsafe { self.by_blocks(task, &chunk, buffers, helpers) };
+                    return Ok((!done).then_some(chunk));
                 };
                 // SAFETY: the caller's contract.
                 unsafe { self.copy(task, &chunk) };
@@ -336,11 +350,11 @@ impl<'a> Reading<'a> {
     ///
     /// # Safety
     /// As [`alone`](Self::alone).
-    unsafe fn finish(
+    pub(crate) unsafe fn finish(
         &self,
         task: &ChunkTask<'_>,
         chunk: &StoredChunk,
-        stored: &[u8],
+        stored: StoredBytes<'_>,
         (raw, scratch): (&mut Vec<u8>, &mut Scratch),
     ) -> Result<(), ReadError> {
         let dataset = self.dataset;

@@ -173,6 +173,8 @@ impl PyDataset {
         dict.set_item("stored_nbytes", figures.stored_nbytes)?;
         dict.set_item("decoded_nbytes", figures.decoded_nbytes)?;
         dict.set_item("selected_nbytes", figures.selected_nbytes)?;
+        dict.set_item("decoded_blocks", figures.blocks.map(|(decoded, _)| decoded))?;
+        dict.set_item("blocks", figures.blocks.map(|(_, all)| all))?;
         Ok(dict)
     }
 }

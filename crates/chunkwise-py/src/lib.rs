@@ -72,6 +72,7 @@ fn cache_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("hits", stats.hits)?;
     dict.set_item("misses", stats.misses)?;
     dict.set_item("decoded", stats.decoded)?;
+    dict.set_item("decoded_blocks", stats.decoded_blocks)?;
     Ok(dict)
 }
 

@@ -1,6 +1,6 @@
 //! How are elements bitshuffled, and blocks of them compressed?
 
-use super::{Bitshuffle, GROUP, Inner, default_block, transposed};
+use super::{Bitshuffle, GROUP, HEADER_LEN, Inner, LEN_LEN, default_block, transposed};
 use crate::lanes::{LANES, Lanes, deinterleave, store_rows, transpose_bits};
 use crate::streams::{StreamCodec, Streams};
 use crate::{EncodeError, grown, shuffle};
@@ -23,11 +23,6 @@ pub(crate) struct Buffers {
     pub(crate) boxed: Vec<u8>,
 }
 
-/// Bytes of the chunk's and the block's length.
-const HEADER_LEN: usize = 12;
-/// Bytes of a stored block's length.
-const LEN_LEN: usize = 4;
-
 impl BitshuffleEncoder {
     /// From `cd_values`: those of [`Bitshuffle`], and Zstandard's level.
     pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
@@ -41,6 +36,25 @@ impl BitshuffleEncoder {
             Inner::Zstd => Some(StreamCodec::Zstd { level: cd_values.get(5)?.cast_signed() }),
         };
         Some(Self { options, codec })
+    }
+
+    /// Bytes of the blocks of a chunk of `len` bytes; None where it cannot be encoded.
+    pub(crate) fn block_len_of(&self, len: usize) -> Option<usize> {
+        self.options.block_len().filter(|_| len.is_multiple_of(self.options.element_size))
+    }
+
+    /// Bytes before the first block.
+    pub(crate) fn header_len(&self) -> usize {
+        self.options.header_len()
+    }
+
+    /// Append what comes before the blocks of a chunk of `len` bytes.
+    pub(crate) fn put_header(&self, len: usize, out: &mut Vec<u8>) {
+        if self.codec.is_some() {
+            out.extend((len as u64).to_be_bytes());
+            // Blocks beyond 2 GB are nobody's.
+            out.extend((self.options.block_len().unwrap_or(0) as u32).to_be_bytes());
+        }
     }
 
     /// Encode `raw`, be that shorter or not; false where it is no sequence of elements.
@@ -72,8 +86,9 @@ impl BitshuffleEncoder {
         let longest = most(block_len.min(body.len()));
         let room = HEADER_LEN + body.len() + blocks * LEN_LEN + tail.len() + longest;
         grown(out, room)?;
-        out[..8].copy_from_slice(&(raw.len() as u64).to_be_bytes());
-        out[8..HEADER_LEN].copy_from_slice(&(block_len as u32).to_be_bytes());
+        let mut header = Vec::with_capacity(HEADER_LEN);
+        self.put_header(raw.len(), &mut header);
+        out[..HEADER_LEN].copy_from_slice(&header);
         let mut len = HEADER_LEN;
         for raw in body.chunks(block_len) {
             let Buffers { planes, shuffled, .. } = &mut *buffers;

@@ -5,6 +5,7 @@
 
 use super::HEADER_LEN;
 use crate::bitshuffle::encode::{Buffers, shuffle_bits};
+use crate::encoded_blocks::{EncodedBlocks, SLACK_NBYTES, put_starts};
 use crate::streams::{StreamCodec, Streams};
 use crate::{EncodeError, grown, shuffle};
 
@@ -154,42 +155,109 @@ impl BloscEncoder {
         streams: &mut Streams,
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
-        let Self { element_size, level, shuffle, compressor } = *self;
-        if level == 0 || raw.len() < LEAST.max(element_size) {
+        let Some(block_len) = self.packed_block_len(raw.len()) else { return Ok(false) };
+        grown(out, raw.len())?;
+        out.truncate(raw.len());
+        let table_len = 4 * raw.len().div_ceil(block_len);
+        let mut starts = Vec::new();
+        let begin = HEADER_LEN + table_len;
+        let Some(len) =
+            self.put_blocks(raw, block_len, (buffers, streams), out, begin, &mut starts)?
+        else {
             return Ok(false);
+        };
+        for (place, start) in out[HEADER_LEN..begin].as_chunks_mut::<4>().0.iter_mut().zip(starts) {
+            *place = start.to_le_bytes();
         }
-        let block_len = self.block_len(raw.len());
+        let header = self.header([raw.len(), block_len, len]);
+        out[..HEADER_LEN].copy_from_slice(&header);
+        out.truncate(len);
+        Ok(len < raw.len())
+    }
+
+    /// Bytes of the blocks into which a chunk of `len` bytes is cut to be compressed; None where
+    /// it is only stored.
+    pub(crate) fn packed_block_len(&self, len: usize) -> Option<usize> {
+        let packed = self.level > 0 && (LEAST.max(self.element_size)..=MOST).contains(&len);
+        packed.then(|| self.block_len(len))
+    }
+
+    /// Compress the blocks that `raw` is to `out` from `len` on, and tell where each begins; where
+    /// they end, or None where there is no room.
+    fn put_blocks(
+        &self,
+        raw: &[u8],
+        block_len: usize,
+        (buffers, streams): (&mut Buffers, &mut Streams),
+        out: &mut [u8],
+        mut len: usize,
+        starts: &mut Vec<u32>,
+    ) -> Result<Option<usize>, EncodeError> {
+        let Self { element_size, level, shuffle, compressor } = *self;
         let splits = compressor.splits(element_size, block_len);
-        let flags = match shuffle {
+        let codec = compressor.codec(level);
+        for raw in raw.chunks(block_len) {
+            let shuffled = shuffled(shuffle, element_size, raw, buffers, Rest::AsItIs)?;
+            let count = if splits && raw.len() == block_len { element_size } else { 1 };
+            starts.push(len as u32);
+            match put_block(codec, count, Runs::Unknown, shuffled, streams, out, len) {
+                Some(end) => len = end,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(len))
+    }
+
+    /// Compress some blocks of a chunk; false where that cannot be.
+    pub(crate) fn put_part(
+        &self,
+        raw: &[u8],
+        block_len: usize,
+        buffers: &mut Buffers,
+        streams: &mut Streams,
+        made: &mut EncodedBlocks,
+    ) -> Result<bool, EncodeError> {
+        let EncodedBlocks { bytes, starts } = made;
+        grown(bytes, room_for(raw.len(), raw.len().div_ceil(block_len)))?;
+        let end = self.put_blocks(raw, block_len, (buffers, streams), bytes, 0, starts)?;
+        bytes.truncate(end.unwrap_or(0));
+        Ok(end.is_some())
+    }
+
+    /// Append what comes before all these blocks of a chunk of `len` bytes; false where the chunk
+    /// does not get shorter, or hardly.
+    pub(crate) fn put_head(
+        &self,
+        len: usize,
+        block_len: usize,
+        parts: &[EncodedBlocks],
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let begin = HEADER_LEN + 4 * len.div_ceil(block_len);
+        let stored_len = begin + parts.iter().map(|part| part.bytes.len()).sum::<usize>();
+        if stored_len + SLACK_NBYTES > len {
+            return false;
+        }
+        out.extend(self.header([len, block_len, stored_len]));
+        put_starts(parts, begin, out);
+        true
+    }
+
+    /// The header of a chunk that is compressed: its bytes, a block's, and those stored.
+    fn header(&self, lengths: [usize; 3]) -> [u8; HEADER_LEN] {
+        let Self { element_size, shuffle, compressor, .. } = *self;
+        let splits = compressor.splits(element_size, lengths[1]);
+        let how = match shuffle {
             Shuffle::None => 0,
             Shuffle::Bytes => 1,
             Shuffle::Bits => 4,
         };
-        let flags = flags | u8::from(!splits) << 4 | compressor.format() << 5;
-        grown(out, raw.len())?;
-        out.truncate(raw.len());
-        let mut len = HEADER_LEN + 4 * raw.len().div_ceil(block_len);
-        for (number, raw) in raw.chunks(block_len).enumerate() {
-            let shuffled = shuffled(shuffle, element_size, raw, buffers, Rest::AsItIs)?;
-            let count = if splits && raw.len() == block_len { element_size } else { 1 };
-            let codec = compressor.codec(level);
-            let Some(start) =
-                out.get_mut(HEADER_LEN + 4 * number..).and_then(|s| s.first_chunk_mut())
-            else {
-                return Ok(false);
-            };
-            *start = (len as u32).to_le_bytes();
-            match put_block(codec, count, Runs::Unknown, shuffled, streams, out, len) {
-                Some(end) => len = end,
-                None => return Ok(false),
-            }
-        }
-        let lengths = [raw.len(), block_len, len].map(|n| (n as u32).to_le_bytes());
-        out[..2].copy_from_slice(&VERSIONS);
-        out[2..4].copy_from_slice(&[flags, element_size as u8]);
-        out[4..HEADER_LEN].copy_from_slice(lengths.as_flattened());
-        out.truncate(len);
-        Ok(len < raw.len())
+        let flags = how | u8::from(!splits) << 4 | compressor.format() << 5;
+        let mut header = [0; HEADER_LEN];
+        header[..2].copy_from_slice(&VERSIONS);
+        header[2..4].copy_from_slice(&[flags, element_size as u8]);
+        header[4..].copy_from_slice(lengths.map(|n| (n as u32).to_le_bytes()).as_flattened());
+        header
     }
 
     /// Bytes of a block of a chunk of `len` bytes, at least an element.
@@ -201,6 +269,11 @@ impl BloscEncoder {
         }
         whole_elements(block_len.min(len), element_size)
     }
+}
+
+/// Room for `blocks` blocks of `len` bytes in all, where no stream gets longer than it was.
+pub(crate) fn room_for(len: usize, blocks: usize) -> usize {
+    len + blocks * 4 * MOST_STREAMS + SLACK_NBYTES
 }
 
 /// Bytes of a block that is not split, of a chunk of `len` bytes.

@@ -9,6 +9,7 @@
 use super::damage::{DAMAGED, unsupported};
 use crate::blosc::Codec;
 use crate::bytes::Reader;
+use crate::cut::places;
 use crate::lzf::repeat;
 use crate::state::State;
 use crate::{DecodeError, bitshuffle, resize, shuffle};
@@ -167,9 +168,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<(), DecodeError> {
         match &self.content {
             Content::Value(value) => {
-                let once = value.len().min(out.len());
-                out[..once].copy_from_slice(&value[..once]);
-                repeat(out, 0, once, out.len() - once);
+                put_value(value, out);
                 Ok(())
             }
             Content::Stored(stored) => {
@@ -183,6 +182,58 @@ impl<'a> Chunk<'a> {
             }
         }
     }
+
+    /// Whether no block is needed to decode another.
+    pub(super) fn is_independent(&self) -> bool {
+        match &self.content {
+            Content::Blocks(blocks) => !blocks.steps.contains(&Step::Delta),
+            Content::Value(_) | Content::Stored(_) => true,
+        }
+    }
+
+    /// The stored bytes of each of the `count` blocks, nothing where all are one value.
+    pub(super) fn places(&self, count: usize) -> Option<Vec<&'a [u8]>> {
+        match &self.content {
+            Content::Value(_) => Some(vec![&[]; count]),
+            Content::Stored(stored) => {
+                let places: Vec<&[u8]> = stored.chunks(self.block_len).collect();
+                Some(places).filter(|places| places.len() == count)
+            }
+            Content::Blocks(blocks) => places(blocks.bytes, HEADER_LEN, count),
+        }
+    }
+
+    /// Decode a block of which [`places`](Self::places) told these bytes, in a chunk whose blocks
+    /// are independent.
+    pub(super) fn decode_bytes(
+        &self,
+        stored: &[u8],
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        match &self.content {
+            Content::Value(value) => {
+                put_value(value, out);
+                Ok(())
+            }
+            Content::Stored(_) => {
+                out.copy_from_slice(stored.get(..out.len()).ok_or(DAMAGED)?);
+                Ok(())
+            }
+            Content::Blocks(blocks) => {
+                let whole = out.len() == self.block_len;
+                let first = &mut Vec::new();
+                blocks.decode_from(Reader::new(stored), 0, whole, first, state, out)
+            }
+        }
+    }
+}
+
+/// Repeat `value` over `out`.
+fn put_value(value: &[u8], out: &mut [u8]) {
+    let once = value.len().min(out.len());
+    out[..once].copy_from_slice(&value[..once]);
+    repeat(out, 0, once, out.len() - once);
 }
 
 const SPECIAL_VALUE: u8 = 3;
@@ -249,6 +300,19 @@ impl Blocks<'_> {
         let start = number.checked_mul(4).and_then(|at| self.bytes.get(HEADER_LEN + at..));
         let start = start.and_then(|list| Reader::new(list).u32_le()).ok_or(DAMAGED)?;
         let stored = Reader::new(self.bytes.get(start as usize..).ok_or(DAMAGED)?);
+        self.decode_from(stored, number, whole, first, state, out)
+    }
+
+    /// Decode block `number`, which begins where `stored` does.
+    fn decode_from(
+        &self,
+        stored: Reader<'_>,
+        number: usize,
+        whole: bool,
+        first: &mut Vec<u8>,
+        state: &mut State,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
         let streams = if self.split && whole { self.element_size } else { 1 };
         let before = self.steps.iter().position(|step| step.moves_bytes());
         let Some(moving) = before else {

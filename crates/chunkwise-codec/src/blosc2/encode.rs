@@ -3,12 +3,15 @@
 //! As HDF5's filter makes it: a frame with one chunk; where `cd_values` state the shape of an
 //! array, of boxes of that.  A chunk that does not shrink is stored as it is, within the frame.
 
+use std::ops::Range;
+
 use super::grid::Grid;
 use super::layout::{self, CHUNK_HEADER_LEN, FrameOptions};
 use crate::bitshuffle::encode::Buffers;
 use crate::blosc::encode::{
-    Compressor, Rest, Runs, Shuffle, put_block, shuffled, usual_block_len, whole_elements,
+    Compressor, Rest, Runs, Shuffle, put_block, room_for, shuffled, usual_block_len, whole_elements,
 };
+use crate::encoded_blocks::{EncodedBlocks, SLACK_NBYTES, put_starts};
 use crate::streams::Streams;
 use crate::{EncodeError, grown};
 
@@ -41,6 +44,7 @@ const BITSHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
 
 /// How a chunk is cut.
+#[derive(Debug)]
 struct Cut {
     grid: Option<(Grid, Vec<usize>)>,
     block_len: usize,
@@ -92,42 +96,38 @@ impl Blosc2Encoder {
         out: &mut Vec<u8>,
     ) -> Result<bool, EncodeError> {
         let Some(cut) = self.cut(raw.len()) else { return Ok(false) };
-        let options = FrameOptions {
-            element_size: self.element_size,
-            compressor: self.number,
-            format: self.compressor.format(),
-            level: self.level,
-            filter: self.filter,
-            len: cut.len,
-            block_len: cut.block_len,
-        };
-        let shapes = cut.grid.as_ref().map(|(_, block)| (&self.shape[..], &block[..]));
+        let options = self.options(&cut);
         out.clear();
-        layout::put_frame_header(&options, shapes, out);
+        self.put_frame_header(&cut, out);
         let header_len = out.len();
         let most = CHUNK_HEADER_LEN + cut.len;
         let room = header_len + most + layout::REST_LEN;
         grown(out, room)?;
         let (frame_header, chunk) = out.split_at_mut(header_len);
         let chunk = &mut chunk[..most];
+        let (mut starts, blocks) = (Vec::new(), 0..cut.blocks());
+        let begin = CHUNK_HEADER_LEN + 4 * blocks.len();
         let packed = match self.level {
             0 => None,
             _ => {
-                let mut boxed = std::mem::take(&mut buffers.boxed);
-                let packed = self.put_blocks(raw, &cut, &mut boxed, buffers, streams, chunk);
-                buffers.boxed = boxed;
-                packed?
+                self.put_blocks(raw, (&cut, blocks), (buffers, streams), chunk, begin, &mut starts)?
             }
         };
-        let is_split = self.splits(cut.block_len, self.filter == SHUFFLE);
         let chunk_len = match packed {
-            Some(len) => len,
+            Some(len) => {
+                let places = chunk[CHUNK_HEADER_LEN..begin].as_chunks_mut::<4>().0;
+                for (place, start) in places.iter_mut().zip(starts) {
+                    *place = start.to_le_bytes();
+                }
+                len
+            }
             None => {
                 self.store_blocks(raw, &cut, chunk);
                 most
             }
         };
         let stored = packed.is_none();
+        let is_split = self.splits(cut.block_len, self.filter == SHUFFLE);
         layout::put_chunk_header(&options, stored, is_split, chunk_len, chunk);
         layout::finish_frame_header(frame_header, chunk_len);
         out.truncate(header_len + chunk_len);
@@ -135,19 +135,42 @@ impl Blosc2Encoder {
         Ok(true)
     }
 
-    /// Write blocks behind their places; where they end, or None where that is no shorter than
-    /// the blocks are.
+    fn options(&self, cut: &Cut) -> FrameOptions {
+        FrameOptions {
+            element_size: self.element_size,
+            compressor: self.number,
+            format: self.compressor.format(),
+            level: self.level,
+            filter: self.filter,
+            len: cut.len,
+            block_len: cut.block_len,
+        }
+    }
+
+    fn put_frame_header(&self, cut: &Cut, out: &mut Vec<u8>) {
+        let shapes = cut.grid.as_ref().map(|(_, block)| (&self.shape[..], &block[..]));
+        layout::put_frame_header(&self.options(cut), shapes, out);
+    }
+
+    /// How a chunk of `len` bytes is encoded some blocks at a time; None where it is only stored,
+    /// or blocks depend on the first one.
+    pub(crate) fn parts(&self, len: usize) -> Option<Blosc2Parts<'_>> {
+        let packed = self.level > 0 && self.filter != DELTA;
+        let cut = self.cut(len).filter(|_| packed)?;
+        Some(Blosc2Parts { encoder: self, cut })
+    }
+
+    /// Write some blocks to `chunk` from `len` on, and tell where each begins; where they end, or
+    /// None where there is no room.
     fn put_blocks(
         &self,
         raw: &[u8],
-        cut: &Cut,
-        boxed: &mut Vec<u8>,
-        buffers: &mut Buffers,
-        streams: &mut Streams,
+        (cut, numbers): (&Cut, Range<usize>),
+        (buffers, streams): (&mut Buffers, &mut Streams),
         chunk: &mut [u8],
+        mut len: usize,
+        starts: &mut Vec<u32>,
     ) -> Result<Option<usize>, EncodeError> {
-        let blocks = cut.len.div_ceil(cut.block_len);
-        let mut len = CHUNK_HEADER_LEN + 4 * blocks;
         let codec = self.compressor.codec(self.level);
         let element_size = self.stream_element_size();
         let (how, is_split) = match self.filter {
@@ -155,9 +178,10 @@ impl Blosc2Encoder {
             BITSHUFFLE => (Shuffle::Bits, false),
             _ => (Shuffle::None, false),
         };
+        let mut boxed = std::mem::take(&mut buffers.boxed);
         let mut first = Vec::new();
-        for number in 0..blocks {
-            let block = cut.block(number, raw, boxed)?;
+        for number in numbers {
+            let block = cut.block(number, raw, &mut boxed)?;
             let differences;
             let block = if self.filter == DELTA {
                 differences = delta(element_size, block, &mut first)?;
@@ -167,16 +191,13 @@ impl Blosc2Encoder {
             };
             let count = if is_split && block.len() == cut.block_len { element_size } else { 1 };
             let packed = shuffled(how, element_size, block, buffers, Rest::Few)?;
-            let start = chunk.get_mut(CHUNK_HEADER_LEN + 4 * number..);
-            let Some(start) = start.and_then(|start| start.first_chunk_mut()) else {
-                return Ok(None);
-            };
-            *start = (len as u32).to_le_bytes();
+            starts.push(len as u32);
             match put_block(codec, count, Runs::Known, packed, streams, chunk, len) {
                 Some(end) => len = end,
                 None => return Ok(None),
             }
         }
+        buffers.boxed = boxed;
         Ok(Some(len))
     }
 
@@ -251,7 +272,71 @@ impl Blosc2Encoder {
     }
 }
 
+/// A chunk that is encoded some blocks at a time.
+#[derive(Debug)]
+pub(crate) struct Blosc2Parts<'e> {
+    encoder: &'e Blosc2Encoder,
+    cut: Cut,
+}
+
+impl Blosc2Parts<'_> {
+    /// Bytes of all blocks.
+    pub(crate) fn blocks_len(&self) -> usize {
+        self.cut.len
+    }
+
+    pub(crate) fn block_len(&self) -> usize {
+        self.cut.block_len
+    }
+
+    /// Encode some blocks of the chunk `raw`; false where that cannot be.
+    pub(crate) fn put_part(
+        &self,
+        raw: &[u8],
+        numbers: Range<usize>,
+        buffers: &mut Buffers,
+        streams: &mut Streams,
+        made: &mut EncodedBlocks,
+    ) -> Result<bool, EncodeError> {
+        let (Self { encoder, cut }, EncodedBlocks { bytes, starts }) = (self, made);
+        grown(bytes, room_for(numbers.len() * cut.block_len, numbers.len()))?;
+        let both = (buffers, streams);
+        let end = encoder.put_blocks(raw, (cut, numbers), both, bytes, 0, starts)?;
+        bytes.truncate(end.unwrap_or(0));
+        Ok(end.is_some())
+    }
+
+    /// Append what comes before all blocks of the chunk; false where they do not get shorter, or
+    /// hardly.
+    pub(crate) fn put_head(&self, parts: &[EncodedBlocks], out: &mut Vec<u8>) -> bool {
+        let Self { encoder, cut } = self;
+        let begin = CHUNK_HEADER_LEN + 4 * cut.blocks();
+        let chunk_len = begin + parts.iter().map(|part| part.bytes.len()).sum::<usize>();
+        if chunk_len + SLACK_NBYTES > CHUNK_HEADER_LEN + cut.len {
+            return false;
+        }
+        encoder.put_frame_header(cut, out);
+        layout::finish_frame_header(out, chunk_len);
+        let mut header = [0; CHUNK_HEADER_LEN];
+        let is_split = encoder.splits(cut.block_len, encoder.filter == SHUFFLE);
+        let options = encoder.options(cut);
+        layout::put_chunk_header(&options, false, is_split, chunk_len, &mut header);
+        out.extend(header);
+        put_starts(parts, begin, out);
+        true
+    }
+
+    /// Append what comes after the blocks.
+    pub(crate) fn finish(&self, out: &mut Vec<u8>) {
+        layout::put_rest(out);
+    }
+}
+
 impl Cut {
+    fn blocks(&self) -> usize {
+        self.len.div_ceil(self.block_len)
+    }
+
     /// The block's bytes, those beyond an array zero.
     fn block<'a>(
         &self,

@@ -71,11 +71,74 @@ impl Grid {
             .then(|| begin * self.element_size..(begin + block) * self.element_size)
     }
 
-    /// Copy what lies in the array of a decoded block.
-    pub(super) fn put(&self, number: usize, block: &[u8], out: &mut [u8]) {
+    /// Copy what lies in the array of a decoded block; `out` is the array from byte `from` on.
+    pub(super) fn put(&self, number: usize, block: &[u8], from: usize, out: &mut [u8]) {
         self.visit(0, number, 0, 0, &mut |within, at, nbytes| {
+            let at = at - from;
             out[at..at + nbytes].copy_from_slice(&block[within..within + nbytes]);
         });
+    }
+
+    /// How many ranges of the array are each made up by blocks in a row.
+    pub(super) fn slabs(&self) -> usize {
+        self.counts[..=self.cut_dimension()].iter().product()
+    }
+
+    /// Such a range, in bytes, and the numbers of its blocks.
+    pub(super) fn slab(&self, number: usize) -> (Range<usize>, Range<usize>) {
+        let dim = self.cut_dimension();
+        let blocks: usize = self.counts[dim + 1..].iter().product();
+        let row: usize = self.shape[dim + 1..].iter().product::<usize>() * self.element_size;
+        let (outer, at) = (number / self.counts[dim], number % self.counts[dim]);
+        let begin = at * self.block[dim];
+        let end = (begin + self.block[dim]).min(self.shape[dim]);
+        let rows = outer * self.shape[dim];
+        ((rows + begin) * row..(rows + end) * row, number * blocks..(number + 1) * blocks)
+    }
+
+    /// The first dimension along which a block has more than one element, or the last of all:
+    /// blocks that lie beside each other in the dimensions after it make up whole rows of it.
+    fn cut_dimension(&self) -> usize {
+        self.block.iter().position(|&len| len > 1).unwrap_or(self.block.len() - 1)
+    }
+
+    /// Bytes of a block that lie in a row.
+    pub(super) fn row_len(&self) -> usize {
+        self.block.last().map_or(0, |len| len * self.element_size)
+    }
+
+    /// Mark the blocks in which these bytes of the array are, at least one.
+    pub(super) fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
+        let end = bytes.end.div_ceil(self.element_size);
+        self.mark_elements(0, 0, bytes.start / self.element_size..end, marks);
+    }
+
+    /// The same along dimension `dim` and those after it, in the blocks from `first` on that are
+    /// beside each other there.
+    fn mark_elements(&self, dim: usize, first: usize, elements: Range<usize>, marks: &mut [bool]) {
+        let (inner, stride): (usize, usize) =
+            (self.counts[dim + 1..].iter().product(), self.shape[dim + 1..].iter().product());
+        let (begin, last) = (elements.start / stride, (elements.end - 1) / stride);
+        let mut row = begin;
+        while row <= last {
+            let from = if row == begin { elements.start % stride } else { 0 };
+            let to = if row == last { (elements.end - 1) % stride + 1 } else { stride };
+            let block = row / self.block[dim];
+            let number = (first + block) * inner;
+            let whole = from == 0 && to == stride;
+            if whole {
+                marks[number..number + inner].fill(true);
+            } else {
+                self.mark_elements(
+                    dim + 1,
+                    (first + block) * self.counts[dim + 1],
+                    from..to,
+                    marks,
+                );
+            }
+            // Other rows of the same blocks tell nothing new.
+            row = if whole { (block + 1) * self.block[dim] } else { row + 1 };
+        }
     }
 
     /// Copy a block out of the array; what is beyond the array stays as it is.

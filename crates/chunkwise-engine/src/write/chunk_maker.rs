@@ -1,13 +1,13 @@
 //! How does one chunk get its bytes: from the caller, from what was written before, from the
 //! file, through its filters?
 
-use std::cell::RefCell;
-
-use chunkwise_codec::{EncodeScratch, Encoding, Scratch, resize};
+use chunkwise_codec::{Encoding, Scratch, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
 use crate::profile::{Laps, Phase};
 use crate::scatter::fill_run;
+use crate::write::buffers::Buffers;
+use crate::write::by_blocks::encode_by_blocks;
 use crate::write::dirty::DirtyChunks;
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::gather::gather_strip;
@@ -37,47 +37,6 @@ pub(super) struct CallersData<'a> {
 /// What a chunk holds in the file already: its stored bytes and its filter mask.
 pub(super) type Stored = Option<(Vec<u8>, u32)>;
 
-/// What a thread reuses from chunk to chunk.
-#[derive(Default)]
-pub(super) struct Buffers {
-    pub(super) raw: Vec<u8>,
-    old: Vec<u8>,
-    encoding: EncodeScratch,
-    decoding: Scratch,
-}
-
-impl Buffers {
-    /// Buffers larger than this are given back after a write.
-    const KEEP_NBYTES: usize = 32 << 20;
-
-    fn trim(&mut self) {
-        for buffer in [&mut self.raw, &mut self.old] {
-            if buffer.capacity() > Self::KEEP_NBYTES {
-                *buffer = Vec::new();
-            }
-        }
-        self.encoding.trim(Self::KEEP_NBYTES);
-        self.decoding.trim(Self::KEEP_NBYTES);
-    }
-}
-
-thread_local! {
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
-}
-
-/// Run `work` with this thread's buffers.
-pub(super) fn with_buffers<T>(work: impl FnOnce(&mut Buffers) -> T) -> T {
-    BUFFERS.with(|cell| match cell.try_borrow_mut() {
-        Ok(mut buffers) => {
-            let outcome = work(&mut buffers);
-            buffers.trim();
-            outcome
-        }
-        // Unreachable while encoding does not call back; correct if it ever does.
-        Err(_) => work(&mut Buffers::default()),
-    })
-}
-
 /// What threads need that put chunks together.
 pub(super) struct ChunkMaker<'a> {
     pub(super) info: &'a WriteInfo,
@@ -93,7 +52,7 @@ impl ChunkMaker<'_> {
         job: &ChunkJob,
         stored: &Stored,
         encoding: &Encoding,
-        buffers: &mut Buffers,
+        (buffers, helpers): (&mut Buffers, usize),
         out: &mut EncodedChunk,
     ) -> Result<(), WriteError> {
         out.chunk_origin = self.origin(job);
@@ -110,10 +69,16 @@ impl ChunkMaker<'_> {
             return Ok(());
         }
         let raw = elsewhere.unwrap_or(&buffers.raw);
+        let failed = |source| WriteError::Encode { chunk_origin: self.origin(job), source };
+        let scratch = &mut buffers.encoding;
+        let by_blocks = encode_by_blocks(encoding, raw, scratch, helpers, &mut out.bytes);
+        if let Some(mask) = by_blocks.map_err(failed)? {
+            out.filter_mask = mask;
+            return Ok(());
+        }
         let done = |filter| laps.end(Phase::Encode(filter));
-        let made = encoding.encode_in_steps(raw, &mut buffers.encoding, &mut out.bytes, done);
-        out.filter_mask =
-            made.map_err(|source| WriteError::Encode { chunk_origin: self.origin(job), source })?;
+        let made = encoding.encode_in_steps(raw, scratch, &mut out.bytes, done);
+        out.filter_mask = made.map_err(failed)?;
         Ok(())
     }
 

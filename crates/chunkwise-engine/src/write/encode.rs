@@ -9,7 +9,8 @@ use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::settings::Setting;
-use crate::write::chunk_maker::{Buffers, CallersData, ChunkJob, ChunkMaker, Stored, with_buffers};
+use crate::write::buffers::{Buffers, with_buffers};
+use crate::write::chunk_maker::{CallersData, ChunkJob, ChunkMaker, Stored};
 use crate::write::edges::{for_each_beyond, reach};
 use crate::write::{Committer, DatasetWriter, EncodedChunk, InOrder, WriteError};
 
@@ -33,14 +34,18 @@ impl Jobs<'_> {
         committer: &mut dyn Committer,
         cancelled: &AtomicBool,
     ) -> (u64, Result<bool, WriteError>) {
+        let chunk_nbytes = self.maker.chunk_nbytes as u64;
+        let threads = most_threads(chunk_nbytes, thread_count(), work_nbytes());
+        let threads = threads.min(self.jobs.len());
+        // Those that have no chunk of their own to encode help with the others'.
+        let idle = thread_count() - threads;
         let encode = |number: u64, out: &mut EncodedChunk| {
             let (job, stored) = (&self.jobs[number as usize], &self.stored[number as usize]);
-            with_buffers(|buffers| self.maker.encode(job, stored, self.encoding, buffers, out))?;
+            let encoding = self.encoding;
+            with_buffers(|buffers| self.maker.encode(job, stored, encoding, (buffers, idle), out))?;
             Ok(true)
         };
         let mut committed = 0;
-        let chunk_nbytes = self.maker.chunk_nbytes as u64;
-        let threads = most_threads(chunk_nbytes, thread_count(), work_nbytes());
         let common = &ProcessState::of_this_process().spare;
         // What is much larger would count as much among what waits.
         let largest = self.maker.chunk_nbytes.saturating_mul(2).max(SMALL_NBYTES);

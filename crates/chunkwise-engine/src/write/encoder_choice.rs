@@ -5,7 +5,8 @@ use chunkwise_codec::{Effort, Encoding, Tuning};
 use crate::crew::share;
 use crate::process::thread_count;
 use crate::write::WriteError;
-use crate::write::chunk_maker::{Buffers, ChunkJob, ChunkMaker, Stored};
+use crate::write::buffers::Buffers;
+use crate::write::chunk_maker::{ChunkJob, ChunkMaker, Stored};
 
 /// Chunks by which deflate's encoder is chosen first, at least.
 const SAMPLES: usize = 4;

@@ -1,6 +1,8 @@
 //! How do a chunk's bytes reach the file: merged where they come in parts, encoded on every
 //! thread, handed over in order.
 
+mod buffers;
+mod by_blocks;
 mod chunk_maker;
 mod committer;
 mod coverage;

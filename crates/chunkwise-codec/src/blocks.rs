@@ -1,0 +1,237 @@
+//! Into which blocks is a chunk divided, where each can be decoded by itself?
+//!
+//! Bitshuffle, Blosc, Blosc2 and LZ4 store a chunk so.  Where one of them is the only filter that
+//! a chunk went through, a part of it needs no more than the blocks that hold it, and several
+//! threads can decode it together.  What is wrong with a chunk is not told here: whoever meets
+//! it decodes the chunk whole ([`Pipeline::decode`](crate::Pipeline::decode)), which says.
+
+use std::ops::Range;
+
+use crate::blosc2::Blosc2Blocks;
+use crate::bytes::Reader;
+use crate::cut::{Cut, places};
+use crate::state::State;
+use crate::{Bitshuffle, DecodeError, Filter, Scratch, blosc, lz4};
+
+/// Smaller blocks are not worth their places in a table, and are nobody's.
+const LEAST_NBYTES: usize = 512;
+/// Bytes that are stored as they are are taken so many at a time.
+const AS_IT_IS_NBYTES: usize = 64 << 10;
+
+/// The blocks of one chunk, whose stored bytes are at hand.
+#[derive(Debug)]
+pub struct Blocks<'a> {
+    stored: &'a [u8],
+    cut: Cut,
+    coding: Coding<'a>,
+    /// The stored bytes of the first blocks, as far as they were looked for.
+    places: Vec<&'a [u8]>,
+    /// What follows them, where a block begins after the one before.
+    rest: Reader<'a>,
+}
+
+#[derive(Debug)]
+enum Coding<'a> {
+    Bitshuffle(Bitshuffle),
+    Lz4,
+    Blosc(blosc::Streams),
+    Blosc2(Blosc2Blocks<'a>),
+    /// Not coded at all, from here on.
+    AsItIs(usize),
+}
+
+impl<'a> Blocks<'a> {
+    /// Those of a chunk of `raw_len` bytes, which `filter` alone has encoded; None where it has
+    /// none, or is damaged.
+    pub(crate) fn new(
+        filter: &Filter,
+        mut stored: &'a [u8],
+        raw_len: usize,
+        state: &mut State,
+    ) -> Option<Self> {
+        let (cut, coding) = match filter {
+            Filter::Bitshuffle(options) => {
+                (options.cut(stored).ok()?, Coding::Bitshuffle(*options))
+            }
+            Filter::Lz4 => (lz4::cut(stored).ok()?, Coding::Lz4),
+            Filter::Blosc => {
+                let head = blosc::Head::parse(stored).ok()?;
+                stored = &stored[..head.stored_len];
+                match head.streams {
+                    Some(streams) => (head.cut, Coding::Blosc(streams)),
+                    None => {
+                        let cut = Cut { block_len: AS_IT_IS_NBYTES, ..head.cut };
+                        (cut, Coding::AsItIs(blosc::HEADER_LEN))
+                    }
+                }
+            }
+            Filter::Blosc2(stated) => {
+                let blocks = Blosc2Blocks::parse(stated, stored, state).ok()?;
+                (
+                    Cut { len: blocks.nbytes(), block_len: blocks.block_len() },
+                    Coding::Blosc2(blocks),
+                )
+            }
+            _ => return None,
+        };
+        let header_len = match &coding {
+            Coding::Bitshuffle(options) => options.header_len(),
+            Coding::Lz4 => lz4::HEADER_LEN,
+            _ => 0,
+        };
+        let rest = Reader::new(stored.get(header_len..)?);
+        let sound = cut.len == raw_len && cut.block_len >= LEAST_NBYTES;
+        sound.then_some(Self { stored, cut, coding, places: Vec::new(), rest })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match self.boxes() {
+            Some(boxes) => boxes.count(),
+            None => self.cut.len.div_ceil(self.cut.block_len),
+        }
+    }
+
+    /// Bytes of block `number`, decoded.
+    pub fn nbytes_of(&self, number: usize) -> usize {
+        if self.boxes().is_some() { self.cut.block_len } else { self.run(number).len() }
+    }
+
+    /// Blocks in a row share a range of the chunk's bytes with nobody else: how many such
+    /// ranges there are.
+    pub fn ranges(&self) -> usize {
+        self.boxes().map_or_else(|| self.count(), Blosc2Blocks::slabs)
+    }
+
+    /// One of these ranges, and the blocks that make it up.
+    pub fn range(&self, number: usize) -> (Range<usize>, Range<usize>) {
+        match self.boxes() {
+            Some(boxes) => boxes.slab(number),
+            None => (self.run(number), number..number + 1),
+        }
+    }
+
+    /// Blocks hold at least so many bytes in a row: others that are less far apart may well be in
+    /// the same block.
+    pub fn least_run(&self) -> usize {
+        self.boxes().map_or(self.cut.block_len, Blosc2Blocks::row_len)
+    }
+
+    /// Mark the blocks in which these bytes of the chunk are.
+    pub fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
+        if bytes.is_empty() {
+            return;
+        }
+        match self.boxes() {
+            Some(boxes) => boxes.mark(bytes, marks),
+            None => {
+                let first = bytes.start / self.cut.block_len;
+                let last = (bytes.end - 1) / self.cut.block_len;
+                marks[first..=last].fill(true);
+            }
+        }
+    }
+
+    /// Find where the first `count` blocks are stored; false when that cannot be.
+    pub fn find(&mut self, count: usize) -> bool {
+        if self.places.len() < count { self.look_for(count).is_some() } else { true }
+    }
+
+    /// The stored bytes of a block that was found.
+    pub fn stored(&self, number: usize) -> Option<&'a [u8]> {
+        self.places.get(number).copied()
+    }
+
+    /// Decode block `number`, of which `stored` is what [`stored`](Self::stored) gave, to its
+    /// place in the chunk; `out` is the chunk from byte `begin` on.
+    ///
+    /// # Errors
+    /// When something is wrong with it; `out` is then unspecified.
+    ///
+    /// # Panics
+    /// When `out` does not hold the block's range.
+    pub fn decode(
+        &self,
+        number: usize,
+        stored: &[u8],
+        scratch: &mut Scratch,
+        begin: usize,
+        out: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        let state = &mut scratch.state;
+        if let Coding::Blosc2(blocks) = &self.coding {
+            return blocks.decode(number, stored, state, begin, out);
+        }
+        let run = self.run(number);
+        let out = &mut out[run.start - begin..run.end - begin];
+        match &self.coding {
+            Coding::Bitshuffle(options) => options.decode_block(stored, state, out),
+            Coding::Lz4 => lz4::decode_block(stored, out),
+            Coding::Blosc(streams) => streams.decode(stored, &mut stored.len(), state, out),
+            Coding::AsItIs(_) | Coding::Blosc2(_) => {
+                out.copy_from_slice(stored);
+                Ok(())
+            }
+        }
+    }
+
+    /// Append the bytes of a decoded block to `block`, out of the chunk.
+    pub fn take(&self, number: usize, chunk: &[u8], block: &mut Vec<u8>) {
+        match self.boxes() {
+            Some(boxes) => boxes.take(number, chunk, block),
+            None => block.extend_from_slice(&chunk[self.run(number)]),
+        }
+    }
+
+    /// Put such bytes back to their place in the chunk.
+    ///
+    /// # Panics
+    /// When they are not as many as [`take`](Self::take) gave.
+    pub fn put(&self, number: usize, block: &[u8], chunk: &mut [u8]) {
+        match self.boxes() {
+            Some(boxes) => boxes.put(number, block, chunk),
+            None => chunk[self.run(number)].copy_from_slice(block),
+        }
+    }
+
+    fn boxes(&self) -> Option<&Blosc2Blocks<'a>> {
+        match &self.coding {
+            Coding::Blosc2(blocks) if blocks.are_boxes() => Some(blocks),
+            _ => None,
+        }
+    }
+
+    fn run(&self, number: usize) -> Range<usize> {
+        let begin = (number * self.cut.block_len).min(self.cut.len);
+        begin..(begin.saturating_add(self.cut.block_len)).min(self.cut.len)
+    }
+
+    fn look_for(&mut self, count: usize) -> Option<()> {
+        self.places = match &self.coding {
+            Coding::Bitshuffle(_) | Coding::Lz4 => return self.follow(count),
+            Coding::AsItIs(begin) => {
+                let bytes = self.stored.get(*begin..)?;
+                (0..self.count())
+                    .map(|number| bytes.get(self.run(number)))
+                    .collect::<Option<_>>()?
+            }
+            Coding::Blosc2(blocks) => blocks.places()?,
+            Coding::Blosc(_) => places(self.stored, blosc::HEADER_LEN, self.count())?,
+        };
+        Some(())
+    }
+
+    /// Each block has its length before it, and the next one after it.
+    fn follow(&mut self, count: usize) -> Option<()> {
+        for number in self.places.len()..count {
+            let bytes = match &self.coding {
+                Coding::Bitshuffle(options) => {
+                    options.next_block(self.run(number).len(), &mut self.rest)?
+                }
+                _ => lz4::next_block(&mut self.rest)?,
+            };
+            self.places.push(bytes);
+        }
+        Some(())
+    }
+}
