@@ -81,9 +81,9 @@ def test_chunks_written_whole_are_the_engines_and_the_rest_is_h5pys(tmp_path: Pa
     with h5py.File(tmp_path / "x.h5", "w") as f, chunkwise.patch_h5py():
         d = f.create_dataset("x", (40, 50), "f4", chunks=(10, 20), **GZIP)
 
-        def write(index: Any, value: Any) -> None:
+        def write(dataset: h5py.Dataset, index: Any, value: Any) -> None:
             asked.append((index, np.shape(value)))
-            d[index] = value
+            dataset[index] = value
 
         index = (slice(5, 40), slice(0, 45))
         assert at_once.put(d, index, NUMBERS[:35, :45], write)

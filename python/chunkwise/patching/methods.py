@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
@@ -95,7 +95,7 @@ def _read_direct(original: Method) -> Method:
 def _setitem(original: Method) -> Method:
     @wraps(original)
     def __setitem__(self: h5py.Dataset, args: Any, val: Any) -> None:  # noqa: N807
-        if isinstance(self, Dataset) or not at_once.put(self, args, val, partial(original, self)):
+        if isinstance(self, Dataset) or not at_once.put(self, args, val, original):
             original(self, args, val)
 
     return __setitem__
@@ -110,7 +110,7 @@ def _write_direct(original: Method, setitem: Method) -> Method:
         usual = isinstance(source, np.ndarray) and source.flags.c_contiguous and source_sel is None
         if not isinstance(self, Dataset) and usual:
             index = ... if dest_sel is None else dest_sel
-            if at_once.put(self, index, source, partial(setitem, self)):
+            if at_once.put(self, index, source, setitem):
                 return
         original(self, source, source_sel, dest_sel)
 
@@ -135,7 +135,7 @@ def _make_new_dset(original: Method, setitem: Method) -> Method:
         given = data.dtype if dtype is None else dtype
         made = original(parent, wanted, given, None, *args, **options)
         dataset, data = h5py.Dataset(made), np.ascontiguousarray(data)
-        if not at_once.put(dataset, ..., data.reshape(wanted), partial(setitem, dataset)):
+        if not at_once.put(dataset, ..., data.reshape(wanted), setitem):
             made.write(h5s.ALL, h5s.ALL, data)
         return made
 

@@ -34,7 +34,7 @@ from chunkwise.writing.values import PART_NBYTES, as_stored
 Array = npt.NDArray[Any]
 Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
 # Writes ``dataset[index] = value`` through libhdf5.
-Write = Callable[[Any, Any], None]
+Write = Callable[[h5py.Dataset, Any, Any], None]
 
 # What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
 SMALLEST_NBYTES = 128 << 10
@@ -114,7 +114,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
     index, value : object
         As h5py takes them.
     write : callable
-        What h5py does with an index and a value.
+        What h5py does with a dataset, an index and a value.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         # Each chunk that is covered in part lies in one of them.
         there = tuple(slice(first, last) for first, last in slab)
         here = zip(slab, box, strict=True)
-        write(there, whole[tuple(slice(a - at, b - at) for (a, b), (at, _) in here)])
+        write(dataset, there, whole[tuple(slice(a - at, b - at) for (a, b), (at, _) in here)])
     return None
 
 

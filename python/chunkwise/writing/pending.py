@@ -97,8 +97,9 @@ def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
 
 def settle_for_h5py(dataset: h5py.Dataset) -> None:
     """Have libhdf5 given what it is about to read, also within h5py's own methods."""
-    # Those who are writing may wait for h5py's lock, which some of its methods hold here.
-    settle_reached(dataset, blocking=not phil._is_owned())
+    if _writings:
+        # Those who are writing may wait for h5py's lock, which some of its methods hold here.
+        settle_reached(dataset, blocking=not phil._is_owned())
 
 
 def settle_inode(inode: tuple[int, ...]) -> None:
