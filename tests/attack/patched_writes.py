@@ -1,8 +1,9 @@
 """Does a file that patched h5py writes hold what h5py writes, whatever else was done to it?
 
 The same random calls of h5py on two files, on one of them patched: assignments of every kind, also
-below h5py's own methods, resizes, flushes, chunks stored as they are, datasets deleted and made
-anew, files closed and opened again.
+below h5py's own methods, resizes, flushes, datasets deleted and made anew, files closed and opened
+again.  Chunks that others have stored without filters are not among it: what libhdf5 has then
+written over them it reads wrongly itself.
 """
 
 from __future__ import annotations
@@ -23,9 +24,6 @@ from tests.attack.writes import NUMBERS, OTHERS, PIPELINES, UNFILTERED_EDGES
 
 SHORT = 60
 
-# libhdf5 leaves these out of no chunk: where it leaves one out, a chunk of another mask that it
-# rewrites may be read wrongly, by whomever.
-_UNDEMANDING = [name for name in PIPELINES if name.startswith(("deflate", "shuffle+deflate"))]
 _OTHER_TYPES = ["u1", "<i2", ">i4", "<i8", "<f4", ">f8", "f2"]
 
 
@@ -86,7 +84,7 @@ class _Story:
 
     def _step(self) -> None:
         steps = ["put"] * 8 + ["whole"] * 3 + ["direct", "below", "resize", "resize", "flush"]
-        steps += ["read", "again", "anew", "raw"]
+        steps += ["read", "again", "anew"]
         getattr(self, "_" + self.rng.choice(steps))()
 
     # What is done ---------------------------------------------------------------------
@@ -147,26 +145,6 @@ class _Story:
             for file in self.files:
                 del file["x"]
             self._make(self._values)
-
-    def _raw(self) -> None:
-        """Store a chunk without filters."""
-        if self.pipeline in _UNDEMANDING and not self.edges and 0 not in self.shape:
-            origin = tuple(
-                self.rng.randrange(-(-n // c)) * c
-                for n, c in zip(self.shape, self.chunks, strict=True)
-            )
-            values = self._values(self.chunks)
-            mask = (1 << len(PIPELINES[self.pipeline])) - 1
-            # Longer than whatever a filter makes of it: of a chunk that keeps its length libhdf5
-            # keeps the mask as well, and reads what it has written itself wrongly.
-            stored = values.tobytes() + bytes(100)
-            self._both(
-                f"raw chunk at {origin}", lambda d: d.id.write_direct_chunk(origin, stored, mask)
-            )
-            # What libhdf5 remembers of the chunk's former mask is wrong until then.
-            self._both("flush", lambda d: d.file.flush())
-            self.held = []
-            self._again()
 
     def _read(self) -> None:
         found = [d[...] for d in self.held]
