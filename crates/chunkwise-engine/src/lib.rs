@@ -7,6 +7,7 @@
 
 mod access_pattern;
 mod cache;
+mod convert;
 mod crew;
 mod dataset;
 mod decode;
@@ -18,6 +19,7 @@ mod in_flight;
 mod in_memory;
 mod index;
 mod memory;
+mod numbers;
 mod on_demand;
 mod one_pass;
 mod prefetch;
@@ -35,9 +37,10 @@ mod threads;
 mod write;
 
 pub use cache::CacheStats;
+pub use convert::{Conversion, NumberKind, NumberType, Padding};
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
 pub use error::{ChunkPlace, ReadError};
-pub use fields::{FieldBytes, Fields};
+pub use fields::{FieldBytes, Fields, Made, convert_all};
 pub use huge::zeroed;
 pub use in_memory::{gather, spread};
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};

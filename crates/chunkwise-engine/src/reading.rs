@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use chunkwise_codec::{Scratch, resize};
+use chunkwise_codec::Scratch;
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
@@ -295,22 +295,10 @@ impl<'a> Reading<'a> {
                 unsafe { self.fill(task) };
                 Ok(None)
             }
-            // Whole, as no more than a chunk of filtered data now and then is stored as it is.
-            Placement::Raw { address } if self.fields.is_some() => {
-                let record =
-                    ChunkRecord { address, stored_nbytes: dataset.chunk_nbytes, filter_mask: 0 };
-                let chunk = StoredChunk { chunk_index, record };
-                let nbytes = usize::try_from(dataset.chunk_nbytes);
-                resize(buffer, nbytes.map_err(|_| ReadError::Memory(None))?)?;
-                let read = timed(Phase::Storage, || dataset.storage.read_at(address, buffer));
-                read.map_err(|error| dataset.name_chunk(error, &chunk))?;
-                // SAFETY: the caller's contract.
-                unsafe { self.copy(task, buffer) };
-                Ok(None)
-            }
             Placement::Raw { address } => {
                 let (storage, size) = (&*dataset.storage, dataset.info.element_size as u64);
-                let raw = RawRead { storage, address, size, result: &self.result, helpers };
+                let (result, fields) = (&self.result, self.fields);
+                let raw = RawRead { storage, address, size, result, fields, helpers };
                 // SAFETY: the caller's contract.
                 let read = unsafe { raw.read(task, buffer) };
                 read.map(|()| None).map_err(|error| {

@@ -25,6 +25,7 @@ from chunkwise.files import closing
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.routing import eligibility
+from chunkwise.routing.conversions import text_of
 
 # Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
@@ -41,8 +42,8 @@ class Bound:
     """What the engine reads, and what h5py says of it.
 
     Without `fills`, reading leaves alone what was never written.  With `gives_views`, h5py's
-    arrays do not own their memory; with `has_arrays`, an element is an array.  Messages begin
-    with `label`.
+    arrays do not own their memory; with `has_arrays`, an element is an array.
+    Elements that are `text` are converted as they are read.  Messages begin with `label`.
     """
 
     native: _native.Dataset
@@ -52,6 +53,7 @@ class Bound:
     chunks: tuple[int, ...] | None
     fills: bool
     gives_views: bool
+    text: bool
     getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
     # Whether what `getitem` gives is what h5py gives, as it is.
@@ -265,12 +267,16 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
         dtype = np.dtype(dtype.str)
         gives_views = not dtype.isnative
     label = label_of(dataset)
-    memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
-    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed)
+    text = text_of(file_type, dtype)
+    memory_type = file_type
+    if text is None:
+        memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed, text)
     if native.reason is not None:
         return Binding(why=native.reason)
     dcpl = dataset.id.get_create_plist()
     time = dcpl.get_fill_time()
     undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
     fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
-    return Binding(Bound(native, label, dtype, dataset.shape, dataset.chunks, fills, gives_views))
+    of_h5py = (label, dtype, dataset.shape, dataset.chunks, fills, gives_views, text is not None)
+    return Binding(Bound(native, *of_h5py))
