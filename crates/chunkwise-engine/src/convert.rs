@@ -4,7 +4,7 @@
 //! where they are in foreign order, converted, swapped again, and put into the result.  What lies
 //! together in native order is taken from, and put to, its place at once.
 
-use crate::numbers::{Becomes, Half, Number};
+use crate::numbers::{Becomes, Half, Number, each, swap};
 
 /// The numbers that are converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,20 +127,6 @@ fn text_len(text: &[u8], padding: Padding) -> usize {
     }
 }
 
-fn swap(elements: &mut [u8], size: usize) {
-    fn each<const N: usize>(elements: &mut [u8]) {
-        for element in elements.chunks_exact_mut(N) {
-            element.reverse();
-        }
-    }
-    match size {
-        2 => each::<2>(elements),
-        4 => each::<4>(elements),
-        8 => each::<8>(elements),
-        _ => {}
-    }
-}
-
 fn kernel(from: NumberType, to: NumberType, foreign: bool) -> Option<Kernel> {
     use NumberKind::{Float, Signed, Unsigned};
     match (from.kind, from.size) {
@@ -192,13 +178,9 @@ where
 }
 
 fn either<S: Number + Becomes<D>, D: Number>(foreign: bool) -> Kernel {
-    if foreign { each::<S, D, true> } else { each::<S, D, false> }
-}
-
-fn each<S: Number + Becomes<D>, D: Number, const FOREIGN: bool>(from: &[u8], to: &mut [u8]) {
-    let elements = from.chunks_exact(size_of::<S>());
-    for (from, to) in elements.zip(to.chunks_exact_mut(size_of::<D>())) {
-        let number = S::of(from);
-        if FOREIGN { number.foreign().put(to) } else { number.native().put(to) }
+    if foreign {
+        |from, to| each(from, to, |number: S| -> D { number.foreign() })
+    } else {
+        |from, to| each(from, to, |number: S| -> D { number.native() })
     }
 }

@@ -5,14 +5,6 @@
 //! open is as this processor has it.  Whoever asks compares with the library at hand first
 //! (`python/chunkwise/routing/conversions.py`), since versions differ.
 
-/// A native number, as its bytes.
-pub(crate) trait Number: Copy {
-    /// Read from bytes of its size.
-    fn of(bytes: &[u8]) -> Self;
-    /// Write to bytes of its size.
-    fn put(self, bytes: &mut [u8]);
-}
-
 /// A number that becomes one of another type.
 pub(crate) trait Becomes<D> {
     /// As between native numbers.
@@ -23,34 +15,54 @@ pub(crate) trait Becomes<D> {
 
 /// A float of 16 bits.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct Half(u16);
+
+/// Numbers of the processor, of which any bytes are one.
+///
+/// # Safety
+/// Only for types without padding, each of whose bit patterns is a value.
+pub(crate) unsafe trait Number: Copy {}
 
 macro_rules! numbers {
     ($($t:ty),*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn of(bytes: &[u8]) -> Self {
-                let mut own = [0; size_of::<$t>()];
-                own.copy_from_slice(bytes);
-                <$t>::from_ne_bytes(own)
-            }
-            #[inline(always)]
-            fn put(self, bytes: &mut [u8]) {
-                bytes.copy_from_slice(&self.to_ne_bytes());
-            }
-        }
+        // SAFETY: a number.
+        unsafe impl Number for $t {}
     )*};
 }
-numbers!(i8, u8, i16, u16, i32, u32, i64, u64, f32, f64);
+numbers!(i8, u8, i16, u16, i32, u32, i64, u64, f32, f64, Half);
 
-impl Number for Half {
-    #[inline(always)]
-    fn of(bytes: &[u8]) -> Self {
-        Self(u16::of(bytes))
+/// Make of each number in `from` one in `to`, wherever they lie; of as many as both hold.
+#[inline(always)]
+pub(crate) fn each<S: Number, D: Number>(from: &[u8], to: &mut [u8], become_one: impl Fn(S) -> D) {
+    let count = (from.len() / size_of::<S>()).min(to.len() / size_of::<D>());
+    let (from, to) = (from.as_ptr().cast::<S>(), to.as_mut_ptr().cast::<D>());
+    let mut i = 0;
+    while i < count {
+        // SAFETY: `i` numbers and this one lie within both slices; they need no alignment here.
+        unsafe { to.add(i).write_unaligned(become_one(from.add(i).read_unaligned())) };
+        i += 1;
     }
+}
+
+/// Turn the order of the bytes of each number of `size` bytes.
+pub(crate) fn swap(numbers: &mut [u8], size: usize) {
     #[inline(always)]
-    fn put(self, bytes: &mut [u8]) {
-        self.0.put(bytes);
+    fn swapped<T: Number>(numbers: &mut [u8], swap: impl Fn(T) -> T) {
+        let count = numbers.len() / size_of::<T>();
+        let numbers = numbers.as_mut_ptr().cast::<T>();
+        let mut i = 0;
+        while i < count {
+            // SAFETY: as above.
+            unsafe { numbers.add(i).write_unaligned(swap(numbers.add(i).read_unaligned())) };
+            i += 1;
+        }
+    }
+    match size {
+        2 => swapped(numbers, u16::swap_bytes),
+        4 => swapped(numbers, u32::swap_bytes),
+        8 => swapped(numbers, u64::swap_bytes),
+        _ => {}
     }
 }
 
