@@ -62,15 +62,22 @@ pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp>
 /// # Safety
 /// A live file of this library that outlives the descriptor; the lock must be held.
 pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract.
+    unsafe { descriptor_by(api, file, sec2_of(api)?) }
+}
+
+/// As [`descriptor_of`], where the driver of plain local files is known.
+unsafe fn descriptor_by<'f>(
+    api: &Api,
+    file: hid_t,
+    sec2: hid_t,
+) -> Result<BorrowedFd<'f>, Unsuited> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
         let fapl = (api.H5Fget_access_plist)(file);
         let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
         // Only this driver's handle is known to be a descriptor of the file itself.
-        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
-        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
-        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
-        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
+        if (api.H5Pget_driver)(fapl.id) != sec2 {
             return because("the file is not opened with the sec2 driver (plain local files)");
         }
         let mut handle: *mut c_void = std::ptr::null_mut();
@@ -81,6 +88,20 @@ pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<Borrowe
         }
         // The sec2 driver's handle points at its descriptor, open as long as the file.
         Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
+    }
+}
+
+/// The number of the driver of plain local files, the same as long as the library is there.
+///
+/// # Safety
+/// The lock must be held.
+unsafe fn sec2_of(api: &Api) -> Result<hid_t, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
+        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
+        Ok((api.H5Pget_driver)(local.id))
     }
 }
 
@@ -99,7 +120,8 @@ pub(crate) unsafe fn open_storage(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
         }
-        let descriptor = descriptor_of(api, file.id)?;
+        let sec2 = library.sec2(|| sec2_of(api))?;
+        let descriptor = descriptor_by(api, file.id, sec2)?;
         let fcpl = (api.H5Fget_create_plist)(file.id);
         let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
         let mut user_block: hsize_t = 0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, Fields, ReadError};
+use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
 use chunkwise_libhdf5::{Unsuited, describe, describe_listed};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -83,6 +83,27 @@ impl PyDataset {
             Ok(engine) => engine.unsound(),
             Err(reason) => Some(reason),
         }
+    }
+
+    /// Elements in each dimension; the engine must be able to read them, here and below.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.native()?.shape())
+    }
+
+    /// The shape of a chunk; None of a contiguous dataset.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match &self.native()?.info().layout {
+            Layout::Chunked { chunk, .. } => PyTuple::new(py, chunk.iter()).map(Some),
+            Layout::Contiguous { .. } => Ok(None),
+        }
+    }
+
+    /// Whether what was never written is read as the fill value, rather than left alone.
+    #[getter]
+    fn fills(&self) -> PyResult<bool> {
+        Ok(!self.native()?.leaves_missing_untouched())
     }
 
     /// Know where all chunks lie; the engine must be able to read them.

@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5t
+from h5py import h5f, h5t
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -41,27 +41,36 @@ FileNumber = tuple[int, ...]
 class Bound:
     """What the engine reads, and what h5py says of it.
 
-    Without `fills`, reading leaves alone what was never written.  With `gives_views`, h5py's
-    arrays do not own their memory; with `has_arrays`, an element is an array.
+    With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
+    array.
     Elements that are `text` are converted as they are read.  Messages begin with `label`.
     """
 
     native: _native.Dataset
     label: str
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...] | None
-    fills: bool
     gives_views: bool
     text: bool
+    shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
     # Whether what `getitem` gives is what h5py gives, as it is.
     is_quick: bool = field(init=False)
 
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of a chunk; None of a contiguous dataset."""
+        return self.native.chunks
+
+    @property
+    def fills(self) -> bool:
+        """Whether what was never written is read as the fill value, rather than left alone."""
+        return self.native.fills
+
     def __post_init__(self) -> None:
         # Looked up once, as small reads are short.
         object.__setattr__(self, "getitem", self.native.getitem)
+        object.__setattr__(self, "shape", self.native.shape)
         object.__setattr__(self, "has_arrays", self.dtype.subdtype is not None)
         object.__setattr__(self, "is_quick", not (self.has_arrays or self.gives_views))
 
@@ -274,9 +283,4 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
     native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed, text)
     if native.reason is not None:
         return Binding(why=native.reason)
-    dcpl = dataset.id.get_create_plist()
-    time = dcpl.get_fill_time()
-    undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
-    fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
-    of_h5py = (label, dtype, dataset.shape, dataset.chunks, fills, gives_views, text is not None)
-    return Binding(Bound(native, *of_h5py))
+    return Binding(Bound(native, label, dtype, gives_views, text is not None))
