@@ -452,7 +452,8 @@ class Dataset:
 
     The handles must be live handles of `library`; `label` begins every error message.  Chunks are
     looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
-    `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are read.
+    `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
+    read.  A file that is said to be `plain` must have the driver of local files (sec2).
     """
 
     def __new__(
@@ -464,6 +465,7 @@ class Dataset:
         label: str,
         listed: bool = False,
         text: str | None = None,
+        plain: bool = False,
     ) -> Dataset: ...
     @property
     def reason(self) -> str | None: ...

@@ -334,6 +334,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 raise like(UsageError, RuntimeError())("the dataset's file is closed")
             if self._binding is None:
                 self._binding = bindings.own_binding(self)
+                bound = self._binding.bound
+                if bound is not None and self._readonly:
+                    # As h5py keeps it; known also while the file is parked.
+                    self._cache_props["shape"] = bound.shape
             return self._binding
 
     def _release(self) -> None:

@@ -167,7 +167,10 @@ impl Library {
     }
 
     /// The driver of plain local files; found out once.
-    pub(crate) fn sec2(&self, find: impl Fn() -> Result<hid_t, Unsuited>) -> Result<hid_t, Unsuited> {
+    pub(crate) fn sec2(
+        &self,
+        find: impl Fn() -> Result<hid_t, Unsuited>,
+    ) -> Result<hid_t, Unsuited> {
         match self.sec2.get() {
             Some(&known) => Ok(known),
             None => find().map(|found| *self.sec2.get_or_init(|| found)),

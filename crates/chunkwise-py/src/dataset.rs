@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
-use chunkwise_libhdf5::{Unsuited, describe, describe_listed};
+use chunkwise_libhdf5::{Asked, Unsuited, describe_as};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -31,9 +31,10 @@ pub struct PyDataset {
 #[pymethods]
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
-    /// `text` is how elements are stored that are converted to `dtype`.
+    /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
+    /// `plain` has libhdf5's driver of local files.
     #[new]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -42,6 +43,7 @@ impl PyDataset {
         label: String,
         listed: bool,
         text: Option<String>,
+        plain: bool,
     ) -> PyResult<Self> {
         let py = dtype.py();
         // Pointers to Python objects must never be overwritten with file bytes.
@@ -49,13 +51,8 @@ impl PyDataset {
             Err("its elements are of variable length or references".to_string())
         } else {
             // SAFETY: live handles of this library, by the contract above.
-            match unsafe {
-                if listed {
-                    describe_listed(&library.library, dataset_id, memory_type_id)
-                } else {
-                    describe(&library.library, dataset_id, memory_type_id)
-                }
-            } {
+            let asked = Asked { listed, plain };
+            match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),

@@ -119,6 +119,8 @@ class FileHandle:
         elsewhere, or another one writes it for us to follow (SWMR).
     readonly : bool
         Whether this process cannot change it, as h5py has it.
+    is_plain : bool
+        Whether it is a local file to libhdf5 (the sec2 driver).
     """
 
     def __init__(
@@ -353,6 +355,7 @@ class FileHandle:
         # Asked for by path, it has the driver that files have here.
         driver = _default_driver() if self._path is not None else _driver(identifier)
         sec2 = driver == h5fd.SEC2
+        self.is_plain = sec2
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))

@@ -22,6 +22,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files import closing
+from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.routing import eligibility
@@ -251,7 +252,14 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
 
 def label_of(dataset: h5py.Dataset) -> str:
     """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
-    return printable(f"{dataset.file.filename}: dataset {dataset.name}")
+    home = _home_of(dataset)
+    filename = dataset.file.filename if home is None else home.filename
+    return printable(f"{filename}: dataset {dataset.name}")
+
+
+def _home_of(dataset: h5py.Dataset) -> FileHandle | None:
+    """The file of one of ours; of one that an external link led to, nothing is known."""
+    return dataset._home if isinstance(dataset, Kept) and dataset._number is None else None
 
 
 def _described(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
@@ -280,7 +288,10 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
     memory_type = file_type
     if text is None:
         memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
-    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed, text)
+    handles = dataset.id.id, memory_type.id
+    home = _home_of(dataset)
+    plain = home is not None and home.is_plain
+    native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain)
     if native.reason is not None:
         return Binding(why=native.reason)
     return Binding(Bound(native, label, dtype, gives_views, text is not None))
