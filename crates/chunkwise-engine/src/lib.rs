@@ -27,6 +27,7 @@ mod process;
 mod profile;
 mod read;
 mod reading;
+mod repeated;
 mod runs;
 mod scatter;
 mod scatter_task;

@@ -17,6 +17,7 @@ use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
+use crate::repeated::{leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, segment_len};
@@ -320,6 +321,12 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Whether a chunk that is wanted whole was so before, and there is room for it.
+    fn is_repeated(&self, key: ChunkKey) -> bool {
+        let budget_nbytes = ProcessState::of_this_process().cache().stats().budget_nbytes;
+        leaves_room(self.result.nbytes(), budget_nbytes) && was_wanted_whole(key)
+    }
+
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
     ///
     /// # Safety
@@ -338,7 +345,7 @@ impl<'a> Reading<'a> {
         // decoded in place, or through a buffer that is reused, and not kept.
         let kept = || {
             self.once.is_none()
-                && !task.takes_all()
+                && (!task.takes_all() || self.is_repeated(key))
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {
