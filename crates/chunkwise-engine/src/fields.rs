@@ -227,3 +227,85 @@ fn bytes_of(chunk: &[u8], begin: u64, len: u64) -> Option<&[u8]> {
     let begin = usize::try_from(begin).ok()?;
     chunk.get(begin..begin.checked_add(usize::try_from(len).ok()?)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::{NumberKind, NumberType};
+
+    fn strips() -> Vec<Strip> {
+        let one =
+            Strip { src: 3, dst: 5, len: 1, count: 1, src_step: 1, dst_step: 1, backwards: false };
+        vec![
+            one,
+            Strip { len: 900, ..one },
+            // Elements that lie apart, and runs of some, forwards and backwards.
+            Strip { count: 700, src_step: 2, ..one },
+            Strip { count: 700, src_step: 2, dst_step: 2, ..one },
+            Strip { len: 3, count: 40, src_step: 7, dst_step: 3, ..one },
+            Strip { len: 3, count: 40, src_step: 7, dst_step: 5, backwards: true, ..one },
+            Strip { count: 30, src_step: 4, dst_step: 1, backwards: true, ..one },
+        ]
+    }
+
+    #[test]
+    fn converted_strips_are_copied_strips_converted() {
+        let numbers: Vec<i16> = (0..2000).map(|i| (i * 37 - 30_000) as i16).collect();
+        for (swapped, to_swapped) in [(false, false), (true, false), (false, true), (true, true)] {
+            let bytes = |number: &i16| {
+                if swapped { number.to_be_bytes() } else { number.to_le_bytes() }
+            };
+            let chunk: Vec<u8> = numbers.iter().flat_map(bytes).collect();
+            let from = NumberType { kind: NumberKind::Signed, size: 2, swapped };
+            let to = NumberType { kind: NumberKind::Float, size: 8, swapped: to_swapped };
+            let made = Made::Converted(Conversion::of_numbers(from, to).unwrap());
+            let fields = Fields::new(2, 12, vec![FieldBytes { src: 0, dst: 4, made }]).unwrap();
+            for strip in strips() {
+                let (mut copied, mut converted) = (vec![0u8; 2 * 2000], vec![7u8; 12 * 2000]);
+                // SAFETY: each result is this thread's own.
+                unsafe {
+                    copy_strip(&chunk, &SharedResult::new(&mut copied), &strip, 2).unwrap();
+                    fields.copy(&chunk, &SharedResult::new(&mut converted), &strip, 2).unwrap();
+                }
+                let touched = |place: usize| {
+                    let run = (place as u64).checked_sub(strip.dst)?;
+                    let (of, at) =
+                        (run / strip.dst_step.max(strip.len), run % strip.dst_step.max(strip.len));
+                    (of < strip.count && at < strip.len).then_some(())
+                };
+                for place in 0..2000 {
+                    let element = &converted[12 * place..][..12];
+                    if touched(place).is_none() {
+                        assert_eq!(element, [7; 12], "{strip:?} {place}");
+                        continue;
+                    }
+                    let number = [copied[2 * place], copied[2 * place + 1]];
+                    let number = if swapped {
+                        i16::from_be_bytes(number)
+                    } else {
+                        i16::from_le_bytes(number)
+                    };
+                    let wanted = f64::from(number);
+                    let wanted =
+                        if to_swapped { wanted.to_be_bytes() } else { wanted.to_le_bytes() };
+                    assert_eq!(element[..4], [7; 4]);
+                    assert_eq!(element[4..], wanted, "{strip:?} {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_longer_than_a_block() {
+        let (from_size, to_size) = (3 * BLOCK_NBYTES, 3 * BLOCK_NBYTES + 5);
+        let conversion = Conversion::of_text(from_size, crate::Padding::Spaces, to_size).unwrap();
+        let mut from = vec![b'x'; 2 * from_size];
+        from[from_size - 9..from_size].fill(b' ');
+        let mut to = vec![1; 2 * to_size];
+        convert_all(&conversion, &from, &mut to).unwrap();
+        assert_eq!(to[..from_size - 9], from[..from_size - 9]);
+        assert!(to[from_size - 9..to_size].iter().all(|&byte| byte == 0));
+        assert_eq!(to[to_size..][..from_size], from[from_size..]);
+        assert!(convert_all(&conversion, &from, &mut to[1..]).is_none());
+    }
+}
