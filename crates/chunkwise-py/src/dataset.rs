@@ -34,6 +34,7 @@ impl PyDataset {
     /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
     /// `plain` has libhdf5's driver of local files.
     #[new]
+    #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
     fn new(
         library: &PyLibrary,
@@ -52,6 +53,7 @@ impl PyDataset {
         } else {
             // SAFETY: live handles of this library, by the contract above.
             let asked = Asked { listed, plain };
+            // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
