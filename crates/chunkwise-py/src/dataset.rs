@@ -51,7 +51,6 @@ impl PyDataset {
         let engine = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
-            // SAFETY: live handles of this library, by the contract above.
             let asked = Asked { listed, plain };
             // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
