@@ -23,7 +23,8 @@
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
-#                  model of `advise` is from the studies; ONLY=advise: how good its advice is
+#                  model of `advise` is from the studies; ONLY=advise: how good its advice is;
+#                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
@@ -229,6 +230,11 @@ $(VENV)/.peers: $(VENV)/.installed
 	    $(PIP) $$peer || echo "make bench: $$peer could not be installed"; done
 	touch $@
 
+# Of all cases, those that are slower than h5py.
+ifeq ($(ONLY),matrix)
+bench: install
+	PYTHONPATH=benches $(BIN)/python -m matrix $(if $(CASES),--only "$(CASES)")
+else
 # Of the advice, not of peers.
 ifneq ($(filter advise model,$(ONLY)),)
 bench: install
@@ -237,6 +243,7 @@ else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
+endif
 endif
 
 benchmarks: $(VENV)/.peers

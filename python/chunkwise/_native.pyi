@@ -493,7 +493,9 @@ class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
 
     The handles must be live handles of `library`; `label` begins every error message.  Chunks are
-    looked up as reads need them, unless all of them are to be `listed` now.
+    looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
+    `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
+    read.  A file that is said to be `plain` must have the driver of local files (sec2).
     """
 
     def __new__(
@@ -504,9 +506,18 @@ class Dataset:
         dtype: np.dtype[Any],
         label: str,
         listed: bool = False,
+        text: str | None = None,
+        plain: bool = False,
     ) -> Dataset: ...
     @property
     def reason(self) -> str | None: ...
+    # What can be asked where there is no reason.
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def chunks(self) -> tuple[int, ...] | None: ...
+    @property
+    def fills(self) -> bool: ...
     def getitem(self, index: Any) -> Any:
         """``d[index]``; NotImplemented of names and the like, and of a mask alone."""
     def read(
@@ -515,13 +526,18 @@ class Dataset:
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Read into `out`, or a new array."""
-    def read_fields(
-        self, selection: Selection, dtype: np.dtype[Any], parts: list[tuple[int, int, int]]
-    ) -> npt.NDArray[Any] | None:
-        """Read some bytes of each element into elements of another type.
+    def read_as(
+        self,
+        selection: Selection,
+        dtype: np.dtype[Any],
+        parts: list[tuple[int, int, int | tuple[str, str]]],
+        out: npt.NDArray[Any] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Read as elements of another type, into `out` or a new array.
 
-        Each part is where it begins in an element of the dataset, and in one of `dtype`, and its
-        length.  None without filters, and for parts that overlap in the result.
+        Each part is where it begins in an element of the dataset, and in one of `dtype`, and how
+        many bytes are copied or between which types they are converted.  What no part fills is 0
+        in a new array, and stays in `out`.
         """
     def explain(self, selection: Selection) -> dict[str, int | None]: ...
     def list_chunks(self) -> None:
@@ -627,6 +643,15 @@ def combined(
 
 def union_len(rank: int, union: Sequence[Hyperslab]) -> int:
     """Elements of a union, each counted once."""
+
+def convert_elements(
+    elements: npt.NDArray[Any], into: npt.NDArray[Any], types: tuple[str, str]
+) -> bool:
+    """Convert elements into an array of as many, both C-contiguous.
+
+    The types are NumPy's names; " S5" is text that ends before spaces.  False, with nothing
+    converted, for types that are not converted here, and where `into` is of another size.
+    """
 
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""

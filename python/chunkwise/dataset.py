@@ -22,7 +22,7 @@ from chunkwise.errors import (
 )
 from chunkwise.files.handles import Kept
 from chunkwise.grammar import Pipeline
-from chunkwise.routing import bindings, reading, through_h5py
+from chunkwise.routing import bindings, reading, through_h5py, transfers
 from chunkwise.routing.reading import counts
 from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexers import OuterIndex, PairedIndex
@@ -217,7 +217,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             result = through_h5py.selected(self, resolved, out)
         return cast("Array", result)
 
-    def explain(self, selection: Any = None) -> dict[str, Any]:
+    def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
         """What reading a selection does, as data, without reading it.
 
         Parameters
@@ -226,6 +226,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             A `chunkwise.hyperslab`, `chunkwise.union` or `chunkwise.points`, or an index as
             for ``d[...]``; None is everything.  ``d.vindex.explain`` takes an index as for
             ``d.vindex[...]``.
+        dtype : dtype, optional
+            What the elements are converted to, as by ``d.astype(dtype)``; None is what they are.
 
         Returns
         -------
@@ -242,7 +244,11 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         bound = self._reads().bound
         index = ... if selection is None else selection
         has_dimensions = self.shape if bound is None else bound.shape
-        return self._explain(self._resolve(index) if has_dimensions else None)
+        plan = self._explain(self._resolve(index) if has_dimensions else None)
+        why = None if bound is None or dtype is None else transfers.why_not_as(bound, dtype)
+        if why is not None:
+            plan.update(path="libhdf5", reason=why, threads=1)
+        return plan
 
     def _explain(self, selection: _native.Selection | None) -> dict[str, Any]:
         """Explain what is known to fit; None is an index that only h5py understands."""
@@ -332,6 +338,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 raise like(UsageError, RuntimeError())("the dataset's file is closed")
             if self._binding is None:
                 self._binding = bindings.own_binding(self)
+                bound = self._binding.bound
+                if bound is not None and self._readonly:
+                    # As h5py keeps it; known also while the file is parked.
+                    self._cache_props["shape"] = bound.shape
             return self._binding
 
     def _release(self) -> None:

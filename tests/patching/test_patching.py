@@ -290,7 +290,7 @@ def test_each_reason_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert counted(lambda f: f["d0"][...], "r+") == {eligibility.WRITABLE}
     monkeypatch.setattr(eligibility, "SMALLEST_NBYTES", 8000)
     assert counted(lambda f: f["d0"][...]) == set()
-    assert counted(lambda f: f["d0"].astype("i1")[...]) == {
+    assert counted(lambda f: f["d0"].astype(">f2")[...]) == {
         "a conversion, a destination or an index that libhdf5 alone handles"
     }
 

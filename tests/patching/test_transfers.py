@@ -47,7 +47,7 @@ def test_narrowing_rounds_as_libhdf5_does(tmp_path: Path, beyond: float | None) 
         f.create_dataset("d", data=numbers, chunks=(100,))
     before = engine_reads()
     assert_same_outcome(tmp_path / "edges.h5", partial(item, "d", ..., "f4"))
-    assert (engine_reads() > before) == (beyond is None)
+    assert engine_reads() > before
 
 
 def view_as_array(dataset: Any, _: Any, dtype: Any) -> Any:
@@ -134,11 +134,13 @@ def test_large_conversions_are_cut_along_chunks(
         for index in (..., np.s_[2:11:2, 1:8, 3], np.s_[::7, ::2, ::5], (1, 2, 3)):
             for name in ("i4", "contiguous"):
                 assert_same_outcome(path, partial(item, name, index, "f8"), index)
-        assert_same_outcome(path, lambda f: into(f["i4"], (24, 9, 10), "i4", None, np.s_[::2]))
+        for wanted in ("i4", "f8", ">i2"):
+            strided = partial(of, "i4", into, (24, 9, 10), wanted, None, np.s_[::2])
+            assert_same_outcome(path, strided, wanted)
         # Without chunks that are decoded before anybody asks.
         quiet = chunkwise.settings(prefetch_nbytes=0)
         with quiet, h5py.File(path) as f, chunkwise.patch_h5py():
             before = chunkwise.cache_stats()["decoded"]
-            f["i4"].astype("f8")[...]
+            f["i4"].read_direct(np.zeros((24, 9, 10)), None, np.s_[::2])
             decoded = chunkwise.cache_stats()["decoded"] - before
         assert decoded == 3 * 3 * 4

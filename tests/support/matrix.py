@@ -71,6 +71,8 @@ CONVERTED: dict[str, Any] = {
     "20 bits": _short,
     "bit field": lambda: h5t.STD_B16LE.copy(),
 }
+# Of these, what the engine converts itself.
+TEXTS = ["null-terminated", "space-padded"]
 TYPES = [*DTYPES, *POINTING, *CONVERTED]
 
 # --- the other axes --------------------------------------------------------------------
@@ -356,7 +358,7 @@ def reasons(c: Combination, d: h5py.Dataset) -> list[str]:
     found = []
     if c.kind in POINTING:
         found.append("variable length or references")
-    if c.kind in CONVERTED:
+    if c.kind in CONVERTED and c.kind not in TEXTS:
         found.append("converted")
     if not c.shape:
         found.append("scalar or null")

@@ -20,7 +20,7 @@ use crate::{Dataset, OnePass, ReadError};
 const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Copying fewer bytes than this, out of at most so many chunks, takes less time than
 /// waking other threads.
-const SMALL_NBYTES: u64 = 128 << 10;
+const SMALL_NBYTES: u64 = 1 << 20;
 const SMALL_CHUNKS: u64 = 4096;
 /// Of chunks in blocks, less than one part in so many is a small one.
 const SMALL_SHARE: u64 = 16;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use chunkwise_codec::{Scratch, resize};
+use chunkwise_codec::Scratch;
 use chunkwise_select::{ChunkTask, Plan};
 use smallvec::SmallVec;
 
@@ -17,6 +17,7 @@ use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
+use crate::repeated::{leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, segment_len};
@@ -306,22 +307,10 @@ impl<'a> Reading<'a> {
                 unsafe { self.fill(task) };
                 Ok(None)
             }
-            // Whole, as no more than a chunk of filtered data now and then is stored as it is.
-            Placement::Raw { address } if self.fields.is_some() => {
-                let record =
-                    ChunkRecord { address, stored_nbytes: dataset.chunk_nbytes, filter_mask: 0 };
-                let chunk = StoredChunk { chunk_index, record };
-                let nbytes = usize::try_from(dataset.chunk_nbytes);
-                resize(buffer, nbytes.map_err(|_| ReadError::Memory(None))?)?;
-                let read = timed(Phase::Storage, || dataset.storage.read_at(address, buffer));
-                read.map_err(|error| dataset.name_chunk(error, &chunk))?;
-                // SAFETY: the caller's contract.
-                unsafe { self.copy(task, buffer) };
-                Ok(None)
-            }
             Placement::Raw { address } => {
                 let (storage, size) = (&*dataset.storage, dataset.info.element_size as u64);
-                let raw = RawRead { storage, address, size, result: &self.result, helpers };
+                let (result, fields) = (&self.result, self.fields);
+                let raw = RawRead { storage, address, size, result, fields, helpers };
                 // SAFETY: the caller's contract.
                 let read = unsafe { raw.read(task, buffer) };
                 read.map(|()| None).map_err(|error| {
@@ -346,6 +335,12 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Whether a chunk that is wanted whole was so before, and there is room for it.
+    fn is_repeated(&self, key: ChunkKey) -> bool {
+        let budget_nbytes = ProcessState::of_this_process().cache().stats().budget_nbytes;
+        leaves_room(self.result.nbytes(), budget_nbytes) && was_wanted_whole(key)
+    }
+
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
     ///
     /// # Safety
@@ -364,7 +359,7 @@ impl<'a> Reading<'a> {
         // decoded in place, or through a buffer that is reused, and not kept.
         let kept = || {
             self.once.is_none()
-                && !task.takes_all()
+                && (!task.takes_all() || self.is_repeated(key))
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {

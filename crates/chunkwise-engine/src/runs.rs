@@ -13,6 +13,7 @@ use chunkwise_select::{ChunkTask, Strip};
 use smallvec::SmallVec;
 
 use crate::crew::share;
+use crate::fields::Fields;
 use crate::profile::{Phase, timed};
 use crate::scatter::{SharedResult, copy_strip};
 use crate::storage::Map;
@@ -41,11 +42,33 @@ pub struct RawRead<'a> {
     /// Bytes of an element.
     pub size: u64,
     pub result: &'a SharedResult<'a>,
+    /// Where some fields of each element are wanted, or other types.
+    pub fields: Option<&'a Fields>,
     /// Threads that may share a long run.
     pub helpers: usize,
 }
 
 impl RawRead<'_> {
+    /// Copy a strip out of bytes that were read.
+    ///
+    /// # Safety
+    /// As [`copy_strip`].
+    unsafe fn copy(&self, bytes: &[u8], strip: &Strip) -> Option<()> {
+        let size = self.size as usize;
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.fields {
+                None => copy_strip(bytes, self.result, strip, size),
+                Some(fields) => fields.copy(bytes, self.result, strip, size),
+            }
+        }
+    }
+
+    /// Whether a run of so many bytes goes straight into the result.
+    fn is_direct(&self, nbytes: u64) -> bool {
+        nbytes >= DIRECT_NBYTES && self.fields.is_none()
+    }
+
     /// Read the elements of `task`.
     ///
     /// # Safety
@@ -85,7 +108,7 @@ impl RawRead<'_> {
         timed(Phase::Scatter, || {
             task.for_each_strip(|strip| {
                 // SAFETY: the caller's contract.
-                let copied = unsafe { copy_strip(buffer, self.result, &strip, self.size as usize) };
+                let copied = unsafe { self.copy(buffer, &strip) };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             });
         });
@@ -165,8 +188,15 @@ impl Group<'_> {
             let count = together.min(strip.count - done);
             let piece = strip.part(done, count);
             done += count;
-            // SAFETY: the caller's contract; pieces of a strip are disjoint.
-            unsafe { self.add_piece(piece)? };
+            // Of what passes a buffer, no more than that holds.
+            let whole = piece.count > 1 || self.of.fields.is_none();
+            let most = if whole { piece.len } else { (GROUP_NBYTES / self.of.size).max(1) };
+            for begin in (0..piece.len).step_by(most as usize) {
+                let len = most.min(piece.len - begin);
+                let (src, dst) = (piece.src + begin, piece.dst + begin);
+                // SAFETY: the caller's contract; pieces of a strip are disjoint.
+                unsafe { self.add_piece(Strip { src, dst, len, ..piece })? };
+            }
         }
         Ok(())
     }
@@ -183,7 +213,7 @@ impl Group<'_> {
         let begin = usize::try_from(self.of.address).ok();
         let Some(bytes) = begin.and_then(|begin| map.bytes().get(begin..)) else { return false };
         // SAFETY: the caller's contract.
-        let copied = unsafe { copy_strip(bytes, self.of.result, strip, self.of.size as usize) };
+        let copied = unsafe { self.of.copy(bytes, strip) };
         if copied.is_some() {
             let end = self.of.address + end_of(strip) * self.of.size;
             self.mapped_end = self.mapped_end.max(end);
@@ -193,7 +223,7 @@ impl Group<'_> {
 
     unsafe fn add_piece(&mut self, piece: Strip) -> Result<(), ReadError> {
         let size = self.of.size;
-        if piece.count == 1 && piece.len * size >= DIRECT_NBYTES {
+        if piece.count == 1 && self.of.is_direct(piece.len * size) {
             let (begin, len) = (piece.dst * size, piece.len * size);
             // SAFETY: the caller's contract.
             let out = unsafe { self.of.result.part(begin, len) };
@@ -218,7 +248,7 @@ impl Group<'_> {
         let Some(first) = self.strips.first() else { return Ok(()) };
         let size = self.of.size;
         let (begin, end) = (first.src, std::mem::take(&mut self.end));
-        if self.strips.len() == 1 && first.count == 1 {
+        if self.strips.len() == 1 && first.count == 1 && self.of.fields.is_none() {
             // A run that is alone needs no buffer.
             // SAFETY: the caller's contract.
             let out = unsafe { self.of.result.part(first.dst * size, first.len * size) };
@@ -234,8 +264,7 @@ impl Group<'_> {
             for strip in self.strips.drain(..) {
                 let moved = Strip { src: strip.src - begin, ..strip };
                 // SAFETY: the caller's contract.
-                let copied =
-                    unsafe { copy_strip(self.buffer, self.of.result, &moved, size as usize) };
+                let copied = unsafe { self.of.copy(self.buffer, &moved) };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             }
         });

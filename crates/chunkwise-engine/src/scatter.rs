@@ -27,6 +27,11 @@ impl<'a> SharedResult<'a> {
         Self { start: out.as_mut_ptr(), len: out.len(), lifetime: PhantomData }
     }
 
+    /// How many bytes it has.
+    pub fn nbytes(&self) -> usize {
+        self.len
+    }
+
     /// The bytes `begin..begin + len`, or None when they reach beyond the result.
     ///
     /// # Safety

@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use chunkwise_engine::Storage;
 
-use crate::api::{Api, hid_t, hsize_t};
+use crate::api::{Api, DEFAULT, hid_t, hsize_t};
 use crate::error::because;
 use crate::handle::Handle;
 use crate::{Library, Unsuited};
+
+/// With which a file begins, or what follows its user block.
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Which file it is, and when it was last written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,9 @@ pub struct FileStamp {
 /// A live handle of this library.
 pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
     // SAFETY: the lock is held, the rest is the caller's contract.
-    library.locked(|api| unsafe { open_storage(library, api, dataset) }).map(|(storage, _)| storage)
+    library
+        .locked(|api| unsafe { open_storage(library, api, dataset, false) })
+        .map(|(storage, _)| storage)
 }
 
 /// The stamp of the file that holds `dataset`; None where libhdf5 gives no descriptor.
@@ -62,19 +67,39 @@ pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp>
 /// # Safety
 /// A live file of this library that outlives the descriptor; the lock must be held.
 pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        check_driver(api, file, sec2_of(api)?)?;
+        descriptor_by_sec2(api, file)
+    }
+}
+
+/// Refuse a file of another driver: only this one's handle is known to be a descriptor of the
+/// file itself.
+///
+/// # Safety
+/// A live file of this library; the lock must be held.
+unsafe fn check_driver(api: &Api, file: hid_t, sec2: hid_t) -> Result<(), Unsuited> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
         let fapl = (api.H5Fget_access_plist)(file);
         let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
-        // Only this driver's handle is known to be a descriptor of the file itself.
-        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
-        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
-        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
-        if (api.H5Pget_driver)(fapl.id) != (api.H5Pget_driver)(local.id) {
+        if (api.H5Pget_driver)(fapl.id) != sec2 {
             return because("the file is not opened with the sec2 driver (plain local files)");
         }
+    }
+    Ok(())
+}
+
+/// As [`descriptor_of`], of a file that has this driver.
+///
+/// # Safety
+/// As [`descriptor_of`].
+unsafe fn descriptor_by_sec2<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+    // SAFETY: the caller's contract; a valid pointer.
+    unsafe {
         let mut handle: *mut c_void = std::ptr::null_mut();
-        let status = (api.H5Fget_vfd_handle)(file, fapl.id, &raw mut handle);
+        let status = (api.H5Fget_vfd_handle)(file, DEFAULT, &raw mut handle);
         api.checked("H5Fget_vfd_handle", status)?;
         if handle.is_null() {
             return because("its driver gives no file descriptor");
@@ -101,12 +126,27 @@ pub unsafe fn opened_locally(library: &Library, dataset: hid_t) -> Result<(), Un
     })
 }
 
+/// The number of the driver of plain local files, the same as long as the library is there.
+///
+/// # Safety
+/// The lock must be held.
+unsafe fn sec2_of(api: &Api) -> Result<hid_t, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let local = (api.H5Pcreate)(api.H5P_CLS_FILE_ACCESS_ID_g);
+        let local = Handle::new(api, "H5Pcreate", local, api.H5Pclose)?;
+        api.checked("H5Pset_fapl_sec2", (api.H5Pset_fapl_sec2)(local.id))?;
+        Ok((api.H5Pget_driver)(local.id))
+    }
+}
+
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
-/// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
+/// of that file's user block; of a `plain` file its driver is not asked for.  The path is never opened again: it may lead elsewhere by now.
 pub(crate) unsafe fn open_storage(
     library: &Library,
     api: &Api,
     dataset: hid_t,
+    plain: bool,
 ) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
@@ -116,15 +156,25 @@ pub(crate) unsafe fn open_storage(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
         }
-        let descriptor = descriptor_of(api, file.id)?;
-        let fcpl = (api.H5Fget_create_plist)(file.id);
-        let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
-        let mut user_block: hsize_t = 0;
-        api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
-        match library.storage_of(descriptor) {
-            Ok(storage) => Ok((storage, user_block)),
-            Err(error) => because(format!("no descriptor of its file can be had: {error}")),
+        if !plain {
+            check_driver(api, file.id, library.sec2(|| sec2_of(api))?)?;
         }
+        let descriptor = descriptor_by_sec2(api, file.id)?;
+        let storage = match library.storage_of(descriptor) {
+            Ok(storage) => storage,
+            Err(error) => {
+                return because(format!("no descriptor of its file can be had: {error}"));
+            }
+        };
+        let mut user_block: hsize_t = 0;
+        // libhdf5 looks at the file's beginning first; to ask it means to copy a list of properties.
+        let mut first = [0; SIGNATURE.len()];
+        if storage.read_at(0, &mut first).is_err() || first != SIGNATURE {
+            let fcpl = (api.H5Fget_create_plist)(file.id);
+            let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
+            api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;
+        }
+        Ok((storage, user_block))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::{fmt, io};
 
 use chunkwise_engine::FileStorage;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::api::{Api, DEFAULT, ErrorEntry, hid_t};
 use crate::maker::{self, Witness};
 use crate::probe::{ChunkConventions, probe};
-use crate::{BindError, LibraryLock, LibraryVersion};
+use crate::{BindError, LibraryLock, LibraryVersion, Unsuited};
 
 /// The first version that lists chunks (`H5Dget_chunk_info_by_coord`).
 const OLDEST: LibraryVersion = LibraryVersion(1, 10, 5);
@@ -32,6 +32,8 @@ pub struct Library {
     /// Storage of the files in use, by device and inode: datasets of one file share a
     /// descriptor.
     files: Mutex<HashMap<(u64, u64), Weak<FileStorage>>>,
+    /// The driver of plain local files, once it was asked for.
+    sec2: OnceLock<hid_t>,
 }
 
 /// What binding finds out about a library.
@@ -104,7 +106,8 @@ impl Library {
 
     fn of(loaded: Loaded, started: Started, lock: Box<dyn LibraryLock>) -> Self {
         let Started { api, version, conventions } = started;
-        Self { api, loaded, lock, version, conventions, files: Mutex::default() }
+        let (files, sec2) = (Mutex::default(), OnceLock::new());
+        Self { api, loaded, lock, version, conventions, files, sec2 }
     }
 
     /// Resolve, see whether it made the handle that is given, and probe.
@@ -161,6 +164,17 @@ impl Library {
     /// Where its symbols are looked up, for those who need more than [`Api`] has.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
+    }
+
+    /// The driver of plain local files; found out once.
+    pub(crate) fn sec2(
+        &self,
+        find: impl Fn() -> Result<hid_t, Unsuited>,
+    ) -> Result<hid_t, Unsuited> {
+        match self.sec2.get() {
+            Some(&known) => Ok(known),
+            None => find().map(|found| *self.sec2.get_or_init(|| found)),
+        }
     }
 
     /// How this version speaks of chunks.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, FieldBytes, Fields, ReadError};
-use chunkwise_libhdf5::{Unsuited, describe, describe_listed};
+use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
+use chunkwise_libhdf5::{Asked, Unsuited, describe_as};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
+use crate::conversion::{Taken, field_bytes};
 use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index;
 use crate::interrupts::interruptible;
@@ -23,13 +24,18 @@ pub struct PyDataset {
     engine: Result<Arc<Dataset>, String>,
     dtype: Py<PyArrayDescr>,
     label: String,
+    /// Where elements are not copied as they are stored.
+    fields: Option<Fields>,
 }
 
 #[pymethods]
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
+    /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
+    /// `plain` has libhdf5's driver of local files.
     #[new]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false))]
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -37,20 +43,17 @@ impl PyDataset {
         dtype: Bound<'_, PyArrayDescr>,
         label: String,
         listed: bool,
+        text: Option<String>,
+        plain: bool,
     ) -> PyResult<Self> {
         let py = dtype.py();
         // Pointers to Python objects must never be overwritten with file bytes.
         let engine = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
+            let asked = Asked { listed, plain };
             // SAFETY: live handles of this library, by the contract above.
-            match unsafe {
-                if listed {
-                    describe_listed(&library.library, dataset_id, memory_type_id)
-                } else {
-                    describe(&library.library, dataset_id, memory_type_id)
-                }
-            } {
+            match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
@@ -60,7 +63,15 @@ impl PyDataset {
                 }
             }
         };
-        Ok(Self { engine, dtype: dtype.unbind(), label })
+        let mut fields = None;
+        if let (Ok(engine), Some(text)) = (&engine, text) {
+            let to = format!("|S{}", dtype.itemsize());
+            let parts = field_bytes(vec![(0, 0, Taken::Converted(text, to))]);
+            let made =
+                Fields::new(engine.element_size(), dtype.itemsize(), parts.unwrap_or_default());
+            fields = Some(made.map_err(|error| read_error(py, &label, &error))?);
+        }
+        Ok(Self { engine, dtype: dtype.unbind(), label, fields })
     }
 
     /// Why libhdf5 has to read this dataset, or None; known at once, or when a read has found out.
@@ -70,6 +81,27 @@ impl PyDataset {
             Ok(engine) => engine.unsound(),
             Err(reason) => Some(reason),
         }
+    }
+
+    /// Elements in each dimension; the engine must be able to read them, here and below.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.native()?.shape())
+    }
+
+    /// The shape of a chunk; None of a contiguous dataset.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        match &self.native()?.info().layout {
+            Layout::Chunked { chunk, .. } => PyTuple::new(py, chunk.iter()).map(Some),
+            Layout::Contiguous { .. } => Ok(None),
+        }
+    }
+
+    /// Whether what was never written is read as the fill value, rather than left alone.
+    #[getter]
+    fn fills(&self) -> PyResult<bool> {
+        Ok(!self.native()?.leaves_missing_untouched())
     }
 
     /// Know where all chunks lie; the engine must be able to read them.
@@ -126,35 +158,43 @@ impl PyDataset {
         Ok(array)
     }
 
-    /// Read some fields of each element: `parts` are their bytes, each where it begins in an element
-    /// of the dataset and in one of `dtype`, and how long it is.  None without filters, and for parts that libhdf5 has to take.
-    fn read_fields<'py>(
+    /// Read a selection as elements of `dtype`, into `out` or a new array.  `parts` are what is taken
+    /// of each element: where it begins in an element of the dataset and in one of `dtype`, and how
+    /// long it is, or the types of NumPy between which it is converted.
+    #[pyo3(signature = (selection, dtype, parts, out = None))]
+    fn read_as<'py>(
         &self,
         selection: &PySelection,
         dtype: &Bound<'py, PyArrayDescr>,
-        parts: Vec<(usize, usize, usize)>,
-    ) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+        parts: Vec<(usize, usize, Taken)>,
+        out: Option<Bound<'py, PyUntypedArray>>,
+    ) -> PyResult<Bound<'py, PyUntypedArray>> {
         let py = dtype.py();
         let engine = self.native()?;
-        if !engine.is_filtered() || dtype.has_object() {
-            return Ok(None);
+        let parts = field_bytes(parts)
+            .ok_or_else(|| PyValueError::new_err(format!("{}: no such conversion", self.label)))?;
+        let fields = Fields::new(engine.element_size(), dtype.itemsize(), parts)
+            .map_err(|error| read_error(py, &self.label, &error))?;
+        let array = match out {
+            Some(array) => array,
+            // What no field fills, and what was never written, is 0.
+            None => new_array(py, dtype, &selection.0.result_shape, true)
+                .map_err(|error| allocation_error(py, &self.label, error))?,
+        };
+        if !array.dtype().is_equiv_to(dtype) || array.dtype().has_object() {
+            return Err(PyValueError::new_err(format!(
+                "{}: the array's dtype is {}, not {dtype}",
+                self.label,
+                array.dtype(),
+            )));
         }
-        let parts = parts.into_iter().map(|(src, dst, len)| FieldBytes { src, dst, len });
-        // Such as overlap in the result, or none at all.
-        let fields = Fields::new(engine.element_size(), dtype.itemsize(), parts.collect());
-        let Ok(fields) = fields else { return Ok(None) };
-        // What no field fills, and what was never written, is 0.
-        let array = new_array(py, dtype, &selection.0.result_shape, true)
-            .map_err(|error| allocation_error(py, &self.label, error))?;
-        // SAFETY: the array is new.
+        // SAFETY: as in `fill`.
         let out = unsafe { bytes_mut(&array)? };
         let plan = py.detach(|| engine.plan(&selection.0.selection));
         let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
-        let read = |cancelled: &AtomicBool| engine.read_fields(&plan, &fields, out, cancelled);
-        interruptible(py, engine.work_nbytes(&plan), read)?
-            .unwrap_or(Err(ReadError::Cancelled))
+        read_plan(py, engine, &plan, Some(&fields), out)?
             .map_err(|error| read_error(py, &self.label, &error))?;
-        Ok(Some(array))
+        Ok(array)
     }
 
     /// What reading a selection would do, in figures.
@@ -187,9 +227,13 @@ fn read_plan(
     py: Python<'_>,
     engine: &Dataset,
     plan: &Plan<'_>,
+    fields: Option<&Fields>,
     out: &mut [u8],
 ) -> PyResult<Result<(), ReadError>> {
-    let read = |cancelled: &AtomicBool| engine.read_plan(plan, out, cancelled);
+    let read = |cancelled: &AtomicBool| match fields {
+        None => engine.read_plan(plan, out, cancelled),
+        Some(fields) => engine.read_fields(plan, fields, out, cancelled),
+    };
     let done = interruptible(py, engine.work_nbytes(plan), read)?;
     Ok(done.unwrap_or(Err(ReadError::Cancelled)))
 }
@@ -226,7 +270,8 @@ impl PyDataset {
             Selection::Hyperslab(_) | Selection::Union { .. } => engine.plan(selection),
         };
         let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
-        read_plan(py, engine, &plan, out)?.map_err(|error| read_error(py, &self.label, &error))
+        read_plan(py, engine, &plan, self.fields.as_ref(), out)?
+            .map_err(|error| read_error(py, &self.label, &error))
     }
 
     /// The dtype of an array's elements: without the shapes that HDF5 array types add,

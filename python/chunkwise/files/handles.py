@@ -18,11 +18,12 @@ import os
 import resource
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
-from h5py import h5d, h5f, h5fd, h5g, h5i, h5o
+from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
@@ -118,6 +119,8 @@ class FileHandle:
         elsewhere, or another one writes it for us to follow (SWMR).
     readonly : bool
         Whether this process cannot change it, as h5py has it.
+    is_plain : bool
+        Whether it is a local file to libhdf5 (the sec2 driver).
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class FileHandle:
         self._options = options or {}
         self._sync = sync
         # The working directory may change.
-        self._path = None if path is None else str(Path(path).absolute())
+        self._path = None if path is None else _absolute(os.fspath(path))
         # By identity, since h5py's own equality asks libhdf5.
         self._objects: weakref.WeakValueDictionary[int, Kept] = weakref.WeakValueDictionary()
         self._met: weakref.ref[Met] | None = None
@@ -233,6 +236,9 @@ class FileHandle:
 
     def close(self) -> None:
         """Close it for good."""
+        if not self.writable:
+            self._close()
+            return
         with pending.closing(self._h5_file()):
             try:
                 self.settle()
@@ -250,7 +256,7 @@ class FileHandle:
             if self._id is None:
                 self._id = h5f.FileID(0)
             elif self._id.valid:
-                file = h5py.File(self._id)
+                file = _as_file(self._id)
                 with self._written(file, "cannot be closed"):
                     file.close()
             for one in list(self._objects.values()):
@@ -346,12 +352,19 @@ class FileHandle:
     def _opened(self, file: h5py.File) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
         identifier = file.id
-        sec2 = identifier.get_access_plist().get_driver() == h5fd.SEC2
+        # Asked for by path, it has the driver that files have here.
+        driver = _default_driver() if self._path is not None else _driver(identifier)
+        sec2 = driver == h5fd.SEC2
+        self.is_plain = sec2
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))
             # The bytes as well: not every system keeps its own time of change.
-            if self._identity not in (None, now) or self._sample not in (None, sample(descriptor)):
+            same = self._identity in (None, now)
+            # Which takes longer than all else, and is for files that were parked.
+            if same and self._sample is not None:
+                same = self._sample == sample(descriptor)
+            if not same:
                 file.close()
                 raise self._changed()
             self._identity, self._sample = now, None
@@ -509,13 +522,36 @@ def _found_again(file: Any, path: str | None) -> Any:
     return reopen(*recipe)[path]
 
 
+def _as_file(identifier: h5f.FileID) -> h5py.File:
+    """An object of h5py's with this very identifier; its own way makes another one first."""
+    file = h5py.File.__new__(h5py.File)
+    h5py.Group.__init__(file, identifier)
+    return file
+
+
+def _absolute(path: str) -> str:
+    """A path that leads to the same file from anywhere, links and ``..`` as they are."""
+    return path if path.startswith("/") else str(Path(path).absolute())
+
+
+def _driver(identifier: h5f.FileID) -> int:
+    return int(identifier.get_access_plist().get_driver())
+
+
+@cache
+def _default_driver() -> int:
+    """The driver of files for which none is asked, which an environment variable may set."""
+    return int(h5p.create(h5p.FILE_ACCESS).get_driver())
+
+
 # Files that may be parked, and are not.
 _open: weakref.WeakSet[FileHandle] = weakref.WeakSet()
 
 
 def _make_room() -> None:
     """Park what was not used for the longest time, until a quarter of the room is free."""
-    most = most_open()
+    # To ask for the limit takes longer than to see that there is none open.
+    most = most_open() if _open else 1
     if len(_open) < most:
         return
     excess = len(_open) - (most - 1 - most // 4)

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 # A file of so many bytes is compared whole; of a larger one, blocks that take as many.
 WHOLE_NBYTES = 256 << 10
 BLOCK_NBYTES = 4 << 10
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """What the system says of a file."""
 
     file: tuple[int, int]  # Device and inode

@@ -95,11 +95,17 @@ def open_h5(
     """
     if "://" in os.fspath(path):
         raise FileFormatError(f"{printable(os.fspath(path))}: not a local file; download it first")
-    path = Path(path)
-    offset = _signature_offset(path)
+    try:
+        # Opening what is no file may never return; the rest is looked at when HDF5 refuses it.
+        regular = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 (a Path takes longer)
+    except OSError:
+        regular = False
+    offset = 0 if regular else _signature_offset(Path(path))
     try:
         return h5py.File(path, mode, **options)
     except HDF5_ERRORS as error:
+        path = Path(path)
+        offset = _signature_offset(path)
         if options and not isinstance(error, OSError):
             raise like(UsageError, error)(
                 f"{printable(str(path))}: cannot be opened with {options}: {error}"

@@ -15,16 +15,18 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5t
+from h5py import h5f, h5t
 from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files import closing
+from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.routing import eligibility
+from chunkwise.routing.conversions import text_of
 
 # Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
@@ -40,26 +42,36 @@ FileNumber = tuple[int, ...]
 class Bound:
     """What the engine reads, and what h5py says of it.
 
-    Without `fills`, reading leaves alone what was never written.  With `gives_views`, h5py's
-    arrays do not own their memory; with `has_arrays`, an element is an array.  Messages begin
-    with `label`.
+    With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
+    array.
+    Elements that are `text` are converted as they are read.  Messages begin with `label`.
     """
 
     native: _native.Dataset
     label: str
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...] | None
-    fills: bool
     gives_views: bool
+    text: bool
+    shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
     # Whether what `getitem` gives is what h5py gives, as it is.
     is_quick: bool = field(init=False)
 
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of a chunk; None of a contiguous dataset."""
+        return self.native.chunks
+
+    @property
+    def fills(self) -> bool:
+        """Whether what was never written is read as the fill value, rather than left alone."""
+        return self.native.fills
+
     def __post_init__(self) -> None:
         # Looked up once, as small reads are short.
         object.__setattr__(self, "getitem", self.native.getitem)
+        object.__setattr__(self, "shape", self.native.shape)
         object.__setattr__(self, "has_arrays", self.dtype.subdtype is not None)
         object.__setattr__(self, "is_quick", not (self.has_arrays or self.gives_views))
 
@@ -240,7 +252,14 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
 
 def label_of(dataset: h5py.Dataset) -> str:
     """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
-    return printable(f"{dataset.file.filename}: dataset {dataset.name}")
+    home = _home_of(dataset)
+    filename = dataset.file.filename if home is None else home.filename
+    return printable(f"{filename}: dataset {dataset.name}")
+
+
+def _home_of(dataset: h5py.Dataset) -> FileHandle | None:
+    """The file of one of ours; of one that an external link led to, nothing is known."""
+    return dataset._home if isinstance(dataset, Kept) and dataset._number is None else None
 
 
 def _described(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
@@ -265,12 +284,14 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
         dtype = np.dtype(dtype.str)
         gives_views = not dtype.isnative
     label = label_of(dataset)
-    memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
-    native = _native.Dataset(library(), dataset.id.id, memory_type.id, dtype, label, listed)
+    text = text_of(file_type, dtype)
+    memory_type = file_type
+    if text is None:
+        memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    handles = dataset.id.id, memory_type.id
+    home = _home_of(dataset)
+    plain = home is not None and home.is_plain
+    native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain)
     if native.reason is not None:
         return Binding(why=native.reason)
-    dcpl = dataset.id.get_create_plist()
-    time = dcpl.get_fill_time()
-    undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
-    fills = time != h5d.FILL_TIME_NEVER and not (time == h5d.FILL_TIME_IFSET and undefined)
-    return Binding(Bound(native, label, dtype, dataset.shape, dataset.chunks, fills, gives_views))
+    return Binding(Bound(native, label, dtype, gives_views, text is not None))

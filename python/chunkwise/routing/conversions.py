@@ -1,21 +1,29 @@
-"""Which types does NumPy convert exactly as libhdf5 does?
+"""Which types does the engine convert exactly as libhdf5 does?
 
-Where both only copy, swap bytes, widen, or let the processor convert, they agree bit for
-bit; libhdf5 clips where NumPy wraps around, and its own routines for foreign floats treat
-NaNs in their own way, so that the rest is left to it.
+What libhdf5 makes of NaNs, of numbers out of range and between two others differs from version to
+version, and with the processor.  So it is asked: before two types are first converted here, the
+numbers where something may happen are converted by both.  Where one bit differs, libhdf5 converts.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
+import h5py
 import numpy as np
 import numpy.typing as npt
+from h5py import h5t
+
+from chunkwise import _native
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.routing import edges
 
 Array = npt.NDArray[Any]
 DType = np.dtype[Any]
-
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
+# Where some bytes begin in an element, and in one that is made; how many there are, or between
+# which types, by NumPy's names, they are converted.
+Part: TypeAlias = tuple[int, int, int | tuple[str, str]]
 
 
 def identical(one: DType, other: DType) -> bool:
@@ -32,61 +40,176 @@ def identical(one: DType, other: DType) -> bool:
     return True
 
 
-def exact(stored: DType, wanted: DType) -> bool:
-    """Whether `convert` gives what libhdf5 gives: between numbers, or of some fields."""
-    if stored.fields is not None:
-        fields = stored.fields
-        # h5py refuses a type without any.
-        return (
-            wanted.fields is not None
-            and len(wanted.fields) > 0
-            and all(
-                name in fields and identical(fields[name][0], field[0])
-                for name, field in wanted.fields.items()
-            )
-        )
-    if not (_plain(stored) and _plain(wanted)):
-        return False
-    if stored == wanted.newbyteorder(stored.byteorder):
-        return True
-    if wanted.kind in "iu":
-        return stored.kind in "iu" and np.can_cast(stored, wanted, "safe")
-    # Of foreign byte order libhdf5 converts by its own routines, else by the processor.
-    return stored.isnative and wanted.isnative
+def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
+    """Tell how elements of one type become elements of another, as libhdf5 converts them.
+
+    Parameters
+    ----------
+    stored, wanted : numpy.dtype
+        As h5py makes them of HDF5's types; not `identical`.
+
+    Returns
+    -------
+    list of tuple or None
+        What `_native.Dataset.read_as` takes; None where libhdf5 has to convert.
+    """
+    if stored.fields is None:
+        return _parts(stored, wanted, (0, 0))
+    fields, made = stored.fields, wanted.fields
+    # h5py refuses a type without any.
+    if not made or any(name not in fields for name in made):
+        return None
+    parts: list[Part] = []
+    for name, field in made.items():
+        found = _parts(fields[name][0], field[0], (fields[name][1], field[1]))
+        if found is None:
+            return None
+        parts += found
+    filled = 0
+    for field in sorted(made.values(), key=lambda field: field[1]):
+        if field[1] < filled:
+            return None
+        filled = field[1] + field[0].itemsize
+    return parts
+
+
+def text_of(file_type: h5t.TypeID, dtype: DType) -> str | None:
+    """Name how text is stored that is not padded with zeros, as h5py reads it.
+
+    Parameters
+    ----------
+    file_type : h5py.h5t.TypeID
+        What a dataset's elements are stored as.
+    dtype : numpy.dtype
+        What h5py reads them as.
+
+    Returns
+    -------
+    str or None
+        What `_native.Dataset` takes; None of what is no such text, or converted otherwise here.
+    """
+    if not isinstance(file_type, h5t.TypeStringID) or file_type.is_variable_str():
+        return None
+    pad = file_type.get_strpad()
+    if pad == h5t.STR_NULLPAD or dtype.kind != "S" or dtype.itemsize == 0:
+        return None
+    name = f"{' ' if pad == h5t.STR_SPACEPAD else '|'}S{dtype.itemsize}"
+    texts = edges.texts(dtype.itemsize)
+    return name if _same_bytes((name, dtype.str), texts, dtype, file_type) else None
 
 
 def convert(elements: Array, into: Array) -> bool:
-    """Convert elements, of types that are `exact`.
+    """Convert elements as libhdf5 does.
 
     Parameters
     ----------
     elements : ndarray
-        As they are stored.
+        No compound types.
     into : ndarray
-        Of the same shape and the wanted type.
+        C-contiguous, of the same shape and the wanted type.
 
     Returns
     -------
     bool
-        False, and nothing is converted, where a number beyond the largest float32, which
-        libhdf5 makes infinite, might be rounded to that.
+        False, and nothing is converted, where libhdf5 has to.
     """
-    if into.dtype.names is not None:
-        for name in into.dtype.names:
-            into[name] = elements[name]
-        return True
-    if elements.dtype.kind == "f" and into.itemsize < elements.itemsize:
-        beyond = elements[np.abs(elements) > _FLOAT32_MAX]
-        if np.isfinite(beyond).any():
-            return False
-    # NaNs that signal set the flag, here as in libhdf5.
-    with np.errstate(all="ignore"):
-        np.copyto(into, elements, casting="unsafe")
-    return True
+    types = None
+    if elements.dtype.fields is None and into.dtype.fields is None:
+        types = _types(elements.dtype, into.dtype)
+    return types is not None and _native.convert_elements(
+        np.ascontiguousarray(elements), into, types
+    )
 
 
-def _plain(dtype: DType) -> bool:
-    """Whether these are the processor's numbers, without the meaning that h5py may add."""
-    if dtype.metadata:
+def _parts(stored: DType, wanted: DType, places: tuple[int, int]) -> list[Part] | None:
+    """Tell what becomes of a number, a text or a field that lie at these places."""
+    if identical(stored, wanted) or (
+        stored.str == wanted.str and _encoding(stored) and _encoding(stored) == _encoding(wanted)
+    ):
+        return [(*places, stored.itemsize)]
+    if stored.kind == wanted.kind == "c":
+        # To libhdf5, compound types of two numbers.
+        types = _types(_half_of(stored), _half_of(wanted))
+        source, target = places[0] + stored.itemsize // 2, places[1] + wanted.itemsize // 2
+        return None if types is None else [(*places, types), (source, target, types)]
+    types = _types(stored, wanted)
+    return None if types is None else [(*places, types)]
+
+
+def _half_of(dtype: DType) -> DType:
+    return np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
+
+
+def _types(stored: DType, wanted: DType) -> tuple[str, str] | None:
+    """Name the two types, where the engine converts between them as libhdf5 does."""
+    source = _stored_type(stored)
+    if source is None or wanted.subdtype is not None or wanted.kind not in "iufS":
+        return None
+    if wanted.kind == "S":
+        fits = _encoding(stored) == _encoding(wanted) and wanted.itemsize > 0
+    else:
+        fits = source[1] != "S" and not wanted.metadata and wanted.itemsize <= 8
+    if not fits:
+        return None
+    types = (source, wanted.str)
+    return types if _alike(types, _Hashed(stored), _Hashed(wanted)) else None
+
+
+def _stored_type(dtype: DType) -> str | None:
+    """Name what elements of a type hold; of an enum, or of booleans, its numbers."""
+    if dtype.subdtype is not None or dtype.itemsize == 0:
+        return None
+    if dtype.kind == "b":
+        return "|i1"
+    if dtype.kind in "iuf" and dtype.itemsize <= 8:
+        enum = h5py.check_enum_dtype(dtype) is not None
+        return dtype.str if enum or not dtype.metadata else None
+    return dtype.str if dtype.kind == "S" else None
+
+
+def _encoding(dtype: DType) -> str | None:
+    """Tell the encoding of text of fixed length; None of what is no such text."""
+    info = h5py.check_string_dtype(dtype)
+    return None if info is None or info.length is None else info.encoding
+
+
+class _Hashed:
+    """A type by what libhdf5 converts by: enums of the same numbers are alike."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype.str)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and self._key() == other._key()
+
+    def _key(self) -> tuple[str, bool, str | None]:
+        enum = h5py.check_enum_dtype(self.dtype) is not None
+        return self.dtype.str, enum, _encoding(self.dtype)
+
+
+@cache
+def _alike(types: tuple[str, str], stored: _Hashed, wanted: _Hashed) -> bool:
+    """Whether libhdf5 makes the same of what may be converted in several ways."""
+    texts = types[0][1] == "S"
+    elements = edges.texts(stored.dtype.itemsize) if texts else edges.numbers(types[0])
+    logical = h5py.check_enum_dtype(stored.dtype) is not None
+    return _same_bytes(types, elements, wanted.dtype, h5t.py_create(stored.dtype, logical=logical))
+
+
+def _same_bytes(
+    types: tuple[str, str], elements: Array, wanted: DType, source: h5t.TypeID
+) -> bool:
+    """Whether libhdf5 makes of these elements what the engine makes of them."""
+    ours = np.zeros(len(elements), wanted)
+    if not _native.convert_elements(elements, ours, types):
         return False
-    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))
+    buffer = np.zeros(len(elements) * max(elements.itemsize, ours.itemsize), "u1")
+    buffer[: elements.nbytes] = elements.view("u1")
+    try:
+        h5t.convert(source, h5t.py_create(wanted), len(elements), buffer)
+    except HDF5_ERRORS:
+        return False
+    return buffer[: ours.nbytes].tobytes() == ours.tobytes()

@@ -57,13 +57,9 @@ def getitem(
         return NotImplemented
     why, result = _OTHER_INDEX, NotImplemented
     try:
-        if bound.dtype.names is not None and (new_dtype is not None or _names_a_field(args)):
-            wanted = None if new_dtype is None else np.dtype(new_dtype)
-            result = transfers.by_fields(bound, args, wanted)
-        if result is not NotImplemented:
-            counts.engine += 1
-            return result
-        if new_dtype is not None or bound.has_arrays:
+        if bound.dtype.names is not None and new_dtype is None and _names_a_field(args):
+            result = transfers.by_fields(bound, args)
+        elif new_dtype is not None or bound.has_arrays:
             why = _OTHER_TYPE
             wanted = bound.dtype if new_dtype is None else np.dtype(new_dtype)
             result = transfers.as_type(bound, args, wanted)

@@ -11,37 +11,39 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.routing.bindings import Bound
-from chunkwise.routing.conversions import convert, exact, identical
-from chunkwise.routing.indexing import plain
+from chunkwise.routing.conversions import Part, identical, parts_between
+from chunkwise.routing.indexing import is_mask, listed, plain
+from chunkwise.selecting.indexing import resolve
 
 Array = npt.NDArray[Any]
-Parts = tuple[list[int], list[int], list[int], list[int]]
+Parts = list[Part]
+Hyperslab = tuple[list[int], list[int], list[int], list[int]]
 Box = tuple[slice, ...]
 
+# Elements as they are.
+COPIED: Parts = []
 # Beside the result, about so much is held at a time, and at least a chunk.
 _PIECE_NBYTES = 32 << 20
 
 
 def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     """Read ``d.astype(wanted)[args]``; NotImplemented where h5py has to."""
-    same = identical(bound.dtype, wanted)
-    if not (same or exact(bound.dtype, wanted)) or not plain(args):
+    parts = _parts(bound, wanted)
+    if parts is None or not (plain(args) or listed(args, bound.shape)):
         return NotImplemented
-    selection = _native.select_index(bound.shape, args, bound.label)
+    selection = resolve(bound.shape, args, bound.label)
     if selection is None:
         return NotImplemented
-    result = np.zeros(selection.shape, wanted)
-    out = _with_all_dimensions(result, selection.dropped)
-    if same:
-        bound.native.read(selection, out)
-    elif not _read_converted(bound, selection, out):
+    result = _read(bound, selection, wanted, parts)
+    if not plain(args) and not is_mask(args) and result.size == 0:
+        # A list beside a slice of nothing is an error in most versions of h5py.
         return NotImplemented
     # As h5py does, an element rather than an array of no dimension.
     return result if result.shape else result[()]
 
 
-def by_fields(bound: Bound, args: Any, wanted: np.dtype[Any] | None) -> Any:
-    """Read ``d["a", 10:20]``, or as a compound type with some fields of the dataset's.
+def by_fields(bound: Bound, args: Any) -> Any:
+    """Read ``d["a", 10:20]``.
 
     Parameters
     ----------
@@ -49,8 +51,6 @@ def by_fields(bound: Bound, args: Any, wanted: np.dtype[Any] | None) -> Any:
         A dataset of a compound type.
     args : object
         What stands between the brackets, names of fields among it.
-    wanted : numpy.dtype or None
-        A compound type; None for the fields that `args` names.
 
     Returns
     -------
@@ -61,39 +61,19 @@ def by_fields(bound: Bound, args: Any, wanted: np.dtype[Any] | None) -> Any:
     items = args if isinstance(args, tuple) else (args,)
     names = [item for item in items if isinstance(item, str)]
     rest = tuple(item for item in items if not isinstance(item, str))
-    if wanted is None and set(names) <= set(bound.dtype.names or ()):
-        wanted = np.dtype([(name, bound.dtype[name]) for name in dict.fromkeys(names)])
-    elif names or wanted is None:
+    if not set(names) <= set(bound.dtype.names or ()) or len(set(names)) < len(names):
         return NotImplemented
-    if not exact(bound.dtype, wanted) or not plain(rest) or len(set(names)) < len(names):
-        return NotImplemented
-    selection = _native.select_index(bound.shape, rest, bound.label)
-    if selection is None:
-        return NotImplemented
-    found = bound.native.read_fields(selection, wanted, _parts(bound.dtype, wanted))
-    if found is None:
-        return NotImplemented
-    result = found[names[0]] if len(names) == 1 else found
-    return result if result.shape else result[()]
-
-
-def _parts(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> list[tuple[int, int, int]]:
-    """Tell where the bytes of a type's fields lie in it, and in another one that has them too."""
-    there, fields = dtype.fields, wanted.fields
-    assert there is not None, "only compound types come here"
-    assert fields is not None, "`exact` has looked at both"
-    return [(there[name][1], field[1], field[0].itemsize) for name, field in fields.items()]
+    found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]))
+    return found[names[0]] if found is not NotImplemented and len(names) == 1 else found
 
 
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
     """Read ``d[source]`` into ``dest[target]``; False where h5py has to."""
-    if not isinstance(dest, np.ndarray) or not dest.flags.carray:
+    if not isinstance(dest, np.ndarray) or not dest.flags.carray or bound.has_arrays:
         return False
-    same = identical(bound.dtype, dest.dtype)
+    parts = _parts(bound, dest.dtype)
     # Where an element was never written and has no fill value, `dest` keeps what it held.
-    if bound.dtype.subdtype is not None or not (
-        same or (bound.fills and exact(bound.dtype, dest.dtype))
-    ):
+    if parts is None or not (parts == COPIED or bound.fills):
         return False
     if not (plain(source) and plain(target)):
         return False
@@ -108,22 +88,45 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
         return False
     if list(view.shape) != selection.shape:
         return False
-    out = _with_all_dimensions(view, selection.dropped)
-    if not same:
-        return _read_converted(bound, selection, out)
-    if out.flags.c_contiguous:
-        bound.native.read(selection, out)
+    if view.flags.c_contiguous:
+        _read(bound, selection, dest.dtype, parts, view)
         return True
+    out = _with_all_dimensions(view, selection.dropped)
     for where, piece in _pieces(selection, bound):
         elements = np.array(out[where], order="C")
-        out[where] = bound.native.read(piece, elements)
+        out[where] = _read(bound, piece, dest.dtype, parts, elements)
     return True
 
 
-def _read_converted(bound: Bound, selection: _native.Selection, out: Array) -> bool:
-    return all(
-        convert(bound.native.read(piece), out[where]) for where, piece in _pieces(selection, bound)
-    )
+def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
+    """Tell why libhdf5 reads elements as another type; None where the engine does."""
+    wanted = np.dtype(dtype)
+    if _parts(bound, wanted) is not None:
+        return None
+    return f"the conversion from {bound.dtype} to {wanted} is left to libhdf5"
+
+
+def _parts(bound: Bound, wanted: np.dtype[Any]) -> Parts | None:
+    """Tell what elements of another type take from the dataset's; None where libhdf5 converts."""
+    if identical(bound.dtype, wanted):
+        return COPIED
+    return None if bound.text else parts_between(bound.dtype, wanted)
+
+
+def _read(
+    bound: Bound,
+    selection: _native.Selection,
+    wanted: np.dtype[Any],
+    parts: Parts,
+    out: Array | None = None,
+) -> Array:
+    """Read as elements of another type, or of the dataset's own where they are `COPIED`."""
+    if parts != COPIED:
+        return bound.native.read_as(selection, wanted, parts, out)
+    if out is None:
+        # What nobody has written is 0.
+        out = np.zeros(selection.shape, wanted)
+    return bound.native.read(selection, out)
 
 
 def _pieces(selection: _native.Selection, bound: Bound) -> Iterator[tuple[Box, _native.Selection]]:
@@ -137,8 +140,8 @@ def _pieces(selection: _native.Selection, bound: Bound) -> Iterator[tuple[Box, _
 
 
 def _cut(
-    parts: Parts, chunk: tuple[int, ...], most: int, where: Box
-) -> Iterator[tuple[Box, Parts]]:
+    parts: Hyperslab, chunk: tuple[int, ...], most: int, where: Box
+) -> Iterator[tuple[Box, Hyperslab]]:
     """Cut along the dimensions behind those of `where`, until pieces hold `most` elements."""
     shape = _shape(parts)
     axis = len(where)
@@ -156,7 +159,7 @@ def _cut(
         begin = start[axis] + first * step
         border = (begin // size + chunks) * size
         length = min(-(-(border - begin) // step), shape[axis] - first)
-        piece: Parts = (
+        piece: Hyperslab = (
             _with(start, axis, begin),
             stride,
             _with(count, axis, length if count[axis] > 1 else 1),
@@ -176,5 +179,5 @@ def _with_all_dimensions(array: Array, dropped: list[bool]) -> Array:
     return view
 
 
-def _shape(parts: Parts) -> tuple[int, ...]:
+def _shape(parts: Hyperslab) -> tuple[int, ...]:
     return tuple(count * block for count, block in zip(parts[2], parts[3], strict=True))

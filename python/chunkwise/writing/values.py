@@ -16,7 +16,7 @@ import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise import _native
-from chunkwise.routing.conversions import convert, exact, identical
+from chunkwise.routing.conversions import convert, identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
 
@@ -157,18 +157,11 @@ def _listed(elements: Array, selection: _native.Selection, chunks: Shape | None)
 
 
 def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:
-    """The same values as a dataset of this dtype stores them, if NumPy makes those exactly."""
+    """The same values as a dataset of this dtype stores them, if they are converted here."""
     if dtype.subdtype is not None:
         return None
     if identical(array.dtype, dtype):
         return array
-    if array.dtype.kind in "iu" and dtype.kind in "iu" and not dtype.metadata and array.size:
-        # What does not fit is clipped by libhdf5, and wraps around here.
-        limits = np.iinfo(dtype)
-        fits = limits.min <= int(array.min()) and int(array.max()) <= limits.max
-        return array.astype(dtype) if fits else None
-    if array.dtype.fields is not None or not exact(array.dtype, dtype):
-        return None
     into = np.empty(array.shape, dtype)
     return into if convert(array, into) else None
 

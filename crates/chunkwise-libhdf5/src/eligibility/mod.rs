@@ -21,5 +21,5 @@ mod on_demand;
 mod reading;
 mod writing;
 
-pub use reading::{Described, describe, describe_as_stored, describe_listed};
+pub use reading::{Asked, Described, describe, describe_as, describe_as_stored, describe_listed};
 pub use writing::{describe_for_writing, encoding_of, look_again};

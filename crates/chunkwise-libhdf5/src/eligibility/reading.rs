@@ -32,7 +32,7 @@ pub type Described = Result<Arc<Dataset>, Unsuited>;
 /// `dataset` and `memory_type` must be live handles of this very library.
 pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_by(library, dataset, memory_type, Indexing::OnDemand) }
+    unsafe { describe_as(library, dataset, memory_type, Asked::default()) }
 }
 
 /// As [`describe`], with all chunks listed: what is wrong with the index is found out now, and said
@@ -45,26 +45,35 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 /// As [`describe`].
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_by(library, dataset, memory_type, Indexing::Listed) }
+    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, plain: false }) }
 }
 
-/// When chunks are found.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Indexing {
-    OnDemand,
-    Listed,
+/// How a dataset is described.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked {
+    /// All chunks are found now, rather than when they are read.
+    pub listed: bool,
+    /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
+    pub plain: bool,
 }
 
-unsafe fn describe_by(
+/// As [`describe`], or [`describe_listed`].
+///
+/// # Errors
+/// The reason why libhdf5 has to read this dataset.
+///
+/// # Safety
+/// As [`describe`]; a file that is said to be plain is.
+pub unsafe fn describe_as(
     library: &Library,
     dataset: hid_t,
     memory_type: hid_t,
-    indexing: Indexing,
+    asked: Asked,
 ) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (storage, user_block) = open_storage(library, api, dataset)?;
+            let (storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
@@ -95,7 +104,7 @@ unsafe fn describe_by(
                     let checked = Checked::new(&storage, &wanted, &pipeline);
                     let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
                         let storage = Arc::clone(&storage);
-                        let index = if indexing == Indexing::Listed {
+                        let index = if asked.listed {
                             index_of(api, conventions, dataset, storage, wanted)?
                         } else {
                             match find_index(api, conventions, dataset, storage, wanted)? {

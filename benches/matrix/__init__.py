@@ -1,0 +1,1 @@
+"""In which cases is chunkwise slower than h5py?  `make bench ONLY=matrix`."""

@@ -1,0 +1,89 @@
+"""Run the cases, and list those in which chunkwise is slower.
+
+python -m matrix                          # in benches/; `make bench ONLY=matrix` builds first
+python -m matrix --only 'read/*/64K/*'    # names are work/how/layout/filters/phase/...
+python -m matrix --list                   # what is kept, and what is there to do
+
+What is measured is kept after each case (target/benches/matrix.json), and not measured again
+unless --again is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from chunkwise.words import counted
+from matrix.cases import Case, cases
+from matrix.judge import compare, judge
+from matrix.work import READERS, Work
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "target" / "benches"
+
+
+def main() -> None:
+    """Run, and print."""
+    parser = argparse.ArgumentParser(
+        prog="matrix", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="*", help="cases by name, with * and ?")
+    parser.add_argument("--again", action="store_true", help="measure what is kept again")
+    parser.add_argument("--list", action="store_true", help="measure nothing")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for a case (default 1)")
+    parser.add_argument("--most", type=int, default=200, help="samples of a case (default 200)")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="for results and files")
+    asked = parser.parse_args()
+    wanted = [case for case in cases() if fnmatch.fnmatch(case.name, asked.only)]
+    kept_in = asked.folder / "matrix.json"
+    kept: dict[str, Any] = json.loads(kept_in.read_text()) if kept_in.exists() else {}
+    files = asked.folder / "matrix"
+    files.mkdir(parents=True, exist_ok=True)
+    for number, case in enumerate(wanted, 1):
+        if asked.list or (case.name in kept and not asked.again):
+            continue
+        print(f"{number} of {len(wanted)}: {case.name}", file=sys.stderr)
+        kept[case.name] = measured(case, files, asked.seconds, asked.most)
+        partial_file = kept_in.with_suffix(".partial")
+        partial_file.write_text(json.dumps(kept, indent=1))
+        partial_file.rename(kept_in)
+    print(table([case.name for case in wanted], kept))
+
+
+def measured(case: Case, folder: Path, seconds: float, most: int) -> dict[str, list[float]]:
+    """Seconds of both libraries, sample by sample."""
+    work = Work(case, folder)
+    if case.work == "read":
+        work.check()
+    first, second = (partial(work.seconds, reader) for reader in READERS)
+    return dict(zip(READERS, compare(first, second, seconds, most), strict=True))
+
+
+def table(names: list[str], kept: dict[str, Any]) -> str:
+    """List the cases that are slower, worst first, and say how many are not."""
+    judged = {name: judge(*kept[name].values()) for name in names if name in kept}
+    slower = sorted((found.ratio, name) for name, found in judged.items() if found.is_slower)
+    lines = [
+        f"{ratio:5.2f} ({judged[name].low:.2f} to {judged[name].high:.2f})  "
+        f"{1e3 * _median(kept[name]['h5py']):9.3f} ms  {name}"
+        for ratio, name in slower
+    ]
+    head = ["h5py's time divided by chunkwise's, h5py's time, and the case:"] if lines else []
+    ratios = sorted(found.ratio for found in judged.values())
+    middle = f"; in the middle {ratios[len(ratios) // 2]:.2f}" if ratios else ""
+    missing = len(names) - len(judged)
+    said = f"{counted(len(slower), 'case')} of {len(judged)} slower than h5py{middle}"
+    return "\n".join([*head, *lines, said, *([f"{missing} not measured"] if missing else [])])
+
+
+def _median(samples: list[float]) -> float:
+    return sorted(samples)[len(samples) // 2]
+
+
+if __name__ == "__main__":
+    main()
