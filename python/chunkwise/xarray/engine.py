@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
 
-from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.errors import FileFormatError, UsageError, like
 from chunkwise.names import printable
 
 if TYPE_CHECKING:
@@ -236,9 +236,9 @@ def _source(
     elif isinstance(given, h5py.File):
         given = given if isinstance(given, File) else File(given.id)
     if not isinstance(given, str | h5py.File) and not _begins_as_hdf5(given):
-        raise FileFormatError(
-            f"{printable(repr(given))}: it does not begin with the signature of a valid "
-            "netCDF4 or HDF5 file"
+        raise like(FileFormatError, ValueError())(
+            f"{printable(repr(given))}: what it begins with is not the signature of a valid "
+            "netCDF4 file, nor of another HDF5 file"
         )
     return Source(given, options, settings or {})
 
@@ -269,9 +269,10 @@ def _dataset(source: Source, group: str | None, lock: Any, **decoding: Any) -> D
     from chunkwise.xarray.store import Store
 
     try:
-        return StoreBackendEntrypoint().open_dataset(
-            Store(source, group, lock or None), **decoding
-        )
+        made = StoreBackendEntrypoint().open_dataset(Store(source, group, lock or None), **decoding)
     except BaseException:
         source.close()
         raise
+    # The store itself stays here when the dataset goes to another process.
+    made.set_close(source.close)
+    return made

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
-import h5netcdf
 import h5py
 import numpy as np
+from h5netcdf.core import EnumType
 from xarray import Variable
 from xarray.backends import AbstractDataStore
 from xarray.core import indexing
@@ -76,10 +76,6 @@ class Store(AbstractDataStore):  # type: ignore[misc]
         """Which of the group's own dimensions may grow."""
         own = self._group.dimensions.items()
         return {"unlimited_dims": {name for name, one in own if one.isunlimited()}}
-
-    def close(self) -> None:
-        """Close the file."""
-        self._source.close()
 
     def _size(self, name: str) -> int:
         found = self._sizes.get(name)
@@ -147,7 +143,7 @@ def _find(source: Source, path: str) -> Any:
     return found
 
 
-def _dimensions(group: Any) -> dict[str, h5netcdf.Dimension]:
+def _dimensions(group: Any) -> dict[str, Any]:
     """Dimensions that a group's variables may have: its own, and its parents'."""
     parent = group.parent
     return {**({} if parent is None else _dimensions(parent)), **group.dimensions}
@@ -158,7 +154,7 @@ def _with_names(found: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if h5py.check_enum_dtype(dtype) is None:
         return dtype
     kind = found.datatype
-    if not isinstance(kind, h5netcdf.EnumType):
+    if not isinstance(kind, EnumType):
         return dtype
     return np.dtype(dtype, metadata={"enum": kind.enum_dict, "enum_name": kind.name})
 
