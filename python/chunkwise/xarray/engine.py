@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-class ChunkwiseEntrypoint(BackendEntrypoint):  # type: ignore[misc]
+class ChunkwiseEntrypoint(BackendEntrypoint):
     """Opens netCDF-4 and HDF5 files, whose data chunkwise reads in parallel.
 
     xarray calls it: ``xarray.open_dataset(path, engine="chunkwise")``.
@@ -35,7 +35,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):  # type: ignore[misc]
                 with open(path, "rb") as stream:  # noqa: PTH123 (a path may be bytes)
                     return stream.read(len(_SIGNATURE)) == _SIGNATURE
             except OSError:
-                return os.path.splitext(path)[1] in (".nc", ".nc4")
+                return str(path).endswith((".nc", ".nc4"))
         return _begins_as_hdf5(filename_or_obj)
 
     def open_dataset(
@@ -224,13 +224,15 @@ def _source(
         raise UsageError(f"format={format!r}: engine='chunkwise' reads NETCDF4 only")
     if isinstance(given, bytes | bytearray | memoryview):
         raise UsageError(
-            "engine='chunkwise' can't open netCDF4/HDF5 as bytes: give a path, or io.BytesIO(bytes)"
+            "engine='chunkwise' can't open netCDF4/HDF5 as bytes: give a path, or "
+            "io.BytesIO(bytes)"
         )
     if isinstance(given, os.PathLike):
         given = os.fspath(given)
     if isinstance(given, str):
         if "://" not in given:
-            given = os.path.abspath(os.path.expanduser(given))
+            # As xarray's own engines have it, which do not follow links.
+            given = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
         elif options.get("driver") is None:
             given = _remote(given, storage_options)
     elif isinstance(given, h5py.File):
@@ -269,7 +271,9 @@ def _dataset(source: Source, group: str | None, lock: Any, **decoding: Any) -> D
     from chunkwise.xarray.store import Store
 
     try:
-        made = StoreBackendEntrypoint().open_dataset(Store(source, group, lock or None), **decoding)
+        made = StoreBackendEntrypoint().open_dataset(
+            Store(source, group, lock or None), **decoding
+        )
     except BaseException:
         source.close()
         raise

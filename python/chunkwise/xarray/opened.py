@@ -6,18 +6,41 @@ was closed.  Nothing is closed to make room for others: `chunkwise.files.handles
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import h5netcdf
 
+from chunkwise.errors import ChunkwiseError, FileFormatError, like
 from chunkwise.file import File
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings as change_settings
 
 # Options of `h5netcdf.File` that are not h5py's.
 _OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
+
+
+@contextlib.contextmanager
+def meant(filename: str, path: str) -> Iterator[None]:
+    """Say by name what has no meaning in netCDF, or cannot be read.
+
+    Raises
+    ------
+    chunkwise.errors.FileFormatError
+        Also of the class that h5netcdf or h5py has raised.
+    """
+    try:
+        yield
+    except ChunkwiseError:
+        raise
+    except (*HDF5_ERRORS, AttributeError, IndexError) as error:
+        raise like(FileFormatError, error)(
+            f"{printable(filename)}: {printable(path)}: h5netcdf makes no netCDF of it: "
+            f"{printable(str(error))}; read the file by chunkwise.open(path)"
+        ) from error
 
 
 class Opened:
@@ -35,7 +58,8 @@ class Opened:
         self._ours = not isinstance(given, File)
         self.hdf5 = File(given, "r", **rest) if self._ours else given
         try:
-            self.netcdf = h5netcdf.File(self.hdf5, "r", **of_netcdf)
+            with meant(str(self.hdf5.filename), "/"):
+                self.netcdf = h5netcdf.File(self.hdf5, "r", **of_netcdf)
         except BaseException:
             self.close()
             raise

@@ -16,7 +16,7 @@ from chunkwise.xarray.opened import Source
 _AT_A_TIME = 1 << 20
 
 
-class Stored(BackendArray):  # type: ignore[misc]
+class Stored(BackendArray):
     """A variable on storage, whose dataset has the variable's shape and elements as they are.
 
     Parameters
@@ -59,7 +59,7 @@ class Stored(BackendArray):  # type: ignore[misc]
             return pairs(self._source.open().hdf5[self._path], key)
 
 
-class Converted(BackendArray):  # type: ignore[misc]
+class Converted(BackendArray):
     """A variable that h5netcdf makes of its dataset: text, records, or one shorter than its axes.
 
     Parameters

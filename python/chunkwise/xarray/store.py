@@ -20,7 +20,7 @@ from xarray.core import indexing
 
 from chunkwise.errors import DatasetNotFoundError, UsageError, like
 from chunkwise.names import printable
-from chunkwise.xarray.opened import Source
+from chunkwise.xarray.opened import Source, meant
 from chunkwise.xarray.reading import Converted, Stored
 
 # Before the name of a variable that is called as a dimension, and is not its coordinate.
@@ -29,7 +29,7 @@ _NO_COORDINATE: Final = "_nc4_non_coord_"
 _AS_STORED: Final = "biufcS"
 
 
-class Store(AbstractDataStore):  # type: ignore[misc]
+class Store(AbstractDataStore):
     """A group, as xarray asks for it.
 
     Parameters
@@ -52,7 +52,9 @@ class Store(AbstractDataStore):  # type: ignore[misc]
     def __init__(self, source: Source, group: str | None, lock: Any) -> None:
         self._source, self._lock = source, lock
         if not isinstance(group, str | None):
-            raise UsageError(f"group: a path such as 'a/b', or None, not {type(group).__name__}")
+            raise UsageError(
+                f"group: it must be a string such as 'a/b', or None, not {type(group).__name__}"
+            )
         self._path = "/" + (group or "").strip("/")
         self._group = _find(source, self._path)
         self._dimensions = _dimensions(self._group)
@@ -62,7 +64,11 @@ class Store(AbstractDataStore):  # type: ignore[misc]
     def get_variables(self) -> dict[str, Variable]:
         """Variables by name, which are read when they are asked for."""
         here = self._source.open().hdf5[self._path]
-        return {name: self._variable(here, name, it) for name, it in self._group.variables.items()}
+        made = {}
+        for name, found in self._group.variables.items():
+            with meant(self._source.name, posixpath.join(self._path, name)):
+                made[name] = self._variable(here, name, found)
+        return made
 
     def get_attrs(self) -> dict[str, Any]:
         """Attributes of the group."""
@@ -136,8 +142,8 @@ def _find(source: Source, path: str) -> Any:
         if name not in found.groups:
             has = ", ".join(map(printable, list(found.groups)[:5])) or "none"
             raise like(DatasetNotFoundError, OSError())(
-                f"{printable(source.name)}: group not found: {printable(name)} of {printable(path)}; "
-                f"groups there: {has}"
+                f"{printable(source.name)}: group not found: {printable(name)} of "
+                f"{printable(path)}; groups there: {has}"
             )
         found = found.groups[name]
     return found
