@@ -19,6 +19,7 @@ from against_peers.comparisons import (
     unions,
     whole,
     writing,
+    xarrays,
 )
 from against_peers.files import Store
 from against_peers.spec import Comparison
@@ -39,4 +40,5 @@ GROUPS: Final[dict[str, Group]] = {
     "write": writing.writing,
     "repack": repacking.repacking,
     "dask": dasks.dask,
+    "xarray": xarrays.xarray,
 }
