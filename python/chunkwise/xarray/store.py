@@ -67,10 +67,13 @@ class Store(AbstractDataStore):
     def get_variables(self) -> dict[str, Variable]:
         """Variables by name, which are read when they are asked for."""
         here = self._source.open().hdf5[self._path]
+        # Where both are there, the one without is a dimension only.
+        renamed = (name for name in here if name.startswith(_NO_COORDINATE))
+        stored = {name.removeprefix(_NO_COORDINATE): name for name in renamed}
         made = {}
         for name, found in self._group.variables.items():
             with meant(self._source.name, posixpath.join(self._path, name)):
-                made[name] = self._variable(here, name, found)
+                made[name] = self._variable(here[stored.get(name, name)], name, found)
         return made
 
     def get_attrs(self) -> dict[str, Any]:
@@ -92,12 +95,9 @@ class Store(AbstractDataStore):
             found = self._sizes[name] = int(self._dimensions[name].size)
         return found
 
-    def _variable(self, here: Any, name: str, found: Any) -> Variable:
+    def _variable(self, dataset: Any, name: str, found: Any) -> Variable:
         dimensions = found.dimensions
         shape = tuple(map(self._size, dimensions))
-        dataset = here.get(_NO_COORDINATE + name)
-        if dataset is None:
-            dataset = here[name]
         dtype = dataset.dtype
         chunks = dataset.chunks if shape else None
         encoding = {
