@@ -16,13 +16,15 @@ FILES, NEIGHBOURS = 200, 1000
 def xarray(store: Store) -> Iterator[Comparison]:
     """A large field by Dask and by indices; many small files."""
     data = store.netcdf(store.sampled("cube", SHAPE, CHUNK, "shuffle+deflate:4"))
-    yield Comparison(
-        "xarray-mean",
-        "xarray",
-        "cube 365x600x600, mean over time, a map a chunk, threads of Dask, chunks={}",
-        _readers("mean", data.arguments),
-        (Target(3, "netcdf4"), Target(3, "h5netcdf")),
-    )
+    for steps, title in ((1, "a map"), (8, "eight maps")):
+        yield Comparison(
+            f"xarray-mean-{steps}",
+            "xarray",
+            f"cube 365x600x600, mean over time by threads of Dask, {title} a task",
+            _readers("mean", {**data.arguments, "steps": steps}),
+            (Target(3, "netcdf4"), Target(3, "h5netcdf")),
+            note="with a map a task, most of the time is Dask's and NumPy's" if steps == 1 else "",
+        )
     count = 20 if store.small else NEIGHBOURS
     yield Comparison(
         "xarray-here-and-there",

@@ -6,7 +6,6 @@ Each question is asked once, as an answer may take many calls of libhdf5.
 
 from __future__ import annotations
 
-import math
 import posixpath
 import warnings
 from collections.abc import Iterator
@@ -26,8 +25,6 @@ from chunkwise.xarray.reading import Converted, Stored
 
 # Before the name of a variable that is called as a dimension, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
-# The most bytes of a block of several chunks.
-_BLOCK_NBYTES: Final = 8 << 20
 # Kinds of elements that a variable has as its dataset has them.
 _AS_STORED: Final = "biufcS"
 
@@ -106,8 +103,7 @@ class Store(AbstractDataStore):
             "shuffle": dataset.shuffle,
         }
         if chunks:
-            blocks = block_shape(shape, chunks, dtype.itemsize)
-            encoding["preferred_chunks"] = dict(zip(dimensions, blocks, strict=True))
+            encoding["preferred_chunks"] = dict(zip(dimensions, chunks, strict=True))
         compression = dataset.compression
         if compression == "gzip":
             encoding |= {"zlib": True, "complevel": dataset.compression_opts}
@@ -130,37 +126,6 @@ class Store(AbstractDataStore):
             data = Converted(self._source, self._path, name, shape, dtype, self._lock)
         attributes = _attributes(found, dataset.name)
         return Variable(dimensions, indexing.LazilyIndexedArray(data), attributes, encoding)
-
-
-def block_shape(shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Choose blocks for Dask: as many whole stored chunks as keep its own work small.
-
-    A task takes Dask and NumPy about as long as a megabyte takes to be decoded.  Of a block only
-    what is needed is read: Dask moves slices into the task that reads.
-
-    Parameters
-    ----------
-    shape, chunk : tuple of int
-        Of the variable and of its chunks, in elements.
-    itemsize : int
-        Bytes of an element.
-
-    Returns
-    -------
-    tuple of int
-        In elements, a multiple of the chunk's in each dimension; chunks that lie together in the
-        order of the file are together.
-    """
-    block = list(chunk)
-    room = _BLOCK_NBYTES // max(1, math.prod(chunk) * itemsize)
-    for dimension in reversed(range(len(shape))):
-        chunks = max(1, -(-shape[dimension] // chunk[dimension]))
-        together = max(1, min(chunks, room))
-        block[dimension] *= together
-        if together < chunks:
-            break
-        room //= chunks
-    return tuple(block)
 
 
 def group_paths(source: Source, group: str | None) -> Iterator[str]:
