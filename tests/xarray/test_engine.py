@@ -256,7 +256,8 @@ def test_blocks_are_whole_stored_chunks(path: Path) -> None:
 
 def test_trees(tmp_path: Path) -> None:
     WRITTEN["groups"][0](tmp_path / "a.nc")
-    for how in ({}, {"group": "a"}):
+    ways: list[dict[str, Any]] = [{}, {"group": "a"}]
+    for how in ways:
         a: Any = xr.open_groups(tmp_path / "a.nc", engine="chunkwise", **how)
         # h5netcdf's opens no group here.
         b: Any = xr.open_groups(tmp_path / "a.nc", engine="netcdf4", **how)

@@ -1,4 +1,4 @@
-"""What docs/xarray.md and docs/loaders.md show is what happens."""
+"""What docs/xarray.md, docs/loaders.md and docs/joined.md show is what happens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "fewest", "needs"),
-    [("xarray.md", 10, ("xarray", "h5netcdf", "dask.array")), ("loaders.md", 5, ())],
+    [
+        ("xarray.md", 10, ("xarray", "h5netcdf", "dask.array")),
+        ("loaders.md", 5, ()),
+        ("joined.md", 5, ()),
+    ],
 )
 def test_the_examples_run(
     page: str,
