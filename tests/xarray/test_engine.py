@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import pickle
 import warnings
@@ -23,6 +24,7 @@ import chunkwise
 from chunkwise.errors import DatasetNotFoundError, FileFormatError, UsageError
 from chunkwise.files import handles
 from chunkwise.routing.reading import counts
+from tests.support.clusters import cluster
 from tests.support.netcdf_cases import CASES, DEFLATED, N, cube
 
 
@@ -286,6 +288,34 @@ def test_a_dataset_goes_to_other_processes(path: Path) -> None:
         xr.testing.assert_identical(there, here)
         lazily = pickle.loads(pickle.dumps(here.chunk(time=3)))
         xr.testing.assert_identical(lazily.load(), here)
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_schedulers_of_dask(path: Path, scheduler: str) -> None:
+    import dask
+
+    with (
+        opened(path, "chunkwise", chunks={"time": 5, "y": 3}) as lazily,
+        dask.config.set(scheduler=scheduler, num_workers=2),
+    ):
+        xr.testing.assert_identical(lazily.load(), cube().load())
+
+
+def test_a_cluster_of_dask(path: Path) -> None:
+    with cluster() as client, opened(path, "chunkwise", chunks={"time": 5}) as lazily:
+        found = client.gather(client.compute(lazily))
+        xr.testing.assert_identical(found, cube().load())
+
+
+def test_threads_read_what_h5netcdf_converts(tmp_path: Path) -> None:
+    """Text and records, and variables that are met for the first time by several threads."""
+    _netcdf4(_of_variable_length)(tmp_path / "a.nc")
+    with opened(tmp_path / "a.nc", "chunkwise", cache=False) as here:
+        expected = here["text"].values.tolist()
+        there = pickle.loads(pickle.dumps(here))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: there["text"].values.tolist(), range(200)))
+    assert found == [expected] * 200
 
 
 def test_what_was_closed_is_opened_again(path: Path) -> None:

@@ -26,6 +26,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
     """
 
     description = "Open netCDF-4 and HDF5 files, read in parallel by chunkwise"
+    supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Tell whether it is an HDF5 file: by its first bytes, or its name where there is none."""
