@@ -40,13 +40,9 @@ class Stored(BackendArray):
         self.shape, self.dtype = shape, dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        # As they are: there is nothing that xarray would have to make simpler first.
         paired = isinstance(key, indexing.VectorizedIndexer)
-        return indexing.explicit_indexing_adapter(
-            key,
-            self.shape,
-            indexing.IndexingSupport.VECTORIZED,
-            self._pairs if paired else self._each,
-        )
+        return self._pairs(key.tuple) if paired else self._each(key.tuple)
 
     def _each(self, key: tuple[Any, ...]) -> Any:
         """Read every choice of one entry with every choice of the others."""
@@ -59,8 +55,43 @@ class Stored(BackendArray):
             return pairs(self._source.open().hdf5[self._path], key)
 
 
+class Shorter(Stored):
+    """A variable of which its dataset holds the first part; the rest are fill values.
+
+    So netCDF has it where several variables share an unlimited dimension.
+    """
+
+    __slots__ = ()
+
+    def _pairs(self, key: tuple[Any, ...]) -> Any:
+        entries: list[Any] = list(key)
+        within: list[Any] = [slice(None)] * len(key)
+        at = [place for place, entry in enumerate(key) if not isinstance(entry, slice)]
+        for place in at:
+            wanted = np.where(key[place] < 0, key[place] + self.shape[place], key[place])
+            entries[place], found = np.unique(wanted, return_inverse=True)
+            within[place] = found.reshape(wanted.shape)
+        result = self._each(tuple(entries))[tuple(within)]
+        if at[-1] - at[0] + 1 > len(at):
+            # NumPy has their dimensions first where there is something between them.
+            return result
+        return _first(result, at[0], np.broadcast(*(key[place] for place in at)).ndim)
+
+    def _each(self, key: tuple[Any, ...]) -> Any:
+        with self._lock or contextlib.nullcontext():
+            dataset = self._source.open().hdf5[self._path]
+            chosen = [np.arange(size)[entry] for size, entry in zip(self.shape, key, strict=True)]
+            places = [np.atleast_1d(each) for each in chosen]
+            held = [each < size for each, size in zip(places, dataset.shape, strict=True)]
+            result = np.full([each.size for each in places], dataset.fillvalue, self.dtype)
+            if all(each.any() for each in held):
+                index = tuple(each[there] for each, there in zip(places, held, strict=True))
+                result[np.ix_(*held)] = dataset[index]
+        return result[tuple(slice(None) if each.ndim else 0 for each in chosen)]
+
+
 class Converted(BackendArray):
-    """A variable that h5netcdf makes of its dataset: text, records, or one shorter than its axes.
+    """A variable that h5netcdf makes of its dataset: text of any length, and records.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from xarray.core import indexing
 from chunkwise.errors import DatasetNotFoundError, UsageError, like
 from chunkwise.names import printable
 from chunkwise.xarray.opened import Source, meant
-from chunkwise.xarray.reading import Converted, Stored
+from chunkwise.xarray.reading import Converted, Shorter, Stored
 
 # Before the name of a variable that is called as a dimension, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
@@ -119,9 +119,10 @@ class Store(AbstractDataStore):
         elif of_length is None:
             encoding["dtype"] = _with_names(found, dtype)
         data: Any
-        if dtype.kind in _AS_STORED and dataset.shape == shape:
+        if dtype.kind in _AS_STORED:
             path = posixpath.join(self._path, dataset.name.rpartition("/")[2])
-            data = Stored(self._source, path, shape, dtype, self._lock)
+            how = Stored if dataset.shape == shape else Shorter
+            data = how(self._source, path, shape, dtype, self._lock)
         else:
             data = Converted(self._source, self._path, name, shape, dtype, self._lock)
         attributes = _attributes(found, dataset.name)
