@@ -124,6 +124,55 @@ class Store:
             partial.rename(folder)
         return folder
 
+    def netcdf(self, data: Data) -> Data:
+        """Give the same dataset with dimensions by name, as netCDF-4 has it, in memory."""
+        path = data.path.with_suffix(".nc")
+        if not path.exists():
+            self._progress(f"writing {path.name}")
+            partial = path.with_name(f".{path.name}.partial")
+            shutil.copyfile(data.path, partial)
+            with h5py.File(partial, "r+") as file:
+                for axis, (name, size) in enumerate(zip("tyx", data.shape, strict=True)):
+                    scale = file.create_dataset(f"{data.name}_{name}", data=np.arange(size))
+                    scale.make_scale(scale.name)
+                    file[data.name].dims[axis].attach_scale(scale)
+            partial.rename(path)
+        warm(str(path))
+        return Data(path, data.name.strip("/"), data.shape)
+
+    def series(self, count: int) -> Path:
+        """Give a folder with so many netCDF-4 files, of ten days each, that make one series."""
+        folder = self.folder / f"series-{count}"
+        if folder.exists():
+            return folder
+        import h5netcdf  # Here, as other groups do without.
+
+        self._progress(f"writing {count} files of a series")
+        partial = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        days, shape = 10, self.shape((10, 90, 180))
+        values = np.random.default_rng(0).normal(size=shape).astype("f4")
+        axes = {"time": shape[0], "lat": shape[1], "lon": shape[2]}
+        for number in range(count):
+            with h5netcdf.File(partial / f"{number:04}.nc", "w") as file:
+                file.attrs["Conventions"] = "CF-1.8"
+                for name, size in axes.items():
+                    file.dimensions[name] = None if name == "time" else size
+                file.resize_dimension("time", axes["time"])
+                for name, size in axes.items():
+                    where = np.arange(size, dtype="f8") + (days * number if name == "time" else 0)
+                    axis = file.create_variable(name, (name,), "f8", data=where)
+                    axis.attrs["units"] = "days since 2000-01-01" if name == "time" else "degrees"
+                for name in ("t2m", "u10", "v10", "msl"):
+                    made = file.create_variable(
+                        name, tuple(axes), "f4", chunks=(1, *shape[1:]), compression="gzip"
+                    )
+                    made[...] = values
+                    made.attrs.update(long_name=name, units="1", standard_name=name)
+        partial.rename(folder)
+        return folder
+
     def chunks(
         self, data: Data, wanted: Callable[[tuple[int, ...]], bool] = lambda _: True
     ) -> list[str]:

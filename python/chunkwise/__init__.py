@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chunkwise.fixing.api import fix
     from chunkwise.group import Group
     from chunkwise.inspecting.inspection import inspect
+    from chunkwise.joined import Joined, open_many
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.repacking import plan_repack, repack
     from chunkwise.selection import Hyperslab, Points, Selection, Union, hyperslab, points, union
@@ -41,6 +42,7 @@ __all__ = [
     "File",
     "Group",
     "Hyperslab",
+    "Joined",
     "Points",
     "Selection",
     "Settings",
@@ -54,6 +56,7 @@ __all__ = [
     "hyperslab",
     "inspect",
     "open",
+    "open_many",
     "patch_h5py",
     "patch_stats",
     "plan_repack",
@@ -78,6 +81,7 @@ _LATER = {
         "fixing.api": ("fix",),
         "group": ("Group",),
         "inspecting.inspection": ("inspect",),
+        "joined": ("Joined", "open_many"),
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),
         "repacking": ("plan_repack", "repack"),
         "selection": ("Hyperslab", "Points", "Selection", "Union", "hyperslab", "points", "union"),

@@ -315,6 +315,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         super().refresh()
         self._binding = None
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        # By which `dask.array.from_array` names it: the same as long as the file is.
+        return (*self.file._home.token(), self.name)
+
     # Underneath ---------------------------------------------------------------------
 
     def _reads(self) -> bindings.Binding:

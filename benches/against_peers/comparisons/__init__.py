@@ -21,6 +21,7 @@ from against_peers.comparisons import (
     unions,
     whole,
     writing,
+    xarrays,
 )
 from against_peers.files import Store
 from against_peers.spec import Comparison
@@ -43,4 +44,5 @@ GROUPS: Final[dict[str, Group]] = {
     "repack": repacking.repacking,
     "dask": dasks.dask,
     "patched": patched.patched,
+    "xarray": xarrays.xarray,
 }

@@ -16,6 +16,7 @@ import contextlib
 import itertools
 import os
 import resource
+import uuid
 import weakref
 from collections.abc import Iterator
 from functools import cache
@@ -209,6 +210,19 @@ class FileHandle:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")
             path = str(Path(self.filename).absolute())
         return path, self._options, self._sync
+
+    def token(self) -> tuple[Any, ...]:
+        """What tells the file, as it is now, from others, and from itself when it has changed.
+
+        Another one each time, where it may change unnoticed or is no file on disk.
+        """
+        with phil:
+            identifier = self.id
+            plain = identifier.get_access_plist().get_driver() == h5fd.SEC2
+            if not plain or self.changes:
+                return (uuid.uuid4().hex,)
+            now = Identity.of(os.fstat(identifier.get_vfd_handle()))
+        return (str(Path(self.filename).absolute()), *now.file, *now.content)
 
     def is_parked(self) -> bool:
         """Whether libhdf5 has closed it, while it is open for its user.

@@ -1,4 +1,4 @@
-"""xarray's datasets of Dask arrays to netCDF-4 files, by all workers of a cluster."""
+"""xarray: its engine (`engine.py`), and its datasets of Dask arrays written by all workers."""
 
 from __future__ import annotations
 

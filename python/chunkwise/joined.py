@@ -1,0 +1,330 @@
+"""How are many files read as one array?  Each of them as it is, one behind the other.
+
+An index is divided among the files that it touches, by arithmetic; each part is one read of a
+dataset.  Files that nobody reads are parked, as all files of chunkwise are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from glob import glob, has_magic
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.dataset import Dataset
+from chunkwise.errors import (
+    FileFormatError,
+    MismatchError,
+    OutOfMemoryError,
+    SelectionError,
+    UsageError,
+)
+from chunkwise.file import File
+from chunkwise.names import printable
+from chunkwise.selecting.indexers import OuterIndex
+from chunkwise.selecting.indexing import resolve
+from chunkwise.words import counted
+
+__all__ = ["Joined", "open_many"]
+
+Array = npt.NDArray[Any]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class Joined:
+    """One dataset of many files, joined along an axis; made by `open_many`.
+
+    ``x[index]`` reads as `Dataset` does, but for masks of several dimensions.  Any number of
+    threads may read at the same time.  Close it, or use it in a ``with`` statement.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The files, in their order.
+    axis : int
+        Along which they are joined, counted from 0.
+    lengths : tuple of int
+        How long each of them is along that axis.
+    shape : tuple of int
+        Of all of them together.
+    dtype : numpy.dtype
+        Of each of them.
+    """
+
+    def __init__(self, paths: Sequence[str], name: str, axis: int) -> None:
+        self.paths, self._name = tuple(paths), name
+        self._files: list[File] = []
+        try:
+            self._parts = [self._opened(path) for path in self.paths]
+            self._check(axis)
+        except BaseException:
+            self.close()
+            raise
+
+    def _opened(self, path: str) -> Dataset:
+        file = File(path)
+        self._files.append(file)
+        found = file[self._name]
+        if not isinstance(found, Dataset):
+            raise MismatchError(
+                f"{printable(path)}: {printable(self._name)}: it is no dataset; name one that all "
+                "files have"
+            )
+        return found
+
+    def _check(self, axis: int) -> None:
+        """See that all fit the first."""
+        first, where = self._parts[0], self._where(0)
+        shape = first.shape
+        if not shape or first.dtype.subdtype is not None:
+            what = "no dimension" if not shape else "arrays as elements"
+            raise MismatchError(
+                f"{where}: it has {what}, and cannot be joined; read each by itself"
+            )
+        if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+            raise UsageError(f"{where}: axis={axis!r}: it has {counted(len(shape), 'dimension')}")
+        self.axis = axis % len(shape)
+        for number, part in enumerate(self._parts):
+            if part.dtype != first.dtype:
+                raise MismatchError(
+                    f"{self._where(number)}: its type is {part.dtype}, that of "
+                    f"{printable(self.paths[0])} {first.dtype}; leave it out, or convert it"
+                )
+            other = part.shape or ()
+            if len(other) != len(shape) or self._across(other) != self._across(shape):
+                raise MismatchError(
+                    f"{self._where(number)}: its shape is {other}, that of "
+                    f"{printable(self.paths[0])} {shape}; all but axis {self.axis} have to be "
+                    "equal: leave it out, or join along another axis"
+                )
+        self.dtype: np.dtype[Any] = first.dtype
+        self.lengths = tuple(part.shape[self.axis] for part in self._parts)
+        # Where each begins, and where the last ends.
+        self._bounds = np.cumsum((0, *self.lengths))
+        total = int(self._bounds[-1])
+        self.shape: tuple[int, ...] = (*shape[: self.axis], total, *shape[self.axis + 1 :])
+
+    def _across(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[: self.axis] + shape[self.axis + 1 :]
+
+    def _where(self, number: int) -> str:
+        return f"{printable(self.paths[number])}: dataset {printable(self._name)}"
+
+    # What an array has ----------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Shape of a chunk, where all have the same and none but the last ends within one."""
+        chunk = self._parts[0].chunks
+        if chunk is None or any(part.chunks != chunk for part in self._parts):
+            return None
+        within = any(length % chunk[self.axis] for length in self.lengths[:-1])
+        return None if within else cast("tuple[int, ...]", chunk)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def __repr__(self) -> str:
+        files = counted(len(self.paths), "file")
+        name = printable(self._name)
+        return f'<chunkwise joined "{name}" of {files}: shape {self.shape}, type {self.dtype}>'
+
+    # Reading --------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        """Read as ``d[index]`` of a `Dataset` does.
+
+        Raises
+        ------
+        chunkwise.errors.SelectionError
+            For an index that does not fit (an IndexError, ValueError and TypeError).
+        chunkwise.errors.OutOfMemoryError
+            When there is no memory for what is selected (a MemoryError).
+        chunkwise.errors.CorruptDataError
+            When stored bytes are missing or do not decode; names file and chunk (an OSError).
+        chunkwise.errors.FileChangedError
+            When a file is not any more what it was when it was opened (an OSError).
+        """
+        label = f"{printable(self._name)} of {counted(len(self.paths), 'file')}"
+        selection = resolve(self.shape, index, label)
+        entries = None if selection is None else _entries(selection)
+        if selection is None or entries is None:
+            raise SelectionError(
+                f"{label}: here an index has integers, slices, lists and masks of one dimension; "
+                "read points and selections file by file"
+            )
+        try:
+            result = np.empty([len(entry) for entry in entries], self.dtype)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"{label}: {error}; read it in parts") from None
+        self._fill(result, entries)
+        kept = tuple(0 if dropped else slice(None) for dropped in selection.dropped)
+        found = result[kept]
+        return found[()] if found.ndim == 0 else found
+
+    def _fill(self, result: Array, entries: list[Array | range]) -> None:
+        if result.size == 0:
+            return
+        places = np.asarray(entries[self.axis])
+        owners = np.searchsorted(self._bounds, places, side="right") - 1
+        index: list[Any] = [_index(entry) for entry in entries]
+        into: list[Any] = [slice(None)] * self.ndim
+        for owner in np.unique(owners):
+            mine = np.flatnonzero(owners == owner)
+            index[self.axis] = _index(places[mine] - self._bounds[owner])
+            into[self.axis] = _index(mine)
+            result[tuple(into)] = self._parts[owner][tuple(index)]
+
+    @property
+    def oindex(self) -> OuterIndex:
+        """``x.oindex[...]``: orthogonal, as ``x[...]`` is here."""
+        return OuterIndex(cast("Any", self))
+
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("files cannot become an array without copying")
+        found: Array = self[(slice(None),) * self.ndim]
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        # By which `dask.array.from_array` names it: the same as long as the files are.
+        return (self.axis, *(part.__dask_tokenize__() for part in self._parts))
+
+    # Closing --------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> Joined:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        absolute = [os.path.abspath(path) for path in self.paths]  # noqa: PTH100 (not resolved)
+        return Joined, (absolute, self._name, self.axis)
+
+
+def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
+    """Open a dataset of many files as one array, read when it is indexed.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of path-like
+        Files in their order; or a pattern such as ``"run/*.h5"`` (``**`` for folders below),
+        whose files come in the order of the numbers in their names: ``a9.h5`` before
+        ``a10.h5``.
+    dataset : str
+        Its path in each file.
+    axis : int
+        Along which they are joined; negative from the last.
+
+    Returns
+    -------
+    Joined
+        Of the files' common dtype.
+
+    Raises
+    ------
+    chunkwise.errors.FileFormatError
+        When a file cannot be opened, or there is none (an OSError).
+    chunkwise.errors.DatasetNotFoundError
+        When a file has no such dataset (a KeyError).
+    chunkwise.errors.MismatchError
+        When one has another type, or another shape but for its length along `axis`; names it (a
+        TypeError).
+    chunkwise.errors.UsageError
+        For an axis that they do not have (a ValueError).
+    """
+    if isinstance(paths, str | os.PathLike):
+        pattern = os.fspath(paths)
+        found = [pattern]
+        if has_magic(pattern) and not os.path.lexists(pattern):
+            found = sorted(glob(pattern, recursive=True), key=_by_numbers)  # noqa: PTH207
+    else:
+        pattern = "the list of files"
+        found = [os.fspath(path) for path in paths]
+    if not found:
+        raise FileFormatError(
+            f"{printable(pattern)}: there are no files; see what it should match"
+        )
+    return Joined(found, dataset, axis)
+
+
+def _by_numbers(path: str) -> list[tuple[int, str]]:
+    return [
+        (int(part), part) if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)
+    ]
+
+
+def _entries(selection: Any) -> list[Array | range] | None:
+    """What is chosen of each dimension; None where dimensions are chosen together."""
+    if selection.hyperslab is not None:
+        return [_chosen(*each) for each in zip(*selection.hyperslab, strict=True)]
+    entries: list[Array | range] = []
+    for factor in selection.factors:
+        if isinstance(factor, tuple):
+            start, step, count = factor
+            entries.append(range(start, start + count * step, step))
+        elif len(factor) == 1:
+            entries.append(np.asarray(factor[0], np.int64))
+        else:
+            return None
+    return entries or None
+
+
+def _chosen(start: int, stride: int, count: int, block: int) -> Array | range:
+    if block == 1:
+        return range(start, start + count * stride, stride)
+    if count == 1:
+        return range(start, start + block)
+    found: Array = np.add.outer(start + stride * np.arange(count), np.arange(block))
+    return found.reshape(-1)
+
+
+def _index(entry: Array | range) -> Any:
+    """The same as a slice, where it is one."""
+    count = len(entry)
+    if not count:
+        return slice(0, 0)
+    first, last = int(entry[0]), int(entry[-1])
+    if isinstance(entry, range):
+        step = entry.step
+    else:
+        steps = np.diff(entry)
+        step = int(steps[0]) if count > 1 else 1
+        if not step or (steps != step).any():
+            return entry
+    stop = last + (1 if step > 0 else -1)
+    return slice(first, None if stop < 0 else stop, step)

@@ -1,0 +1,283 @@
+"""What does ``engine="chunkwise"`` mean to xarray?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
+
+from chunkwise.errors import FileFormatError, UsageError, like
+from chunkwise.names import printable
+
+if TYPE_CHECKING:
+    from xarray import Dataset, DataTree
+
+    from chunkwise.xarray.opened import Source
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+class ChunkwiseEntrypoint(BackendEntrypoint):
+    """Opens netCDF-4 and HDF5 files, whose data chunkwise reads in parallel.
+
+    xarray calls it: ``xarray.open_dataset(path, engine="chunkwise")``.
+    """
+
+    description = "Open netCDF-4 and HDF5 files, read in parallel by chunkwise"
+    supports_groups = True
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Tell whether it is an HDF5 file: by its first bytes, or its name where there is none."""
+        if isinstance(filename_or_obj, str | os.PathLike):
+            path = os.fspath(filename_or_obj)
+            try:
+                with open(path, "rb") as stream:  # noqa: PTH123 (a path may be bytes)
+                    return stream.read(len(_SIGNATURE)) == _SIGNATURE
+            except OSError:
+                return str(path).endswith((".nc", ".nc4"))
+        return _begins_as_hdf5(filename_or_obj)
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: bool | Mapping[str, bool] = True,
+        decode_times: Any = True,
+        concat_characters: bool | Mapping[str, bool] = True,
+        decode_coords: bool | str = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: bool | Mapping[str, bool] | None = None,
+        decode_timedelta: Any = None,
+        format: str | None = None,
+        group: str | None = None,
+        lock: Any = None,
+        invalid_netcdf: bool | None = None,
+        phony_dims: str | None = None,
+        decode_vlen_strings: bool = True,
+        driver: str | None = None,
+        driver_kwds: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Dataset:
+        """Open a group of a file; see `docs/xarray.md`.
+
+        Parameters
+        ----------
+        filename_or_obj : path-like, h5py.File or file object
+            A local file, a URL that fsspec knows, or what is open already and stays so.
+        mask_and_scale, decode_times, concat_characters, decode_coords, drop_variables, \
+use_cftime, decode_timedelta
+            As in `xarray.open_dataset`.
+        format : str, optional
+            None or ``"NETCDF4"``: there is no other.
+        group : str, optional
+            Path of a group; None for the root.
+        lock : context manager, optional
+            Held while data is read; None or False for none, which chunkwise does not need.
+        invalid_netcdf, phony_dims, decode_vlen_strings
+            As in `h5netcdf.File`; `phony_dims` is ``"access"`` (default) or ``"sort"``.
+        driver, driver_kwds : str and mapping, optional
+            As in `h5py.File`; `driver_kwds` also without a driver, such as ``{"locking": False}``.
+        storage_options : mapping, optional
+            For fsspec, where `filename_or_obj` is a URL.
+        settings : mapping, optional
+            Arguments of `chunkwise.settings`, set in each process that opens the file.
+
+        Returns
+        -------
+        xarray.Dataset
+            Its variables are read when they are used.
+
+        Raises
+        ------
+        chunkwise.errors.FileFormatError
+            When it cannot be opened; says what it is instead, and what to do (an OSError).
+        chunkwise.errors.DatasetNotFoundError
+            When there is no such group (an OSError and a KeyError).
+        chunkwise.errors.UsageError
+            For an option that has no meaning (a ValueError).
+        """
+        source = _source(
+            filename_or_obj,
+            format,
+            _options(invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds),
+            storage_options,
+            settings,
+        )
+        return _dataset(
+            source,
+            group,
+            lock,
+            mask_and_scale=mask_and_scale,
+            decode_times=decode_times,
+            concat_characters=concat_characters,
+            decode_coords=decode_coords,
+            drop_variables=drop_variables,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        format: str | None = None,
+        group: str | None = None,
+        lock: Any = None,
+        invalid_netcdf: bool | None = None,
+        phony_dims: str | None = None,
+        decode_vlen_strings: bool = True,
+        driver: str | None = None,
+        driver_kwds: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **decoding: Any,
+    ) -> dict[str, Dataset]:
+        """Open a group and all groups in it; parameters and errors as of `open_dataset`.
+
+        Returns
+        -------
+        dict
+            Datasets by path, which begins at `group`.
+        """
+        from chunkwise.xarray.store import group_paths
+
+        source = _source(
+            filename_or_obj,
+            format,
+            _options(invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds),
+            storage_options,
+            settings,
+        )
+        above = "/" + (group or "").strip("/")
+        found = {}
+        try:
+            for path in group_paths(source, group):
+                found[_below(path, above)] = _dataset(source, path, lock, **decoding)
+        except BaseException:
+            source.close()
+            raise
+        return found
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+        """Open a group and all groups in it as a tree; options as of `open_groups_as_dict`."""
+        from xarray import DataTree
+
+        found = self.open_groups_as_dict(filename_or_obj, **options)
+        try:
+            tree = DataTree.from_dict(found)
+        except BaseException:
+            for one in found.values():
+                one.close()
+            raise
+        for path, one in found.items():
+            tree[path].set_close(one.close)
+        return tree
+
+
+def _below(path: str, above: str) -> str:
+    """A path as it is told from a group: ``/`` for the root itself, ``.`` for another group."""
+    if above == "/":
+        return path
+    return path[len(above) + 1 :] or "."
+
+
+def _options(
+    invalid_netcdf: bool | None,
+    phony_dims: str | None,
+    decode_vlen_strings: bool,
+    driver: str | None,
+    driver_kwds: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Keywords with which the file is opened, in this process and others."""
+    if phony_dims not in (None, "access", "sort"):
+        raise UsageError(f"phony_dims={phony_dims!r}: give 'access' or 'sort'")
+    options = {
+        "invalid_netcdf": invalid_netcdf,
+        "phony_dims": phony_dims or "access",
+        "decode_vlen_strings": decode_vlen_strings,
+        **(driver_kwds or {}),
+    }
+    return options if driver is None else {**options, "driver": driver}
+
+
+def _source(
+    given: Any,
+    format: str | None,
+    options: Mapping[str, Any],
+    storage_options: Mapping[str, Any] | None,
+    settings: Mapping[str, Any] | None,
+) -> Source:
+    try:
+        import h5netcdf  # noqa: F401
+    except ImportError as wrong:
+        raise UsageError(
+            f"engine='chunkwise' needs h5netcdf ({wrong}): pip install 'chunkwise[xarray]'"
+        ) from None
+    import h5py
+
+    from chunkwise.file import File
+    from chunkwise.xarray.opened import Source
+
+    if format not in (None, "NETCDF4"):
+        raise UsageError(f"format={format!r}: engine='chunkwise' reads NETCDF4 only")
+    if isinstance(given, bytes | bytearray | memoryview):
+        raise UsageError(
+            "engine='chunkwise' can't open netCDF4/HDF5 as bytes: give a path, or "
+            "io.BytesIO(bytes)"
+        )
+    if isinstance(given, os.PathLike):
+        given = os.fspath(given)
+    if isinstance(given, str):
+        if "://" not in given:
+            # As xarray's own engines have it, which do not follow links.
+            given = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
+        elif options.get("driver") is None:
+            given = _remote(given, storage_options)
+    elif isinstance(given, h5py.File):
+        given = given if isinstance(given, File) else File(given.id)
+    if not isinstance(given, str | h5py.File) and not _begins_as_hdf5(given):
+        raise like(FileFormatError, ValueError())(
+            f"{printable(repr(given))}: what it begins with is not the signature of a valid "
+            "netCDF4 file, nor of another HDF5 file"
+        )
+    return Source(given, options, settings or {})
+
+
+def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Any:
+    try:
+        import fsspec
+    except ImportError as wrong:
+        raise UsageError(
+            f"{printable(url)}: to open it fsspec is needed ({wrong}): pip install fsspec"
+        ) from None
+    return fsspec.open(url, "rb", **(storage_options or {})).open()
+
+
+def _begins_as_hdf5(stream: Any) -> bool:
+    """Look at the first bytes of a file object, which is then where it was."""
+    if not all(hasattr(stream, name) for name in ("read", "seek", "tell")):
+        return False
+    at = stream.tell()
+    try:
+        stream.seek(0)
+        return bool(stream.read(len(_SIGNATURE)) == _SIGNATURE)
+    finally:
+        stream.seek(at)
+
+
+def _dataset(source: Source, group: str | None, lock: Any, **decoding: Any) -> Dataset:
+    from chunkwise.xarray.store import Store
+
+    try:
+        made = StoreBackendEntrypoint().open_dataset(
+            Store(source, group, lock or None), **decoding
+        )
+    except BaseException:
+        source.close()
+        raise
+    # The store itself stays here when the dataset goes to another process.
+    made.set_close(source.close)
+    return made

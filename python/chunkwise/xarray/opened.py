@@ -1,0 +1,138 @@
+"""How do arrays of xarray keep their file, in whatever process they come to?
+
+Each process opens it once, when something of it is first read there, and opens it again after it
+was closed.  Nothing is closed to make room for others: `chunkwise.files.handles` sees to that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import h5netcdf
+
+from chunkwise.errors import ChunkwiseError, FileFormatError, like
+from chunkwise.file import File
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.settings import settings as change_settings
+
+# Options of `h5netcdf.File` that are not h5py's.
+_OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
+
+
+@contextlib.contextmanager
+def meant(filename: str, path: str) -> Iterator[None]:
+    """Say by name what has no meaning in netCDF, or cannot be read.
+
+    Raises
+    ------
+    chunkwise.errors.FileFormatError
+        Also of the class that h5netcdf or h5py has raised.
+    """
+    try:
+        yield
+    except ChunkwiseError:
+        raise
+    except (*HDF5_ERRORS, AttributeError, IndexError) as error:
+        raise like(FileFormatError, error)(
+            f"{printable(filename)}: {printable(path)}: h5netcdf makes no netCDF of it: "
+            f"{printable(str(error))}; read the file by chunkwise.open(path)"
+        ) from error
+
+
+class Opened:
+    """A file that is open, as HDF5 and as netCDF.
+
+    Attributes
+    ----------
+    hdf5 : chunkwise.File
+    netcdf : h5netcdf.File
+    """
+
+    def __init__(self, given: Any, options: Mapping[str, Any]) -> None:
+        rest = dict(options)
+        of_netcdf = {name: rest.pop(name) for name in _OF_NETCDF if name in rest}
+        self._ours = not isinstance(given, File)
+        self.hdf5 = File(given, "r", **rest) if self._ours else given
+        try:
+            with meant(str(self.hdf5.filename), "/"):
+                self.netcdf = h5netcdf.File(self.hdf5, "r", **of_netcdf)
+        except BaseException:
+            self.close()
+            raise
+
+    def is_open(self) -> bool:
+        """Whether nobody has closed it."""
+        return bool(self.hdf5)
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._ours:
+            self.hdf5.close()
+
+
+# What is open in this process: arrays that were sent here, one by one, share a file.
+_opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary()
+
+
+class Source:
+    """A file by which xarray's arrays are read; copies of it, here or elsewhere, are one source.
+
+    Parameters
+    ----------
+    given : str, chunkwise.File or file object
+        Path, or what is open already, which is never closed here.
+    options : mapping
+        Keywords of `chunkwise.File` and `h5netcdf.File`.
+    settings : mapping
+        Arguments of `chunkwise.settings`, for each process that opens the file.
+    token : str, optional
+        What its copies have in common; None for a new source.
+    """
+
+    def __init__(
+        self,
+        given: Any,
+        options: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        token: str | None = None,
+    ) -> None:
+        self._given, self._options, self._settings = given, options, settings
+        self._token = token or uuid.uuid4().hex
+        self._held: Opened | None = None
+
+    @property
+    def name(self) -> str:
+        """Path, or what else the file is called."""
+        return self._given if isinstance(self._given, str) else str(self.open().hdf5.filename)
+
+    def open(self) -> Opened:
+        """The file, opened if it is not.
+
+        Raises
+        ------
+        chunkwise.errors.FileFormatError
+            As `chunkwise.open` (an OSError).
+        """
+        held = self._held
+        if held is not None and held.is_open():
+            return held
+        held = _opened.get(self._token)
+        if held is None or not held.is_open():
+            if self._settings:
+                change_settings(**self._settings)
+            held = _opened[self._token] = Opened(self._given, self._options)
+        self._held = held
+        return held
+
+    def close(self) -> None:
+        """Close it, for all that is read through it; whatever is read next opens it again."""
+        held, self._held = _opened.pop(self._token, self._held), None
+        if held is not None:
+            held.close()
+
+    def __reduce__(self) -> Any:
+        return Source, (self._given, self._options, self._settings, self._token)

@@ -1,0 +1,205 @@
+"""Are many files, read as one array, what NumPy makes of their arrays?"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chunkwise
+from chunkwise.errors import (
+    DatasetNotFoundError,
+    FileChangedError,
+    FileFormatError,
+    MismatchError,
+    SelectionError,
+    UsageError,
+)
+from chunkwise.files import handles
+from chunkwise.routing.reading import counts
+
+LENGTHS = (4, 0, 7, 1, 5)
+RNG = np.random.default_rng(6)
+PARTS = [RNG.integers(0, 9999, (length, 6, 5), dtype="i4") for length in LENGTHS]
+
+
+def write(path: Path, values: Any, **options: Any) -> Path:
+    options = {"chunks": (2, 3, 5), "compression": 1} | options
+    with h5py.File(path, "w") as f:
+        f.create_dataset("g/x", data=values, maxshape=(None,) * np.ndim(values), **options)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("joined")
+    # In the order of the numbers, which is not that of the names as text.
+    for number, part in zip((2, 9, 10, 11, 100), PARTS, strict=True):
+        write(made / f"run{number}.h5", part)
+        write(made / f"last{number}.h5", part.transpose(1, 2, 0), chunks=(3, 5, 2))
+    return made
+
+
+@pytest.fixture(scope="module", params=[0, -1])
+def joined(folder: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    name = "last" if request.param else "run"
+    whole = [part.transpose(1, 2, 0) if request.param else part for part in PARTS]
+    with chunkwise.open_many(str(folder / f"{name}*.h5"), "g/x", axis=request.param) as found:
+        yield found, np.concatenate(whole, request.param)
+
+
+def test_it_is_an_array(joined: Any) -> None:
+    found, whole = joined
+    assert (found.shape, found.dtype, found.ndim) == (whole.shape, whole.dtype, whole.ndim)
+    assert (found.size, found.nbytes, len(found)) == (whole.size, whole.nbytes, len(whole))
+    assert found.lengths == LENGTHS
+    np.testing.assert_array_equal(np.asarray(found), whole, strict=True)
+    np.testing.assert_array_equal(np.asarray(found, "f8"), whole.astype("f8"), strict=True)
+    np.testing.assert_array_equal(list(found)[3], whole[3])
+    assert "5 files" in repr(found)
+
+
+def entries(size: int) -> st.SearchStrategy[Any]:
+    bound = st.none() | st.integers(-size - 2, size + 2)
+    return (
+        st.integers(-size, size - 1)
+        | st.builds(slice, bound, bound, st.none() | st.integers(-4, 4).filter(bool))
+        | st.lists(st.integers(-size, size - 1), min_size=1, max_size=9)
+        | st.lists(st.booleans(), min_size=size, max_size=size)
+    )
+
+
+@given(data=st.data())
+def test_all_kinds_of_indices(joined: Any, data: st.DataObject) -> None:
+    found, whole = joined
+    count = data.draw(st.integers(0, 3))
+    index = tuple(data.draw(entries(size)) for size in whole.shape[:count])
+    if data.draw(st.booleans()):
+        index = (*index, Ellipsis)
+    expected = whole
+    # Each with each, from the last dimension on, as earlier ones may vanish.
+    for axis in reversed(range(count)):
+        expected = expected[(slice(None),) * axis + (index[axis],)]
+    result = found.oindex[index] if data.draw(st.booleans()) else found[index]
+    np.testing.assert_array_equal(result, expected, strict=True)
+    assert type(result) is type(expected)
+
+
+def test_a_hyperslab(joined: Any) -> None:
+    found, whole = joined
+    # Two blocks of two along the first dimension, two elements apart, and so on.
+    box = chunkwise.hyperslab((1, 1, 0), (2, 2, 1), stride=(3, 3, 1), block=(2, 1, 4))
+    np.testing.assert_array_equal(found[box], whole[[1, 2, 4, 5]][:, [1, 4], :4])
+
+
+def test_only_files_that_are_needed_are_read(folder: Path) -> None:
+    with chunkwise.open_many(str(folder / "run*.h5"), "g/x") as found:
+        before = counts.engine
+        assert found[3:6, 0, 0].tolist() == [PARTS[0][3, 0, 0], *PARTS[2][:2, 0, 0]]
+        assert counts.engine - before == 2
+        assert found[5:5].shape == (0, 6, 5)
+        assert counts.engine - before == 2
+
+
+def test_more_files_than_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "MOST", 2)
+    paths = [folder / f"run{number}.h5" for number in (2, 10, 100)] * 3
+    whole = np.concatenate([PARTS[0], PARTS[2], PARTS[4]] * 3)
+    with chunkwise.open_many(paths, "g/x") as found:
+        np.testing.assert_array_equal(found[...], whole)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[::-2], whole[::-2])
+
+
+def test_chunks_where_they_meet(tmp_path: Path) -> None:
+    def chunks(*lengths: int, **last: Any) -> Any:
+        paths = [
+            write(tmp_path / f"{at}.h5", np.zeros((length, 6, 5)), **(last if at else {}))
+            for at, length in enumerate(lengths)
+        ]
+        with chunkwise.open_many(paths, "g/x") as found:
+            return found.chunks
+
+    assert chunks(4, 6, 3) == (2, 3, 5)
+    assert chunks(4, 3, 4) is None
+    assert chunks(4, 4, chunks=(4, 3, 5)) is None
+
+
+def test_dask_takes_it(folder: Path) -> None:
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    with chunkwise.open_many(str(folder / "run*.h5"), "g/x") as found:
+        lazily = da.from_array(found, chunks=(3, 6, 5))
+        np.testing.assert_array_equal(lazily.sum(axis=0), np.concatenate(PARTS).sum(axis=0))
+        assert da.from_array(found).name == da.from_array(found).name
+    with pytest.raises(UsageError, match="closed"):
+        _ = found[0]
+
+
+def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
+    first = folder / "run2.h5"
+
+    def opened(other: Any, *, axis: Any = 0, dtype: str = "i4") -> Any:
+        path = write(tmp_path / "other.h5", np.asarray(other, dtype), chunks=None)
+        return chunkwise.open_many([first, path], "g/x", axis)
+
+    with pytest.raises(
+        MismatchError, match=r"other\.h5.*\(3, 6, 4\).*run2\.h5 \(4, 6, 5\).*axis 0"
+    ):
+        opened(np.zeros((3, 6, 4)))
+    with pytest.raises(MismatchError, match=r"other\.h5.*\(6, 5\)"):
+        opened(np.zeros((6, 5)))
+    with pytest.raises(MismatchError, match=r"other\.h5.*its type is float64.*int32"):
+        opened(np.zeros((3, 6, 5)), dtype="f8")
+    for axis in (3, -4, 1.0, None):
+        with pytest.raises(UsageError, match="it has 3 dimensions"):
+            opened(np.zeros((3, 6, 5)), axis=axis)
+    with pytest.raises(DatasetNotFoundError, match=r"run2\.h5.*'/g/y'.*g/x"):
+        chunkwise.open_many([first], "g/y")
+    with pytest.raises(MismatchError, match="it is no dataset"):
+        chunkwise.open_many([first], "g")
+    with pytest.raises(FileFormatError, match=r"nothing\*: there are no files"):
+        chunkwise.open_many(tmp_path / "nothing*", "g/x")
+    with pytest.raises(FileFormatError, match="there are no files"):
+        chunkwise.open_many([], "g/x")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        chunkwise.open_many([first, tmp_path / "none.h5"], "g/x")
+    with h5py.File(tmp_path / "scalar.h5", "w") as f:
+        f["x"] = 3
+    with pytest.raises(MismatchError, match="no dimension"):
+        chunkwise.open_many(tmp_path / "scalar.h5", "x")
+    # What was opened before something did not fit is closed.
+    with h5py.File(first, "r+"):
+        pass
+
+
+def test_indices_that_do_not_fit(joined: Any) -> None:
+    found, whole = joined
+    for index in ((0, 0, 0, 0), whole.shape[0], [whole.shape[0]]):
+        with pytest.raises(SelectionError, match="5 files"):
+            found[index]
+    for index in (whole > 3, chunkwise.points([(0, 0, 0)])):
+        with pytest.raises(SelectionError, match="file by file"):
+            found[index]
+
+
+def test_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "MOST", 1)
+    paths = [write(tmp_path / f"{at}.h5", np.full((2, 6, 5), at)) for at in range(3)]
+    with chunkwise.open_many(paths, "g/x") as found:
+        write(tmp_path / "new.h5", np.full((2, 6, 5), 9))
+        (tmp_path / "new.h5").replace(paths[0])
+        with pytest.raises(FileChangedError, match=r"0\.h5"):
+            found[0]
+        assert (found[4] == 2).all()
+
+
+def test_names_with_marks_of_a_pattern(tmp_path: Path) -> None:
+    path = write(tmp_path / "a[1].h5", PARTS[0])
+    with chunkwise.open_many(path, "g/x") as found:
+        np.testing.assert_array_equal(found[...], PARTS[0])

@@ -1,0 +1,442 @@
+"""Does engine="chunkwise" open what netCDF4 and h5netcdf open, with nothing of it different?"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array", reason="Dask is not installed")
+pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+pytest.importorskip("xarray", reason="xarray is not installed")
+
+import xarray as xr
+
+import chunkwise
+from chunkwise.errors import DatasetNotFoundError, FileFormatError, UsageError
+from chunkwise.files import handles
+from chunkwise.routing.reading import counts
+from tests.support.clusters import cluster
+from tests.support.netcdf_cases import CASES, DEFLATED, N, cube
+
+# What h5netcdf's engine tells besides from xarray 2026 on: filters that are not there, and more.
+NEWER = (
+    set()
+    if tuple(map(int, xr.__version__.split(".")[:2])) < (2026, 0)
+    else {"contiguous", "zlib", "szip", "bzip2", "blosc", "zstd", "complevel", "dtype"}
+)
+
+
+def opened(path: Path, engine: str, **options: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return xr.open_dataset(path, engine=engine, **options)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values of an encoding or an attribute are the same, types and NaN included."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, np.dtype):
+        return bool(one == other and one.metadata == other.metadata)
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
+def assert_same(path: Path, **options: Any) -> None:
+    """Hold a group of a file against h5netcdf's, decoded and not."""
+    for decode in (True, False):
+        how = {"decode_cf": decode, **options}
+        with opened(path, "chunkwise", **how) as ours, opened(path, "h5netcdf", **how) as theirs:
+            assert ours.encoding == theirs.encoding
+            for name in theirs.variables:
+                a, b = ours.variables[name], theirs.variables[name]
+                assert a.dtype == b.dtype
+                assert alike(a.attrs, b.attrs)
+                common = {key: b.encoding.get(key) for key in a.encoding}
+                assert alike(dict(a.encoding), common)
+                assert set(b.encoding) - set(a.encoding) <= NEWER
+            assert list(ours.variables) == list(theirs.variables)
+            assert alike(ours.attrs, theirs.attrs)
+            if "ragged" in theirs:
+                # Rows of unequal lengths, which xarray cannot compare.
+                assert repr(ours["ragged"].values) == repr(theirs["ragged"].values)
+                ours, theirs = ours.drop_vars("ragged"), theirs.drop_vars("ragged")
+            xr.testing.assert_identical(ours, theirs)
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_xarray_writes(name: str, engine: str, tmp_path: Path) -> None:
+    pytest.importorskip({"netcdf4": "netCDF4"}.get(engine, engine))
+    make, more = CASES[name]
+    more = dict(more)
+    if engine not in more.pop("engines", [engine]):
+        pytest.skip(f"not an option of {engine}")
+    path = tmp_path / "a.nc"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make().to_netcdf(path, engine=engine, **more)
+    assert_same(path, group=more.get("group"))
+    # netCDF4 has no LZF, and keeps an attribute of its own to itself.
+    if "invalid_netcdf" not in more and not name.startswith(("lzf", "rounded")):
+        pytest.importorskip("netCDF4")
+        how = {"group": more.get("group")}
+        with opened(path, "chunkwise", **how) as ours, opened(path, "netcdf4", **how) as theirs:
+            xr.testing.assert_identical(ours, theirs)
+
+
+def _netcdf4(make: Callable[[Any], None]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        netCDF4 = pytest.importorskip("netCDF4")  # noqa: N806
+        with netCDF4.Dataset(path, "w") as f:
+            make(f)
+
+    return write
+
+
+def _enumerations(f: Any) -> None:
+    kind = f.createEnumType(np.uint8, "cloud", {"clear": 0, "cloudy": 1, "missing": 255})
+    f.createDimension("t", None)
+    f.createVariable("c", kind, "t", fill_value=255)[:] = np.array([1, 0, 255], "u1")
+    inner = f.createGroup("inner")
+    inner.createVariable("c", kind, "t")[:] = np.array([1, 1, 0], "u1")
+
+
+def _of_variable_length(f: Any) -> None:
+    f.createDimension("t", 3)
+    kind = f.createVLType(np.int32, "row")
+    ragged = f.createVariable("ragged", kind, "t")
+    for at in range(3):
+        ragged[at] = np.arange(at + 1, dtype="i4")
+    f.createVariable("text", str, "t")[:] = np.array(["a", "", "bc"], object)
+
+
+def _records(f: Any) -> None:
+    f.createDimension("t", 2)
+    kind = f.createCompoundType(np.dtype([("a", "i4"), ("b", "f8")]), "pair")
+    f.createVariable("r", kind, "t")[:] = np.array([(1, 2.5), (3, 4.5)], kind.dtype)
+
+
+def _big_endian(f: Any) -> None:
+    f.createDimension("t", 30)
+    for kind in ("i2", "u4", "i8", "f4", "f8"):
+        made = f.createVariable(kind, f">{kind}", "t", endian="big", zlib=True, chunksizes=(7,))
+        made[:] = np.arange(30)
+
+
+def _groups(f: Any) -> None:
+    f.createDimension("t", None)
+    f.createDimension("x", 4)
+    f.createVariable("t", "f8", "t")[:] = np.arange(5.0)
+    f["t"].units = "days since 2000-01-01"
+    a = f.createGroup("a")
+    a.createDimension("x", 6)
+    a.createVariable("v", "i4", ("t", "x"), zlib=True)[:] = np.arange(30).reshape(5, 6)
+    b = a.createGroup("b")
+    b.createVariable("w", "i2", ("t", "x"))[:] = np.arange(30).reshape(5, 6)
+    b.title = "deep"
+    f.createGroup("empty")
+
+
+def _unequal(f: Any) -> None:
+    """Variables of one unlimited dimension, of which each has another length."""
+    f.createDimension("t", None)
+    f.createDimension("x", 3)
+    f.createVariable("long", "f4", ("t", "x"), zlib=True)[:] = np.ones((6, 3))
+    f.createVariable("short", "f4", ("t", "x"), zlib=True)[0:2] = np.full((2, 3), 2.0)
+    f.createVariable("never", "i4", ("t",))
+    f.createVariable("filled", "i2", ("t",), fill_value=-5)[0:1] = [7]
+
+
+def _names(f: Any) -> None:
+    """A variable that is called as a dimension, and has others; one of two dimensions."""
+    for name, size in (("x", 3), ("y", 4), ("station", 2), ("nchar", 5)):
+        f.createDimension(name, size)
+    f.createVariable("x", "f4", ("y",))[:] = np.arange(4)
+    f.createVariable("y", "f4", ("y", "x"))[:] = np.ones((4, 3))
+    import netCDF4
+
+    label = f.createVariable("station", "S1", ("station", "nchar"))
+    label[:] = netCDF4.stringtochar(np.array([b"abcde", b"fg"], "S5"))
+    same = f.createVariable("same", "i4", ("x", "x"))
+    same[:] = np.arange(9).reshape(3, 3)
+
+
+def _attributes(f: Any) -> None:
+    f.createDimension("t", 2)
+    v = f.createVariable("v", "u1", "t", fill_value=255)
+    v[:] = [1, 2]
+    v.flags, v.one, v.text = np.array([1, 2], "i1"), np.float32(2), "é"
+    v.words, v.nothing, v.raw = ["a", "b"], "", b"bytes"
+    v._Unsigned = "true"
+    f.numbers = np.arange(3)
+
+
+def _calendars(f: Any) -> None:
+    f.createDimension("t", 3)
+    for calendar in ("standard", "noleap", "360_day", "julian", "proleptic_gregorian"):
+        made = f.createVariable(calendar, "f8", "t")
+        made[:] = [0, 59.5, 400]
+        made.units, made.calendar = "days since 2001-01-01", calendar
+
+
+def _scalars(f: Any) -> None:
+    f.createVariable("number", "f8")[...] = 2.5
+    f.createVariable("letter", "S1")[...] = b"c"
+    f.createVariable("text", str)[...] = "words"
+    f.createDimension("none", None)
+    f.createVariable("empty", "f4", "none")
+
+
+def _filters(f: Any) -> None:
+    f.createDimension("t", 40)
+    f.createVariable("f", "i4", "t", zlib=True, fletcher32=True, chunksizes=(9,))[:] = range(40)
+    f.createVariable("plain", "i4", "t", contiguous=True)[:] = range(40)
+    f.createVariable("chunked", "i4", "t", chunksizes=(40,))[:] = range(40)
+
+
+def _plain_hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as f:
+        f["a"] = np.arange(12).reshape(3, 4)
+        f["g/b"] = np.arange(9.0).reshape(3, 3)
+        f["flags"] = np.array([True, False])
+        f["fixed"] = np.array([b"ab", b"c"], "S2")
+        f["text"] = ["x", "yz"]
+        f["half"] = np.arange(4, dtype="f2")
+
+
+WRITTEN: dict[str, tuple[Callable[[Path], None], tuple[str | None, ...]]] = {
+    "enumerations": (_netcdf4(_enumerations), (None, "inner")),
+    "variable length": (_netcdf4(_of_variable_length), (None,)),
+    "records": (_netcdf4(_records), (None,)),
+    "big-endian": (_netcdf4(_big_endian), (None,)),
+    "groups": (_netcdf4(_groups), (None, "a", "/a/b", "empty")),
+    "unequal lengths": (_netcdf4(_unequal), (None,)),
+    "names": (_netcdf4(_names), (None,)),
+    "attributes": (_netcdf4(_attributes), (None,)),
+    "calendars": (_netcdf4(_calendars), (None,)),
+    "scalars": (_netcdf4(_scalars), (None,)),
+    "filters": (_netcdf4(_filters), (None,)),
+    "HDF5 without dimensions": (_plain_hdf5, (None, "g")),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_others_write(name: str, tmp_path: Path) -> None:
+    write, groups = WRITTEN[name]
+    write(tmp_path / "a.nc")
+    for group in groups:
+        assert_same(tmp_path / "a.nc", group=group)
+        for options in ({"decode_vlen_strings": False}, {"phony_dims": "sort"}):
+            assert_same(tmp_path / "a.nc", group=group, **options)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "cube.nc"
+    encoding = {"t": {"chunksizes": (4, 5, 12), **DEFLATED}}
+    cube().to_netcdf(made, engine="h5netcdf", encoding=encoding)
+    return made
+
+
+def test_dask_reads_of_a_block_what_is_needed(path: Path) -> None:
+    with opened(path, "chunkwise", chunks={"time": 8, "y": 10, "x": 12}) as lazily:
+        chunkwise.cache_clear()
+        before = chunkwise.cache_stats()["decoded"]
+        np.testing.assert_array_equal(lazily["t"][:, 0, 3], cube()["t"][:, 0, 3])
+        assert chunkwise.cache_stats()["decoded"] - before == N // 4
+
+
+def test_blocks_are_whole_stored_chunks(path: Path) -> None:
+    with opened(path, "chunkwise", chunks={}) as lazily:
+        assert lazily["t"].chunks == ((4,) * (N // 4), (5, 5), (12,))
+    with opened(path, "chunkwise", chunks="auto") as lazily:
+        assert all(size % 4 == 0 for size in lazily["t"].chunks[0])
+        before = counts.engine
+        xr.testing.assert_identical(lazily.load(), cube().load())
+        assert counts.engine > before
+
+
+def test_trees(tmp_path: Path) -> None:
+    WRITTEN["groups"][0](tmp_path / "a.nc")
+    ways: list[dict[str, Any]] = [{}, {"group": "a"}]
+    for how in ways:
+        a: Any = xr.open_groups(tmp_path / "a.nc", engine="chunkwise", **how)
+        # h5netcdf's opens no group here.
+        b: Any = xr.open_groups(tmp_path / "a.nc", engine="netcdf4", **how)
+        assert list(a) == list(b)
+        for name in a:
+            xr.testing.assert_identical(a[name], b[name])
+    with xr.open_datatree(tmp_path / "a.nc", engine="chunkwise", group="a") as tree:
+        assert tree["b"].attrs["title"] == "deep"
+
+
+def test_many_files_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than libhdf5 keeps open; what is parked is read nevertheless."""
+    monkeypatch.setattr(handles, "MOST", 4)
+    whole = cube().load()
+    for at in range(0, N, 2):
+        whole.isel(time=slice(at, at + 2)).to_netcdf(tmp_path / f"{at:02}.nc", engine="h5netcdf")
+    for parallel in (False, True):
+        how: Any = {"engine": "chunkwise", "parallel": parallel}
+        with xr.open_mfdataset(str(tmp_path / "*.nc"), **how) as many:
+            xr.testing.assert_identical(many.load(), whole)
+
+
+def test_a_dataset_goes_to_other_processes(path: Path) -> None:
+    with opened(path, "chunkwise", settings={"threads": 1}) as here:
+        there = pickle.loads(pickle.dumps(here))
+        xr.testing.assert_identical(there, here)
+        lazily = pickle.loads(pickle.dumps(here.chunk(time=3)))
+        xr.testing.assert_identical(lazily.load(), here)
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_schedulers_of_dask(path: Path, scheduler: str) -> None:
+    import dask
+
+    with (
+        opened(path, "chunkwise", chunks={"time": 5, "y": 3}) as lazily,
+        dask.config.set(scheduler=scheduler, num_workers=2),
+    ):
+        xr.testing.assert_identical(lazily.load(), cube().load())
+
+
+def test_a_cluster_of_dask(path: Path) -> None:
+    with cluster() as client, opened(path, "chunkwise", chunks={"time": 5}) as lazily:
+        found = client.gather(client.compute(lazily))
+        xr.testing.assert_identical(found, cube().load())
+
+
+def test_threads_read_what_h5netcdf_converts(tmp_path: Path) -> None:
+    """Text and records, and variables that are met for the first time by several threads."""
+    _netcdf4(_of_variable_length)(tmp_path / "a.nc")
+    with opened(tmp_path / "a.nc", "chunkwise", cache=False) as here:
+        expected = here["text"].values.tolist()
+        there = pickle.loads(pickle.dumps(here))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: there["text"].values.tolist(), range(200)))
+    assert found == [expected] * 200
+
+
+def test_what_was_closed_is_opened_again(path: Path) -> None:
+    here = opened(path, "chunkwise", cache=False)
+    here.close()
+    expected = cube()["t"].isel(time=0).values
+    np.testing.assert_array_equal(here["t"].isel(time=0).values, expected)
+    part = here["t"].isel(time=0)
+    # Once the last that may read it is gone, nothing has it open, and it can be written.
+    del here
+    np.testing.assert_array_equal(part.values, expected)
+    del part
+    with h5py.File(path, "r+") as f:
+        f["t"][0] = 0
+    with opened(path, "chunkwise") as again:
+        assert not again["t"].isel(time=0).values.any()
+
+
+def test_a_dataset_that_is_forgotten_closes_its_file(path: Path) -> None:
+    here = opened(path, "chunkwise")
+    del here
+    with h5py.File(path, "r+") as f:
+        f["t"][0] = 0
+
+
+@pytest.fixture
+def given(path: Path) -> Iterator[list[Any]]:
+    with chunkwise.open(path) as ours, h5py.File(path) as theirs, path.open("rb") as stream:
+        yield [ours, theirs, stream, io.BytesIO(path.read_bytes()), str(path), path]
+
+
+def test_what_can_be_opened(given: list[Any]) -> None:
+    expected = cube().load()
+    for one in given:
+        with opened(one, "chunkwise") as found:
+            xr.testing.assert_identical(found.load(), expected)
+        if isinstance(one, h5py.File):
+            # It stays open.
+            assert "t" in one
+
+
+def test_a_url(path: Path) -> None:
+    pytest.importorskip("fsspec")
+    url: Any = f"file://{path}"
+    with opened(url, "chunkwise", storage_options={"auto_mkdir": False}) as found:
+        xr.testing.assert_identical(found.load(), cube().load())
+
+
+def test_settings_hold_in_the_process_that_opens(path: Path) -> None:
+    with chunkwise.settings(threads=2), opened(path, "chunkwise", settings={"threads": 1}):
+        assert chunkwise.settings().threads == 1
+
+
+def test_options_of_h5py(path: Path) -> None:
+    for options in ({"driver": "core"}, {"driver_kwds": {"locking": False}}):
+        with opened(path, "chunkwise", **options) as found:
+            xr.testing.assert_identical(found.load(), cube().load())
+
+
+def test_guessing(given: list[Any], tmp_path: Path) -> None:
+    engine = xr.backends.list_engines()["chunkwise"]
+    other = tmp_path / "other.nc"
+    other.write_bytes(b"CDF\x01" + bytes(60))
+    for one in given[2:]:
+        assert engine.guess_can_open(one)
+    assert not engine.guess_can_open(other)
+    assert engine.guess_can_open(tmp_path / "not there.nc")
+    assert not engine.guess_can_open(tmp_path / "not there.txt")
+    assert not engine.guess_can_open(io.BytesIO(b"garbage"))
+
+
+def test_errors_say_what_to_do(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        opened(tmp_path / "none.nc", "chunkwise")
+    with pytest.raises(OSError, match=r"group not found: b of /b; groups there: none") as told:
+        opened(path, "chunkwise", group="b")
+    assert isinstance(told.value, DatasetNotFoundError)
+    with pytest.raises(ValueError, match="must be a string"):
+        opened(path, "chunkwise", group=("a",))
+    with pytest.raises(UsageError, match="phony_dims='x': give 'access' or 'sort'"):
+        opened(path, "chunkwise", phony_dims="x")
+    with pytest.raises(UsageError, match="NETCDF4 only"):
+        opened(path, "chunkwise", format="NETCDF3_64BIT")
+    with pytest.raises(ValueError, match=r"as bytes: give a path, or io\.BytesIO"):
+        opened(path.read_bytes(), "chunkwise")  # type: ignore[arg-type]
+    with pytest.raises(FileFormatError, match="not the signature"):
+        opened(io.BytesIO(b"garbage"), "chunkwise")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="settings: threads=0"):
+        opened(path, "chunkwise", settings={"threads": 0})
+    with pytest.raises(TypeError, match="nonsense"):
+        opened(path, "chunkwise", driver_kwds={"nonsense": 1})
+
+
+def test_what_is_no_netcdf_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.h5"
+    with h5py.File(path, "w") as f:
+        f["x"] = np.arange(3)
+        f["x"].make_scale("x")
+        f["v"] = np.ones((3, 4))
+        f["v"].dims[0].attach_scale(f["x"])
+    with pytest.raises(FileFormatError, match=r"mixed\.h5: .*mixing of labeled.*chunkwise\.open"):
+        opened(path, "chunkwise")
+    # Nothing keeps it open.
+    with h5py.File(path, "r+"):
+        pass
+
+
+def test_damage_is_named(path: Path) -> None:
+    with h5py.File(path) as f:
+        found = f["t"].id.get_chunk_info(0)
+    with path.open("r+b") as stream:
+        stream.seek(found.byte_offset)
+        stream.write(bytes(found.size))
+    with opened(path, "chunkwise") as here, pytest.raises(OSError, match=r"cube\.nc.*/t.*chunk"):
+        here["t"].load()
