@@ -152,6 +152,7 @@ def bench(
         sample_nbytes=sample_nbytes,
         scratch=scratch,
         check=check,
+        repacking=True,
     )
 
 

@@ -18,10 +18,11 @@ from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.advise.geometry import Walk, line_axis, plane
 from chunkwise.advise.readers import CHUNKWISE, Reader, reader
 from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, larger_cache, rechunk
+from chunkwise.benching.restoring import pipelines
 from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import stored
-from chunkwise.benching.verified import pipelines, total, verified
+from chunkwise.benching.verified import total, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import python_text
 from chunkwise.trials.environment import available_memory_nbytes

@@ -12,6 +12,7 @@ from chunkwise.benching.closing import closing
 from chunkwise.benching.effects import how, worst
 from chunkwise.benching.explain import explain
 from chunkwise.benching.labels import fallback_notes, full_label, reader_label, unclosed_notes
+from chunkwise.benching.layouts import show_layouts
 from chunkwise.benching.memory import memory_notes
 from chunkwise.benching.plot import effects_plot
 from chunkwise.benching.printing import say
@@ -56,6 +57,7 @@ def show(results: Results, console: Console) -> None:
         console.print()
         console.print(plot, highlight=False)
         say(console, _EFFECTS)
+    show_layouts(results, console)
     for paragraph in closing(results):
         console.print()
         say(console, paragraph)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -212,6 +212,9 @@ class Results:
         How the parameters were combined (`chunkwise.benching.space.Space`).
     original : Target or None
         The dataset as the file has it, where `target` is another way of storing it.
+    repack_s : mapping of Variant to float
+        Seconds that repacking the data that was read (all of it, or a sample) into a variant
+        took, where that was measured.
     """
 
     target: Target
@@ -221,6 +224,7 @@ class Results:
     sampled: int | None = None
     design: str = "product"
     original: Target | None = None
+    repack_s: Mapping[Variant, float] = field(default_factory=dict)
 
     @property
     def file(self) -> Target:
@@ -289,6 +293,16 @@ class Results:
             "records": self.records,
         }
 
+    def whole_repack_s(self, variant: Variant) -> float | None:
+        """Return the seconds of repacking all of the dataset; of a sample an estimate.
+
+        None where it was not measured.
+        """
+        took = self.repack_s.get(variant)
+        if took is None or self.sampled is None:
+            return took
+        return took * self.file.nbytes / max(1, self.target.nbytes)
+
     def patterns(self) -> list[list[Cell]]:
         """Return the cells grouped by operation and access pattern, in order."""
         groups: dict[tuple[Operation, Access], list[Cell]] = {}
@@ -341,6 +355,7 @@ class Results:
             "written_s": cell.median(lambda m: m.written_s),
             "put_off_s": cell.median(lambda m: m.put_off_s),
             "file_nbytes": cell.median(lambda m: m.file_nbytes),
+            "repack_s": self.whole_repack_s(cell.variant),
             "first_s": cell.median(lambda m: m.first_s),
             "mean_s": cell.median(lambda m: m.mean_s),
             "total_s": total and total.median,

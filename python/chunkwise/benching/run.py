@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,15 +19,24 @@ from chunkwise.benching.libraries import LibHDF5, check_zlib
 from chunkwise.benching.libraries import find as find_library
 from chunkwise.benching.planning import Plan, spell_out
 from chunkwise.benching.planning import check as check_plan
+from chunkwise.benching.restoring import repack_s
 from chunkwise.benching.results import Results
 from chunkwise.benching.schedule import Schedule, Step
 from chunkwise.benching.source import opened
 from chunkwise.benching.space import Space
 from chunkwise.benching.store import Store
 from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import SAMPLE_NBYTES, Prepared, prepared
+from chunkwise.benching.variants import (
+    SAMPLE_NBYTES,
+    SPARE_NBYTES,
+    Prepared,
+    Variant,
+    prepared,
+    stored,
+)
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
 
@@ -34,6 +44,8 @@ DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
 # Eleven days: what systems let a process wait for another is bounded.
 MOST_SECONDS = 1e6
+# Of the time that is left, what repacking may take.
+_REPACKING = 0.25
 # What a plain `chunkwise bench` compares.
 DEFAULT_READERS = ("h5py", "chunkwise-py")
 
@@ -52,6 +64,7 @@ def run(
     scratch: str | None = None,
     check: bool | str | os.PathLike[str] = False,
     trial_seconds: float | None = None,
+    repacking: bool = False,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -73,6 +86,8 @@ def run(
     trial_seconds : float, optional
         What the reads or writes of each trial may take, about; what would take longer is
         estimated.  None for its share of `seconds`.
+    repacking : bool
+        Whether repacking the data into each variant is timed as well (`Results.repack_s`).
     """
     begun = time.monotonic()
     if repeat < 1:
@@ -121,6 +136,7 @@ def run(
         if save is not None:
             store = stack.enter_context(contextlib.closing(Store(save, original)))
         deadline = begun + seconds
+        repacked = _repacked(source.target, plan, made, deadline, say) if repacking else {}
         cells = Schedule(
             plan.cells(made, repeat, seconds, known, trial_seconds),
             repeat,
@@ -142,7 +158,9 @@ def run(
             unclosed=original.unclosed,
         )
         elapsed_s = time.monotonic() - begun
-        return Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)
+        return Results(
+            whole, cells, seconds, elapsed_s, made.sampled, space.design, original, repacked
+        )
 
 
 def _with_readers(space: Space) -> Space:
@@ -162,6 +180,33 @@ def _libraries(
     found = {asked: find_library(asked, folder) for asked in plan.libraries}
     for zlib, reader, asked in plan.zlibs:
         check_zlib(zlib, reader, found[asked])
+    return found
+
+
+def _repacked(
+    target: Target, plan: Plan, made: Prepared, deadline: float, say: Callable[[str], None]
+) -> dict[Variant, float]:
+    """Time repacking into each variant that the file does not have, as far as there is time."""
+    present = stored(target)
+    source = made.reading.get(present, target if made.sampled is None else None)
+    others = [v for v in dict.fromkeys((*plan.variants("read"), *plan.variants("write")))
+              if v != present and not is_netcdf3(v.format)]  # fmt: skip
+    until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
+    found: dict[Variant, float] = {}
+    if source is None:
+        return found
+    for variant in others:
+        free = shutil.disk_usage(made.folder).free
+        if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
+            break
+        say(f"repacking into {variant}")
+        # In a sample, chunks that are longer than it are cut.
+        chunks = variant.chunks
+        if chunks is not None and made.sampled is not None:
+            chunks = (min(chunks[0], source.shape[0]), *chunks[1:])
+        took = repack_s(source, replace(variant, chunks=chunks), made.folder)
+        if took is not None:
+            found[variant] = took
     return found
 
 

@@ -257,7 +257,7 @@ def _write(
         dataset = find_dataset(source, target.dataset)
         missing_filter(dataset.id.get_create_plist())
         try:
-            made = _create(file, target.dataset, dataset, rows, variant)
+            made = create(file, target.dataset, dataset, rows, variant)
             if not empty:
                 for first, last in _pieces(target, len(made), variant.chunks):
                     made[first:last] = read_rows(target, dataset, rows, first, last)
@@ -297,7 +297,7 @@ def _pieces(
         yield first, min(first + step, extent)
 
 
-def _create(
+def create(
     file: h5py.File,
     name: str,
     like: h5py.Dataset,
@@ -308,6 +308,17 @@ def _create(
 
     What else it was created with it has as well: its fill value, and the dimensions that
     may grow, by which HDF5 chooses the kind of chunk index.
+
+    Parameters
+    ----------
+    file, name
+        Where it is made, with the groups that it needs.
+    like
+        The dataset that it is like.
+    rows
+        Indexes of the slowest dimension that it has; None for all.
+    variant
+        Its chunks and filters.
     """
     shape = like.shape if rows is None else (len(rows), *like.shape[1:])
     dcpl = like.id.get_create_plist()

@@ -200,6 +200,7 @@ def command(
             save=save,
             sample_nbytes=parse_size(sample) if sample else asked.sample_nbytes or SAMPLE_NBYTES,
             scratch=scratch,
+            repacking=True,
         )
     if as_text == "json":
         echo_json(results.as_dict(), indent=1)
