@@ -10,6 +10,7 @@ from chunkwise.access.pattern import Access
 from chunkwise.benching.api import bench
 from chunkwise.benching.compare import judge
 from chunkwise.benching.explain import explain
+from chunkwise.benching.new import run_new
 from chunkwise.benching.results import Advice, Results
 from chunkwise.benching.run import run
 from chunkwise.benching.saved import load
@@ -30,4 +31,5 @@ __all__ = [
     "judge",
     "load",
     "run",
+    "run_new",
 ]

@@ -64,10 +64,16 @@ def best(results: Results) -> Variant | None:
     means = {
         variant: statistics.geometric_mean(found)
         for variant in shown(results)
-        if variant != stored(results.file) and (found := speeds(results, variant))
+        if variant not in (stored(results.file), *_late(results))
+        and (found := speeds(results, variant))
     }
     fastest = max(means, key=lambda variant: means[variant], default=None)
     return fastest if fastest is not None and means[fastest] >= _WORTH_IT else None
+
+
+def _late(results: Results) -> set[Variant]:
+    """Return the variants of which a trial gave no figures: nobody knows how slow they are."""
+    return {cell.variant for cell in results.cells if cell.problem is not None}
 
 
 def pays(results: Results, variant: Variant) -> Pays | None:
@@ -84,7 +90,7 @@ def pays(results: Results, variant: Variant) -> Pays | None:
 def remedies(results: Results, variant: Variant) -> tuple[Fix, ...]:
     """Give the lines that store the data so; of data without a file, those of its writer."""
     target = results.file
-    if not target.file:
+    if target.made:
         return tuple(fix for fix in fixes(target, variant) if fix.writing)
     return () if target.unclosed or variant == stored(target) else commands(target, variant)
 
@@ -99,14 +105,18 @@ def show_layouts(results: Results, console: Console) -> None:
     for note in _notes(results):
         say(console, note, indent="  ")
     fastest = best(results)
-    if fastest is None:
-        return
-    lines = remedies(results, fastest)
+    text = ""
+    if fastest is not None:
+        mean = statistics.geometric_mean(speeds(results, fastest))
+        than = "a new dataset's own layout" if results.file.made else "the present layout"
+        text = f"On the whole fastest: {fastest}, {format_speed(mean)} {than}. To store it so:"
+    elif results.file.made:
+        fastest = stored(results.file)
+        text = f"No other is much faster on the whole than {fastest}. To store it so:"
+    lines = () if fastest is None else remedies(results, fastest)
     if not lines:
         return
-    mean = statistics.geometric_mean(speeds(results, fastest))
-    say(console, f"On the whole fastest: {fastest}, {format_speed(mean)} the present layout. "
-        "To store it so:")  # fmt: skip
+    say(console, text)
     for number, fix in enumerate(lines):
         if number:
             console.print(f"or, by {fix.tool}:", highlight=False)
@@ -117,19 +127,21 @@ def show_layouts(results: Results, console: Console) -> None:
 def _table(results: Results, variants: list[Variant]) -> Table:
     table = plain_table()
     table.add_column("stored as", overflow="fold")
-    for title in ("size", "repacking", "pays after"):
+    # What has no file is not repacked.
+    columns = ("size",) if results.file.made else ("size", "repacking", "pays after")
+    for title in columns:
         table.add_column(title, justify="right", no_wrap=title != "pays after", overflow="fold")
     about = "" if results.sampled is None else "~"
     for variant in variants:
         nbytes = _stored_nbytes(results, variant)
         took = results.whole_repack_s(variant)
         runs = pays(results, variant)
-        table.add_row(
-            str(variant),
+        figures = (
             format_size(nbytes) if nbytes else "-",
             "-" if took is None else about + format_seconds(took),
             "-" if runs is None else f"{runs.runs:,} x {runs.access}",
         )
+        table.add_row(str(variant), *figures[: len(columns)])
     return table
 
 

@@ -83,12 +83,15 @@ def show(results: Results, console: Console) -> None:
 def _heading(results: Results) -> list[str]:
     target = results.file
     stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
+    if target.made:
+        stored = f"{target.filters}, about {format_size(target.stored_nbytes)}; {target.made}"
     if target.chunks is None:
         layout = LAYOUTS[target.layout]
     else:
         layout = f"chunks {format_shape(target.chunks)} ({format_size(target.chunk_nbytes)})"
     return [
-        f"{printable(target.file)}: {printable(target.dataset)}",
+        f"{printable(target.file)}: {printable(target.dataset)}"
+        + (" (not there yet)" if target.made else ""),
         f"{format_shape(target.shape)} {target.dtype} ({format_size(target.nbytes)}), {layout}",
         stored,
     ]

@@ -51,7 +51,7 @@ DEFAULT_READERS = ("h5py", "chunkwise-py")
 
 
 def run(
-    file: str | os.PathLike[str],
+    file: str | os.PathLike[str] | Target,
     dataset: str | None = None,
     space: Space | None = None,
     *,
@@ -71,7 +71,8 @@ def run(
     Parameters
     ----------
     file, dataset, repeat, seconds, progress, save, sample_nbytes, scratch
-        As for `chunkwise.bench`, which also says what comes of it, and what is raised.
+        As for `chunkwise.bench`, which also says what comes of it, and what is raised.  A file
+        may be a dataset that was looked at already.
     space : Space, optional
         What is varied, and how it is combined.  Without patterns: one step, one line, and
         everything; without readers: h5py and chunkwise.  The first trial of a pattern is
@@ -96,7 +97,7 @@ def run(
         raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
     seconds = min(seconds, MOST_SECONDS)
     space = _with_readers(space or Space())
-    original = look(file, dataset)
+    original = file if isinstance(file, Target) else look(file, dataset)
 
     step = progress or (lambda _: None)
 

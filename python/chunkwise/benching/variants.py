@@ -172,7 +172,9 @@ def prepared(
     ChunkwiseError
         The data cannot be read, or HDF5 refuses a variant.
     """
-    only_stored = set(reading) <= {stored(target)} and not writing
+    # Of made-up data that is larger than a sample, no more was made.
+    in_part = bool(target.made) and target.nbytes > sample_nbytes
+    only_stored = set(reading) <= {stored(target)} and not writing and not in_part
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
     extent = target.shape[0] if rows is None else len(rows)
@@ -201,11 +203,11 @@ def prepared(
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
             else:
-                _write(target, variant, rows, path, paged)
+                write(target, variant, rows, path, paged)
                 targets[variant] = look(path, target.dataset)
         for number, variant in enumerate(writing):
             path = Path(folder) / f"like-{number}.h5"
-            _write(target, variant, rows, path, paged, empty=True)
+            write(target, variant, rows, path, paged, empty=True)
             likes[variant] = look(path, target.dataset)
             if is_netcdf3(variant.format):
                 likes[variant] = netcdf3.like(likes[variant], variant.format)
@@ -243,7 +245,7 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
     return [row for i in chosen for row in range(i * slab, (i + 1) * slab)]
 
 
-def _write(
+def write(
     target: Target,
     variant: Variant,
     rows: list[int] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -39,6 +40,9 @@ Examples:
   chunkwise bench data.h5 name --budget 10min --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --reader libhdf5,chunkwise --json > run.json
   chunkwise bench --plan study.toml
+  chunkwise bench --shape 8760x721x1440 --type f4 --compress 3x \\
+      --access 1x721x1440 --access 8760x1x1 --chunk stored,1x721x1440
+  chunkwise bench --shape 8760x721x1440 --type f4 --like sample.nc
 """
 
 
@@ -49,6 +53,14 @@ def _properties() -> str:
 @click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("file", type=click.Path(), required=False)
 @click.argument("dataset", required=False)
+@click.option(
+    "--shape", metavar="SHAPE", help="Data that has no file yet, in place of FILE: its shape."
+)
+@click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
+@click.option("--like", metavar="FILE[:DATASET]", help="Data like that which it will hold.")
+@click.option(
+    "--compress", metavar="TIMES", help="Or how many times smaller filters make it, as in 3x."
+)
 @click.option(
     "--access",
     multiple=True,
@@ -160,6 +172,10 @@ def _properties() -> str:
 def command(
     file: str | None,
     dataset: str | None,
+    shape: str | None,
+    dtype: str | None,
+    like: str | None,
+    compress: str | None,
     access: tuple[str, ...],
     properties: tuple[str, ...],
     design: str | None,
@@ -187,21 +203,31 @@ def command(
         asked.space, axes={**asked.space.axes, **given}, design=design or asked.space.design
     )
     path = file or asked.file
-    if path is None:
-        raise UsageError("name a file to measure, here or in the plan: chunkwise bench FILE")
+    _check_described(path, shape, dtype, {"--type": dtype, "--like": like, "--compress": compress})
+    sample_nbytes = parse_size(sample) if sample else asked.sample_nbytes
     with following() as progress:
-        results = benching.run(
-            path,
-            dataset or asked.dataset,
-            space,
-            repeat=repeat or asked.repeat or DEFAULT_REPEAT,
-            seconds=seconds or asked.seconds or DEFAULT_SECONDS,
-            progress=progress,
-            save=save,
-            sample_nbytes=parse_size(sample) if sample else asked.sample_nbytes or SAMPLE_NBYTES,
-            scratch=scratch,
-            repacking=True,
-        )
+        options: dict[str, Any] = {
+            "repeat": repeat or asked.repeat or DEFAULT_REPEAT,
+            "seconds": seconds or asked.seconds or DEFAULT_SECONDS,
+            "progress": progress,
+            "save": save,
+            "scratch": scratch,
+        }
+        if shape is not None:
+            results = benching.run_new(
+                shape, str(dtype), space, like=like, compress=compress,
+                sample_nbytes=sample_nbytes, **options,
+            )  # fmt: skip
+        else:
+            assert path is not None
+            results = benching.run(
+                path,
+                dataset or asked.dataset,
+                space,
+                sample_nbytes=sample_nbytes or SAMPLE_NBYTES,
+                repacking=True,
+                **options,
+            )
     if as_text == "json":
         echo_json(results.as_dict(), indent=1)
     elif as_text == "csv":
@@ -212,6 +238,25 @@ def command(
         echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
     nothing = all(cell.problem is not None for cell in results.cells)
     return 1 if results.mismatches or nothing else 0
+
+
+def _check_described(
+    path: str | None, shape: str | None, dtype: str | None, words: dict[str, str | None]
+) -> None:
+    """Raise UsageError where neither a file nor data without one is named, or both are."""
+    if shape is None:
+        for name, value in words.items():
+            if value is not None:
+                raise UsageError(f"{name} describes data that has no file yet: add --shape")
+        if path is None:
+            raise UsageError(
+                "name a file to measure, here or in the plan: chunkwise bench FILE; or describe "
+                "data that has none yet: --shape"
+            )
+    elif path is not None:
+        raise UsageError("--shape describes data that has no file yet: leave FILE out")
+    elif dtype is None:
+        raise UsageError("--shape needs --type, such as f4")
 
 
 def _property(text: str) -> tuple[str, tuple[str, ...]]:
