@@ -16,6 +16,7 @@ from chunkwise.benching.run import run
 from chunkwise.benching.saved import load
 from chunkwise.benching.space import Space
 from chunkwise.benching.target import Target
+from chunkwise.benching.together import run_together
 from chunkwise.trials.trial import Measurement, Trial
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "load",
     "run",
     "run_new",
+    "run_together",
 ]

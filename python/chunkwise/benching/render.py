@@ -32,8 +32,8 @@ _EFFECTS = (
 )
 
 
-def show(results: Results, console: Console) -> None:
-    """Print the table, what has to be said about it, and the advice."""
+def show_briefly(results: Results, console: Console) -> None:
+    """Print what was measured, and the table."""
     for line in unclosed_notes(results):
         say(console, line, "bold")
     for line in _heading(results):
@@ -48,6 +48,11 @@ def show(results: Results, console: Console) -> None:
         for part in tables_of(results, cells):
             console.print(part, highlight=False, markup=False)
         console.print()
+
+
+def show(results: Results, console: Console) -> None:
+    """Print the table, what has to be said about it, and the advice."""
+    show_briefly(results, console)
     for line in _footnotes(results):
         say(console, line, indent="  ")
     for mismatch in results.mismatches:

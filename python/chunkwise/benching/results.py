@@ -398,13 +398,13 @@ def _label(measurement: Measurement) -> str:
     return trial.reader + cache
 
 
-def as_csv(results: Results) -> str:
-    """Return a row for each trial, with a line of names above.
+def as_csv(*results: Results) -> str:
+    """Return a row for each trial of all runs, with a line of names above.
 
     What is no single value (shapes, checksums) is written as JSON; what is not known is
     empty.  A row is one line: what does not print is escaped.
     """
-    records = results.records
+    records = [record for one in results for record in one.records]
     names = list(dict.fromkeys(name for record in records for name in record))
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -96,7 +96,7 @@ def run(
     if not seconds > 0:
         raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
     seconds = min(seconds, MOST_SECONDS)
-    space = _with_readers(space or Space())
+    space = with_readers(space or Space())
     original = file if isinstance(file, Target) else look(file, dataset)
 
     step = progress or (lambda _: None)
@@ -164,7 +164,7 @@ def run(
         )
 
 
-def _with_readers(space: Space) -> Space:
+def with_readers(space: Space) -> Space:
     """Complete a space that names no readers."""
     if "reader" in space.axes or space.design == "list":
         return space

@@ -14,6 +14,7 @@ from chunkwise.benching.older import new_word
 from chunkwise.benching.results import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.benching.space import DESIGNS, Space
+from chunkwise.benching.together import Together, show_together
 from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
@@ -33,6 +34,7 @@ Examples:
   chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
   chunkwise bench data.h5 name --operation write --filter none,deflate:1
   chunkwise bench data.h5 name --page-cache warm,cold
+  chunkwise bench data.h5 t2m u10 v10 --access line:0 --cache default,64MiB
   chunkwise bench data.h5 name --reader libhdf5 \\
       --libhdf5 default,/usr/lib/libhdf5.so
   chunkwise bench data.h5 name --reader libhdf5 --design each \\
@@ -52,7 +54,7 @@ def _properties() -> str:
 
 @click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("file", type=click.Path(), required=False)
-@click.argument("dataset", required=False)
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...")
 @click.option(
     "--shape", metavar="SHAPE", help="Data that has no file yet, in place of FILE: its shape."
 )
@@ -171,7 +173,7 @@ def _properties() -> str:
 @click.option("--csv", "as_text", flag_value="csv", help="Print a row a trial as CSV.")
 def command(
     file: str | None,
-    dataset: str | None,
+    datasets: tuple[str, ...],
     shape: str | None,
     dtype: str | None,
     like: str | None,
@@ -191,7 +193,8 @@ def command(
     """Time access patterns on FILE, and say why they cost what they cost.
 
     With nothing else said: three patterns on the largest chunked dataset, read
-    by h5py and by chunkwise at their defaults, within 30 seconds.
+    by h5py and by chunkwise at their defaults, within 30 seconds. Several DATASETs
+    are measured one after another, and summed up for each setting.
     """
     asked = spec.read(plan) if plan else spec.Spec(Space())
     given = {"access": access} if access else {}
@@ -220,14 +223,12 @@ def command(
             )  # fmt: skip
         else:
             assert path is not None
-            results = benching.run(
-                path,
-                dataset or asked.dataset,
-                space,
-                sample_nbytes=sample_nbytes or SAMPLE_NBYTES,
-                repacking=True,
-                **options,
-            )
+            options |= {"sample_nbytes": sample_nbytes or SAMPLE_NBYTES, "repacking": True}
+            if len(datasets) > 1:
+                several = benching.run_together(path, datasets, space, **options)
+                return _print_several(several, as_text)
+            dataset = datasets[0] if datasets else asked.dataset
+            results = benching.run(path, dataset, space, **options)
     if as_text == "json":
         echo_json(results.as_dict(), indent=1)
     elif as_text == "csv":
@@ -238,6 +239,20 @@ def command(
         echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
     nothing = all(cell.problem is not None for cell in results.cells)
     return 1 if results.mismatches or nothing else 0
+
+
+def _print_several(found: Together, as_text: str | None) -> int:
+    """Print what was measured of several datasets; return the exit code."""
+    if as_text == "json":
+        echo_json(found.as_dict(), indent=1)
+    elif as_text == "csv":
+        echo(as_csv(*found.results), nl=False)
+    else:
+        show_together(found, for_results())
+    for mismatch in found.mismatches:
+        echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
+    nothing = all(cell.problem is not None for one in found.results for cell in one.cells)
+    return 1 if found.mismatches or nothing else 0
 
 
 def _check_described(
