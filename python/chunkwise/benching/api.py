@@ -61,7 +61,8 @@ def bench(
         Access patterns: ``"1x1x717"``, ``"row=1x1x717"``, ``"line:0"``, ``"random:1000"``,
         ``"all"``.  None for one step, one line, and everything.
     operation : values, optional
-        ``"read"`` (the default) or ``"write"``.
+        ``"read"`` (the default), ``"write"`` (to a new file), ``"append"`` (to a dataset that
+        grows) or ``"update"`` (in place).
     reader : values, optional
         Who reads: ``libhdf5``, ``netcdf4``, ``chunkwise`` (loops in compiled code), ``h5py``,
         ``chunkwise-py`` (loops in Python).  None for the last two.

@@ -355,6 +355,8 @@ class Results:
             "written_s": cell.median(lambda m: m.written_s),
             "put_off_s": cell.median(lambda m: m.put_off_s),
             "file_nbytes": cell.median(lambda m: m.file_nbytes),
+            "file_before_nbytes": cell.median(lambda m: m.file_before_nbytes),
+            "peak_rss_nbytes": cell.median(lambda m: m.peak_rss_nbytes),
             "repack_s": self.whole_repack_s(cell.variant),
             "first_s": cell.median(lambda m: m.first_s),
             "mean_s": cell.median(lambda m: m.mean_s),

@@ -123,12 +123,13 @@ def run(
         making = prepared(
             source.target,
             plan.variants("read"),
-            plan.variants("write"),
+            plan.variants("write", "append"),
             sample_nbytes,
             scratch,
             say,
             plan.wants_pages,
             elements=check is True,
+            updating=plan.variants("update"),
         )
         libraries = _libraries(plan, worker, stack)
         made = stack.enter_context(making)
@@ -190,7 +191,7 @@ def _repacked(
     """Time repacking into each variant that the file does not have, as far as there is time."""
     present = stored(target)
     source = made.reading.get(present, target if made.sampled is None else None)
-    others = [v for v in dict.fromkeys((*plan.variants("read"), *plan.variants("write")))
+    others = [v for v in plan.variants("read", "write", "append", "update")
               if v != present and not is_netcdf3(v.format)]  # fmt: skip
     until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
     found: dict[Variant, float] = {}

@@ -61,6 +61,7 @@ class Prepared:
     # Where each is read; the stored one is the file itself, unless a sample was taken.
     reading: dict[Variant, Target]
     writing: dict[Variant, Target]  # A dataset without data, like the one to be written
+    updating: dict[Variant, Target]  # In a file of its own, to be copied and written to
     # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
     folder: str  # For files of a moment
@@ -142,6 +143,7 @@ def prepared(
     progress: Callable[[str], None] = lambda _: None,
     paged: bool = False,
     elements: bool = False,
+    updating: Sequence[Variant] = (),
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
@@ -164,6 +166,8 @@ def prepared(
     elements : bool
         Whether all elements are wanted in a file, as a plain read through libhdf5 gives
         them; for writes they always are.
+    updating : sequence of Variant
+        Those that are written to in place, each once.
 
     Raises
     ------
@@ -174,7 +178,7 @@ def prepared(
     """
     # Of made-up data that is larger than a sample, no more was made.
     in_part = bool(target.made) and target.nbytes > sample_nbytes
-    only_stored = set(reading) <= {stored(target)} and not writing and not in_part
+    only_stored = set(reading) <= {stored(target)} and not (writing or updating or in_part)
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
     extent = target.shape[0] if rows is None else len(rows)
@@ -182,8 +186,11 @@ def prepared(
     nbytes = sampled.nbytes
     with scratch_folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
-        elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
-        files = len(missing) + elements + bool(writing)
+        elements = (
+            elements or bool(writing or updating) or any(is_netcdf3(v.format) for v in missing)
+        )
+        # A copy is updated while the other waits for the next trial.
+        files = len(missing) + elements + bool(writing or updating) + len(updating)
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -211,7 +218,13 @@ def prepared(
             likes[variant] = look(path, target.dataset)
             if is_netcdf3(variant.format):
                 likes[variant] = netcdf3.like(likes[variant], variant.format)
-        yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))
+        olds = {}
+        for number, variant in enumerate(updating):
+            progress(f"writing {variant}, to be updated")
+            path = Path(folder) / f"old-{number}.h5"
+            write(target, variant, rows, path, paged)
+            olds[variant] = look(path, target.dataset)
+        yield Prepared(targets, likes, olds, data, folder, None if rows is None else len(rows))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ Examples:
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
   chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
   chunkwise bench data.h5 name --operation write --filter none,deflate:1
+  chunkwise bench data.h5 name --operation append,update --access 1x721x1440
   chunkwise bench data.h5 name --page-cache warm,cold
   chunkwise bench data.h5 t2m u10 v10 --access line:0 --cache default,64MiB
   chunkwise bench data.h5 name --reader libhdf5 \\
@@ -75,8 +76,9 @@ def _properties() -> str:
 )
 @click.option(
     "--operation",
-    metavar="read,write",
-    help="Read, or write the same data to new files, read back and compared.  [default: read]",
+    metavar="OPERATION,...",
+    help="read; write: the same data to new files, read back and compared; append: to a dataset "
+    "that grows; update: other values into copies that are full already.  [default: read]",
 )
 @click.option(
     "--cache",
