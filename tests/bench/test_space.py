@@ -166,7 +166,7 @@ def test_values_that_concern_nobody_are_refused(values: dict[str, list[str]], sa
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("operation", "append", "choose from read, write"),
+        ("operation", "delete", "choose from read, write, append, update"),
         ("cache", "1.5", "not a whole number"),
         ("conversion", "0", "converts nothing"),
         ("nslots", "-1", "from 0 on"),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunkwise.access import defaults
+from chunkwise.advise import in_c
 from chunkwise.advise.chunk_cache import FEWEST_SLOTS, hash_slots
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
@@ -76,11 +77,11 @@ def explain(results: Results) -> Advice | None:
     advice = _explain(replace(alike, cells=cells, target=target))
     if advice is not None and results.file.unclosed:
         # No command but the one that saves it takes a file that was not closed.
-        return replace(advice, fix=None, effect=None)
+        return replace(advice, fix=None, effect=None, in_c=None)
     if advice is not None and results.file.made:
         # There is no file to copy: how one is written well, the layouts' lines say.
         copies = (advice.fix or "").startswith(("chunkwise repack", "h5repack", "nccopy"))
-        return replace(advice, fix=None) if copies else advice
+        return replace(advice, fix=None, in_c=None) if copies else advice
     return None if advice is None else verified(advice, alike, main)
 
 
@@ -253,11 +254,12 @@ def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
         untried = advice.fix is None and advice.effect and not _gain_at(results, worst)
         if untried and _keeps(results.target, worst):
             effect = f"{advice.effect}; chunkwise was not measured here"
-            return replace(advice, fix=_open(results.target), effect=effect)
+            return replace(advice, fix=_open(results.target), effect=effect, in_c=None)
         return advice
     much = _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None
     if much and _keeps(results.target, worst):
-        return replace(advice, fix=_open(results.target), effect=f"measured: {said}")
+        opened = _open(results.target)
+        return replace(advice, fix=opened, effect=f"measured: {said}", in_c=None)
     return _beside(advice, results, worst)
 
 
@@ -318,6 +320,12 @@ def _cache_line(target: Target, held: int, reader: str) -> str:
     return _open_with(target.file, nbytes, held)
 
 
+def _cache_in_c(target: Target, held: int) -> str:
+    """Return the lines of C for a cache for so many chunks."""
+    nbytes = _round_up(held * target.chunk_nbytes, 1 << 20)
+    return in_c.with_cache(target.file, target.dataset, nbytes, hash_slots(held))
+
+
 def _netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
     fixes = larger_cache(target.file, target.dataset, nbytes, nslots)
     return next(fix.text for fix in fixes if fix.tool in ("netCDF4", "C"))
@@ -325,16 +333,17 @@ def _netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
 
 def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Advice:
     """Advise the cache that was measured to help."""
+    nbytes = _cache_nbytes(cured)
+    nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
     if worst.reader == "netcdf4":
-        nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-        fix = _netcdf_with(target, _cache_nbytes(cured), nslots)
+        fix = _netcdf_with(target, nbytes, nslots)
     else:
-        fix = _open_with(target.file, _cache_nbytes(cured))
+        fix = _open_with(target.file, nbytes)
     effect = (
         f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
         f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
     )
-    return Advice(why, fix, effect)
+    return Advice(why, fix, effect, in_c.with_cache(target.file, target.dataset, nbytes, nslots))
 
 
 def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
@@ -384,6 +393,7 @@ def _cache(
         _cache_line(target, needed, worst.reader),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
+        _cache_in_c(target, needed),
     )
 
 
@@ -402,7 +412,8 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> A
     )
     if chunks * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
         effect = "each chunk once (computed, not measured)"
-        return Advice(why, _cache_line(target, chunks, worst.reader), effect)
+        line = _cache_line(target, chunks, worst.reader)
+        return Advice(why, line, effect, _cache_in_c(target, chunks))
     return Advice(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -515,7 +526,8 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
         held = walk.chunks_to_cache()
         if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Advice(why, _cache_line(target, held, worst.reader), effect)
+            line = _cache_line(target, held, worst.reader)
+            return Advice(why, line, effect, _cache_in_c(target, held))
     elif target.layout != "contiguous":
         return Advice(why)
     chunks = _suitable_chunks(results)
@@ -544,7 +556,8 @@ def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advic
     )
     if target.nbytes > available_memory_nbytes() // 4:
         return Advice(why, effect=f"read larger blocks; {effect}")
-    return Advice(why, "array = dataset[...]  # once; then index the array", effect)
+    once = in_c.read_once(target.file, target.dataset)
+    return Advice(why, "array = dataset[...]  # once; then index the array", effect, once)
 
 
 def _no_slow_pattern(results: Results, worst: Cell) -> Advice:

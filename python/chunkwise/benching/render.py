@@ -21,6 +21,7 @@ from chunkwise.benching.tables import tables_of
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import printable_lines
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
@@ -260,6 +261,9 @@ def _show_advice(advice: Advice, console: Console) -> None:
         # Never wrapped: each line is there to be copied.
         console.print("What helps:", highlight=False)
         console.print(Text(textwrap.indent(advice.fix, "  ")), soft_wrap=True)
+    if advice.in_c is not None:
+        console.print("or, in C:", highlight=False)
+        console.print(Text(textwrap.indent(printable_lines(advice.in_c), "  ")), soft_wrap=True)
     if advice.effect is not None:
         effect = advice.effect[0].upper() + advice.effect[1:]
         say(console, f"{effect}.")

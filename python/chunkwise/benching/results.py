@@ -184,11 +184,15 @@ class Advice:
         output is to be opened with; None if nothing needs to be done.
     effect : str or None
         What the fix changes, and whether that was measured or computed.
+    in_c : str or None
+        Lines of C that do what `fix` does in Python; None where `fix` is a command, or has no
+        like in C.
     """
 
     why: str
     fix: str | None = None
     effect: str | None = None
+    in_c: str | None = None
 
 
 @dataclass(frozen=True)

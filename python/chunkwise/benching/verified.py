@@ -44,7 +44,7 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
     texts = [fix.text for fix in commands(target, variant)]
     if not texts:
         return replace(advice, effect=f"{advice.effect}; {effect}" if advice.effect else effect)
-    return replace(advice, fix=texts[0], effect=effect)
+    return replace(advice, fix=texts[0], effect=effect, in_c=None)
 
 
 def total(cell: Cell) -> float:
