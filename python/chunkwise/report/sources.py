@@ -1,7 +1,8 @@
 """Which kinds of results are these files?
 
 A study's (one JSON object, gzipped or not, or the folder that holds it), a run of bench
-(``--json``), or its trials (``--save``): each says so in its ``format``.
+(``--json``), its trials (``--save``), or an answer of advise (``--json``): each says so in its
+``format``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +22,26 @@ from chunkwise.benching.saved import Saved
 from chunkwise.benching.saved import load as load_bench
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.report.advice import FORMAT as ADVICE
 from chunkwise.studies.results import FORMAT as STUDY
 from chunkwise.studies.results import StudyResults
 
 _NAMES: Final = ("results.json.gz", "results.json")
-_HELP: Final = "name what chunkwise study or chunkwise bench (--json, --save) has written"
-Source = StudyResults | tuple[Saved, dict[str, Any]]
+_HELP: Final = (
+    "name what chunkwise study, chunkwise bench (--json, --save) or chunkwise advise FILE DATASET "
+    "--json has written"
+)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What ``chunkwise advise --json`` printed, and where it was saved."""
+
+    path: str
+    values: dict[str, Any]
+
+
+Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised
 
 
 def read(paths: Sequence[str | Path]) -> list[Source]:
@@ -33,7 +49,7 @@ def read(paths: Sequence[str | Path]) -> list[Source]:
 
     Returns
     -------
-    list of StudyResults or (Saved, dict)
+    list of StudyResults, (Saved, dict) or Advised
         In the order of the paths.  A run of bench has beside it the object that ``--json``
         printed, empty for ``--save``.
 
@@ -58,6 +74,8 @@ def _read(path: Path) -> Source:
         return StudyResults.read(path)
     if kind in (BENCH, store.FORMAT):
         return load_bench(path), head if kind == BENCH else {}
+    if kind == ADVICE:
+        return Advised(str(path), head)
     what = (
         f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
     )
