@@ -214,13 +214,18 @@ def _ticks(points: Sequence[Point]) -> tuple[Tick, ...]:
 
 def _patterns(values: Mapping[str, Any], id_: str) -> Block:
     patterns = values["patterns"]
-    names = {"present": "as it is", "best": "as advised", "ours": "by chunkwise, as it is"}
+    # Each in the colour that it has among the choices.
+    names = {
+        "present": ("as it is", 2),
+        "best": ("as advised", 1),
+        "ours": ("by chunkwise, as it is", 3),
+    }
     series = []
-    for style, (key, name) in enumerate(names.items()):
+    for place, (key, (name, style)) in enumerate(names.items()):
         points = [
             found
             for row, one in enumerate(patterns)
-            if (found := _timed(one, key, row + (style - 1) * 0.22, name)) is not None
+            if (found := _timed(one, key, row + (place - 1) * 0.22, name)) is not None
         ]
         if points:
             series.append(Series(name, style, False, (tuple(points),)))
