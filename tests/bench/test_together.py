@@ -16,6 +16,7 @@ from chunkwise.benching import Space, run_together
 from chunkwise.benching.together import Together
 from chunkwise.cli.bench import command
 from chunkwise.errors import DatasetNotFoundError, SelectionError, UsageError
+from chunkwise.report.build import report
 
 NAMES = ("t", "group/u")
 
@@ -73,6 +74,20 @@ def test_the_record_has_all_of_it(found: Together) -> None:
     assert [one["format"] for one in record["datasets"]] == ["chunkwise-bench"] * 2
     assert [one["caches_nbytes"] for one in record["settings"]] == [2 << 20, 4 << 20, None]
     assert record["settings"][0]["speed"] == 1.0
+
+
+def test_a_report_has_a_section_for_each_dataset(found: Together, tmp_path: Path) -> None:
+    path = tmp_path / "several.json"
+    path.write_text(json.dumps(found.as_dict()), encoding="utf-8")
+    made = report([path])
+    assert [section.title for section in made.sections] == [
+        "several.json: t", "several.json: group/u"
+    ]  # fmt: skip
+    assert len({chart.id for chart in made.charts}) == 4
+    for wrong in ([], None, [7], [{}]):
+        path.write_text(json.dumps({**found.as_dict(), "datasets": wrong}), encoding="utf-8")
+        with pytest.raises(UsageError):
+            report([path])
 
 
 def test_it_prints_within_80_columns_and_as_csv(file: Path) -> None:

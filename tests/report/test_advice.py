@@ -83,7 +83,7 @@ def test_the_front_and_before_and_after(tmp_path: Path) -> None:
     assert {p.value for one in write.series for p in one.points} == {9.0, 0.4}
     assert [tick.text for tick in times.along.ticks] == ["map", "series", "kept, written"]
     found = {one.name: [(p.value, p.low, p.high) for p in one.points] for one in times.series}
-    assert found["as it is"][0] == (0.1, pytest.approx(0.09), pytest.approx(0.12))
+    assert found["as it is"][0] == pytest.approx((0.1, 0.09, 0.12))
     assert found["as advised"] == [
         (0.2, pytest.approx(0.18), pytest.approx(0.24)), (0.3, 0.3, 0.3), (0.4, 0.4, 0.4)
     ]  # fmt: skip

@@ -28,6 +28,7 @@ from chunkwise.names import printable
 from chunkwise.trials.readers import NATIVE
 from chunkwise.words import counted, format_seconds, format_speed
 
+FORMAT: Final = "chunkwise-bench-datasets"
 JSON_VERSION: Final = 1
 # What a setting of the whole file is not: what is done, and with which of the datasets.
 _WHAT: Final = ("access",)
@@ -100,7 +101,7 @@ class Together:
         """Return it as ``--json`` prints it (docs/bench.md)."""
         found = self.settings
         return {
-            "format": "chunkwise-bench-datasets",
+            "format": FORMAT,
             "version": JSON_VERSION,
             "datasets": [one.as_dict() for one in self.results],
             "settings": [

@@ -24,9 +24,9 @@ def report(paths: Sequence[str | Path]) -> Report:
     UsageError
         A file cannot be read, or is something else.
     """
-    sources = read(paths)
-    pairs = enumerate(zip(sources, paths, strict=True), 1)
-    made = [_section(source, path, f"r{n}") for n, (source, path) in pairs]
+    found = read(paths)
+    sources = [source for source, _ in found]
+    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]
     told_apart = _told_apart(_scaled(made, sources))
     sections = sorted(told_apart, key=lambda section: not section.of_study)
     title = "What each access pattern takes"
