@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkwise import benching
 from chunkwise.benching import Space, run_new
 from chunkwise.benching.described import (
     alike,
@@ -219,5 +220,11 @@ def test_data_that_cannot_stand_in(tmp_path: Path) -> None:
         run_new("20x20", "i4", like=path, compress="3x")
     with pytest.raises(UsageError, match="leave it out"):
         run_new("20x20", "i4", save=str(path))
+    with pytest.raises(UsageError, match="give dtype, and no path"):
+        benching.bench(path, shape="20x20", dtype="i4")
+    with pytest.raises(UsageError, match="give its shape"):
+        benching.bench(compress="3x")
+    with pytest.raises(UsageError, match="name a file"):
+        benching.bench()
     with pytest.raises(UsageError, match="give a larger --sample"):
         run_new("1000000000000", "i4", sample_nbytes=1 << 20)
