@@ -29,7 +29,7 @@
 #   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
-#   make readme    fill the figures in README.md from runs on this machine
+#   make readme    fill README.md and docs/fix.md from runs on this machine
 #   make lock      renew constraints.txt
 #   make clean     remove everything made here
 
@@ -274,6 +274,7 @@ bench-c: install
 
 readme: dev
 	$(BIN)/python scripts/readme.py
+	$(BIN)/python scripts/fix_page.py
 
 lock: dev $(BIN)/uv
 	$(BIN)/uv pip compile --quiet --universal --no-emit-index-url --no-header --no-annotate \

@@ -23,9 +23,9 @@ from typing import Any, Final
 import numpy as np
 
 from advice.cases import Case
+from advice.thumbs import rules
 from chunkwise.advise.chunk_shape import divisors
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.references import h5py_guess, netcdf_default, square
 from chunkwise.advise.search import Problem
 from chunkwise.advising.api import advise
 from chunkwise.advising.patterns import Asked
@@ -38,6 +38,8 @@ _MOST_NBYTES: Final = 16 << 20
 _AT_ONCE: Final = 12
 _FINAL: Final = 3
 _FINAL_REPEATS: Final = 5
+# Less is what repeats of the same differ by.
+_SLOWER: Final = 0.95
 # A run that is only bounded by what it measures.
 _LONG_S: Final = 1e5
 _TRIAL_S: Final = 0.3
@@ -124,11 +126,7 @@ def of_file(
         say(f"{name}: layouts {first + 1} to {first + len(few)} of {len(grid)}")
         seconds |= _measured(part, few, work.asked, problem, 1)
     best = sorted(seconds, key=lambda layout: seconds[layout])[:_FINAL]
-    thumbs = {
-        "h5py's guess": h5py_guess(target.shape, target.itemsize),
-        "netCDF-C's default": netcdf_default(target.shape, target.itemsize, target.maxshape),
-        "1 MiB, square": square(target.shape, target.itemsize),
-    }
+    thumbs = rules(target.shape, target.itemsize, target.maxshape)
     filters = present.filters if present.chunks is not None else advice.best.filters
     others = {text: Layout(chunks, filters) for text, chunks in thumbs.items()}
     final = list(dict.fromkeys([advice.best, *best, present, *others.values()]))
@@ -193,13 +191,22 @@ def lines(found: Sequence[Regret]) -> Iterator[str]:
         yield ""
         median, worst = np.median(regrets), regrets.max()
         yield f"regret: median {median:.0%}, worst {worst:.0%} (claimed: 10%, 25%)"
-        for text in found[0].others_s:
-            times = [one.others_s[text] / one.advised_s for one in found if text in one.others_s]
-            if times:
-                yield (
-                    f"against {text}: median {np.median(times):.2f}x as fast, "
-                    f"from {min(times):.2f}x to {max(times):.2f}x"
-                )
+        yield ""
+        yield from table(found)
+
+
+def table(found: Sequence[Regret]) -> Iterator[str]:
+    """Write how many times as fast the advice was as rules of thumb, as docs/advise.md has it."""
+    cases = f"as fast ({len(found)} cases), median"
+    yield f"| rule | {cases} | at the worst | at the best | slower in |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for text in dict.fromkeys(name for one in found for name in one.others_s):
+        times = [one.others_s[text] / one.advised_s for one in found if text in one.others_s]
+        slower = sum(ratio < _SLOWER for ratio in times)
+        yield (
+            f"| {text} | {np.median(times):.3g}x | {min(times):.3g}x | {max(times):.3g}x | "
+            f"{slower} |"
+        )
 
 
 def as_records(found: Sequence[Regret]) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import h5py
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.advise.test_search import problem
 
@@ -18,6 +20,7 @@ sys.path.insert(0, str(ROOT / "benches"))
 cases: Any = importlib.import_module("advice.cases")
 model: Any = importlib.import_module("advice.model")
 regret: Any = importlib.import_module("advice.regret")
+thumbs: Any = importlib.import_module("advice.thumbs")
 
 
 @pytest.mark.slow
@@ -64,5 +67,45 @@ def test_regrets_are_summed_up() -> None:
     ]
     text = "\n".join(regret.lines(found))
     assert "median 5%, worst 10%" in text
-    assert "from 1.00x to 2.00x" in text
+    assert "| h5py's guess | 1.5x | 1x | 2x | 0 |" in text
     assert "(left)" in text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 5000), min_size=1, max_size=4).map(tuple),
+    itemsize=st.sampled_from([1, 2, 4, 8]),
+)
+def test_rules_of_thumb_give_chunks_within_the_data(shape: tuple[int, ...], itemsize: int) -> None:
+    for name, chunks in thumbs.rules(shape, itemsize).items():
+        assert len(chunks) == len(shape), name
+        assert all(1 <= c <= n for c, n in zip(chunks, shape, strict=True)), name
+
+
+@pytest.mark.parametrize(
+    ("shape", "itemsize"),
+    [((8760, 721, 1440), 4), ((1000, 500, 500), 8), ((4000, 300, 200, 300), 2)],
+)
+def test_balanced_chunks_serve_series_and_maps_alike(
+    shape: tuple[int, ...], itemsize: int
+) -> None:
+    chunks = thumbs.balanced(shape, itemsize)
+    number = [math.ceil(n / c) for n, c in zip(shape, chunks, strict=True)]
+    along, across = number[0], math.prod(number[1:])
+    assert 0.7 < along / across < 1.4
+    assert 0.7 < math.prod(chunks) * itemsize / (1 << 20) < 1.4
+
+
+def test_balanced_chunks_of_a_row_are_of_a_mebibyte() -> None:
+    assert thumbs.balanced((1 << 20,), 8) == (1 << 17,)
+    assert thumbs.balanced((100,), 8) == (100,)
+
+
+def test_the_40_cases_have_a_row_for_each_rule() -> None:
+    found = [
+        regret.Regret(str(n), "x", "y", 1.0, 1.0, 5.0, dict.fromkeys(thumbs.rules((9, 9), 4), n))
+        for n in (1, 2, 0.5)
+    ]
+    rows = list(regret.table(found))
+    assert [row.split(" | ")[0].strip("| ") for row in rows[2:]] == list(thumbs.rules((9, 9), 4))
+    assert rows[2].endswith("| 1x | 0.5x | 2x | 1 |")

@@ -57,7 +57,7 @@ def test_saved_runs_are_read(file: Path, tmp_path: Path) -> None:
     old = benching.load(saved)
     assert (old.data, old.samples) == (new.data, new.samples)
     assert old.data["dataset"] == "driver"
-    (source,) = read([saved])
+    ((source, _),) = read([saved])
     assert isinstance(source, tuple)
     assert source[0].samples == new.samples
 

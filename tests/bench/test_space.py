@@ -140,10 +140,13 @@ def test_what_only_chunkwise_makes_fast_is_deflate_1_to_the_others() -> None:
     ("values", "said"),
     [
         ({"reader": ["chunkwise"], "cache": ["1MiB"]}, "--cache concerns libhdf5 and h5py"),
-        ({"reader": ["h5py"], "threads": ["4"]}, "threads 4 concerns read and write by chunkwise"),
+        (
+            {"reader": ["h5py"], "threads": ["4"]},
+            "threads 4 concerns read, write, append and update by chunkwise",
+        ),
         (
             {"reader": ["h5py"], "alloc_time": ["early"]},
-            "concerns write by chunkwise and chunkwise-py and h5py and libhdf5",
+            "concerns write and append by chunkwise, chunkwise-py, h5py and libhdf5",
         ),
         ({"reader": ["h5py"], "conversion": ["1MiB"]}, "conversion 1MiB concerns"),
         ({"reader": ["h5py"], "libhdf5": ["/a/libhdf5.so"]}, "by chunkwise and libhdf5"),
@@ -163,7 +166,7 @@ def test_values_that_concern_nobody_are_refused(values: dict[str, list[str]], sa
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("operation", "append", "choose from read, write"),
+        ("operation", "delete", "choose from read, write, append, update"),
         ("cache", "1.5", "not a whole number"),
         ("conversion", "0", "converts nothing"),
         ("nslots", "-1", "from 0 on"),

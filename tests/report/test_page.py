@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from chunkwise.report import studies
+from chunkwise.report.build import report
 from chunkwise.report.model import Report, Section
 from chunkwise.report.page import page as write
+from tests.report.test_advice import answer, saved
 from tests.support.reports import made_up
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -192,3 +194,19 @@ def test_a_name_makes_no_line_of_its_own() -> None:
     assert report.sections[0].title == r"run.json: x\nerror: forged"
     assert report.sections[0].about == "one\ntwo"
     assert "\nerror" not in write(report)
+
+
+def test_an_answer_of_advise_is_drawn(browser: Any, tmp_path: Path) -> None:
+    made = report([saved(tmp_path, answer())])
+    path = tmp_path / "advice.html"
+    path.write_text(write(made), encoding="utf-8")
+    page = opened(browser, path, viewport={"width": 400, "height": 800})
+    assert not page.complaints
+    assert [url for url in page.requests if not url.startswith("file:")] == []
+    marks = page.page.evaluate(
+        """() => [...document.querySelectorAll(".plot")].map(plot =>
+            plot.querySelectorAll(".scatterlayer .point").length)"""
+    )
+    wanted = [sum(len(series.points) for series in chart.series) for chart in made.charts]
+    assert marks == wanted
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 400

@@ -24,20 +24,18 @@ from chunkwise.advise.search import Problem, search, worth_a_look
 from chunkwise.advise.seconds import Codec
 from chunkwise.advising import calibration, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
+from chunkwise.benching.described import DATASET, check_like, described, smooth, source_of
 from chunkwise.benching.schedule import Step
-from chunkwise.benching.target import look
 from chunkwise.benching.variants import scratch_folder
 from chunkwise.errors import UsageError
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
-from chunkwise.grammar import format_shape, parse_shape
+from chunkwise.grammar import format_shape
 from chunkwise.words import joined
 
 # Of data that nobody has shown, so much is made up.
 _MADE_NBYTES: Final = 8 << 20
 _SMALL_NBYTES: Final = 1 << 16
-# What a name stands for in lines to paste, where none was given.
-DATASET: Final = "data"
 
 
 def advise_new(
@@ -85,7 +83,8 @@ def advise_new(
         A shape, type or pattern that makes no sense.
     """
     begun = time.monotonic()
-    extents, itemsize, kind = _described(shape, dtype)
+    extents, kind = described(shape, dtype)
+    itemsize = kind.itemsize
     asked_for = wishes.read(objective, (), max_size, reader)
     where = f"a dataset of {format_shape(extents)}"
     asked = patterns.read(access, extents, itemsize, where)
@@ -99,15 +98,12 @@ def advise_new(
         machine = calibration.machine(again=calibrate, say=say)
         usual = default_chunk(extents, itemsize, None, [one.pattern.block for one in asked])
         pipelines = wishes.pipelines(asked_for, None, itemsize)
-        file, name = _like(like) if like is not None else (_made(folder, kind), "data")
+        file, name = source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2
         with open_readable(file) as source:
             known = find_dataset(source, name)
-            if known.dtype.itemsize != itemsize:
-                raise UsageError(
-                    f"--like {file}: '{name}' has elements of {known.dtype.itemsize} bytes, and "
-                    f"{kind.str} has {itemsize}: name data of that type, as FILE:DATASET"
-                )
+            if like is not None:
+                check_like(like, known, kind)
             shapes = _within(known.shape, usual, itemsize)
             samples = sampling.take(
                 known, pipelines, shapes, machine, folder, deadline=deadline, say=say
@@ -175,42 +171,11 @@ def advise_new(
     )  # fmt: skip
 
 
-def _described(
-    shape: str | Sequence[int], dtype: str
-) -> tuple[tuple[int, ...], int, np.dtype[np.generic]]:
-    extents = parse_shape(shape) if isinstance(shape, str) else tuple(map(int, shape))
-    if not isinstance(extents, tuple) or not extents or min(extents) < 1:
-        raise UsageError(
-            f"--shape {shape}: write the extents in elements, each at least 1, as 8760x721x1440"
-        )
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        raise UsageError(f"--type {dtype}: write a type as NumPy does: f4, i2, >f8, u1") from None
-    if kind.kind not in "iufcb":
-        raise UsageError(f"--type {dtype}: only numbers are advised on before there is a file")
-    return extents, kind.itemsize, kind
-
-
-def _like(like: str | os.PathLike[str]) -> tuple[str, str]:
-    """Return a file and the dataset of it that shows data."""
-    text = os.fspath(like)
-    path, colon, name = text.rpartition(":")
-    target = look(path, name) if colon and not Path(text).exists() else look(text)
-    return target.file, target.dataset
-
-
 def _made(folder: str, kind: np.dtype[np.generic]) -> str:
-    """Make up data: a walk at random along rows, its last digits noise."""
-    number = _MADE_NBYTES // kind.itemsize
-    rows = 64
-    generator = np.random.default_rng(0)
-    steps = generator.normal(size=(rows, number // rows)).cumsum(axis=1)
-    if kind.kind in "iub":
-        steps = np.abs(steps).round() % 120
+    """Write something smooth to a file."""
     path = str(Path(folder) / "made.h5")
     with h5py.File(path, "w") as file:
-        file.create_dataset("data", data=steps.round(2).astype(kind))
+        file.create_dataset(DATASET, data=smooth(_MADE_NBYTES // kind.itemsize, kind))
     return path
 
 

@@ -10,11 +10,13 @@ from chunkwise.access.pattern import Access
 from chunkwise.benching.api import bench
 from chunkwise.benching.compare import judge
 from chunkwise.benching.explain import explain
+from chunkwise.benching.new import run_new
 from chunkwise.benching.results import Advice, Results
 from chunkwise.benching.run import run
 from chunkwise.benching.saved import load
 from chunkwise.benching.space import Space
 from chunkwise.benching.target import Target
+from chunkwise.benching.together import run_together
 from chunkwise.trials.trial import Measurement, Trial
 
 __all__ = [
@@ -30,4 +32,6 @@ __all__ = [
     "judge",
     "load",
     "run",
+    "run_new",
+    "run_together",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from chunkwise.benching.axes import PROPERTY_AXES
+from chunkwise.benching.new import run_new
 from chunkwise.benching.results import Results
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS, run
 from chunkwise.benching.schedule import Step
@@ -20,9 +22,13 @@ Values = Value | Sequence[Value] | None
 
 
 def bench(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     dataset: str | None = None,
     *,
+    shape: str | Sequence[int] | None = None,
+    dtype: str | None = None,
+    like: str | os.PathLike[str] | None = None,
+    compress: str | float | None = None,
     access: Values = None,
     operation: Values = None,
     reader: Values = None,
@@ -40,7 +46,7 @@ def bench(
     repeat: int = DEFAULT_REPEAT,
     seconds: float | str = DEFAULT_SECONDS,
     save: str | os.PathLike[str] | None = None,
-    sample_nbytes: int = SAMPLE_NBYTES,
+    sample_nbytes: int | None = None,
     scratch: str | None = None,
     check: bool = False,
     progress: Callable[[Step], None] | None = None,
@@ -53,15 +59,23 @@ def bench(
 
     Parameters
     ----------
-    path : str or path
-        An HDF5 or netCDF-4 file.
+    path : str or path, optional
+        An HDF5 or netCDF-4 file; None for data that has none yet, which `shape` and `dtype`
+        describe.
     dataset : str, optional
         The dataset's path; None takes the largest chunked dataset.
+    shape, dtype : optional
+        Of data without a file: ``"8760x721x1440"`` or a sequence, and a type as NumPy writes it.
+    like : str or path, optional
+        A file, or ``FILE:DATASET``, with data like it.
+    compress : str or float, optional
+        Instead: how many times smaller filters make it, ``"3x"``.
     access : values, optional
         Access patterns: ``"1x1x717"``, ``"row=1x1x717"``, ``"line:0"``, ``"random:1000"``,
         ``"all"``.  None for one step, one line, and everything.
     operation : values, optional
-        ``"read"`` (the default) or ``"write"``.
+        ``"read"`` (the default), ``"write"`` (to a new file), ``"append"`` (to a dataset that
+        grows) or ``"update"`` (in place).
     reader : values, optional
         Who reads: ``libhdf5``, ``netcdf4``, ``chunkwise`` (loops in compiled code), ``h5py``,
         ``chunkwise-py`` (loops in Python).  None for the last two.
@@ -93,7 +107,8 @@ def bench(
         A file to which each trial is appended as it is done; trials that are in it already
         are not made again (`chunkwise.benching.store`).
     sample_nbytes : int
-        Of a larger dataset, scratch files hold a sample of at most so many bytes.
+        Of a larger dataset, scratch files hold a sample of at most so many bytes; None for 1
+        GiB, and of data without a file for 128 MiB.
     scratch : str, optional
         The folder for them; None for the system's.
     check : bool
@@ -141,18 +156,30 @@ def bench(
             raise UsageError(f"properties: no '{name}': choose from {', '.join(PROPERTY_AXES)}")
         given[name] = values
     axes = {name: _texts(values) for name, values in given.items() if values is not None}
-    return run(
-        path,
-        dataset,
-        Space(axes, design),
-        repeat=repeat,
-        seconds=parse_duration(seconds) if isinstance(seconds, str) else seconds,
-        progress=progress,
-        save=save,
-        sample_nbytes=sample_nbytes,
-        scratch=scratch,
-        check=check,
-    )
+    space = Space(axes, design)
+    options: dict[str, Any] = {
+        "repeat": repeat,
+        "seconds": parse_duration(seconds) if isinstance(seconds, str) else seconds,
+        "progress": progress,
+        "save": save,
+        "scratch": scratch,
+        "check": check,
+    }
+    described = {"dtype": dtype, "like": like, "compress": compress}
+    if shape is not None:
+        if path is not None or dataset is not None or dtype is None:
+            raise UsageError("shape describes data without a file: give dtype, and no path")
+        return run_new(
+            shape, dtype, space, like=like, compress=compress, sample_nbytes=sample_nbytes,
+            **options,
+        )  # fmt: skip
+    named = [name for name, value in described.items() if value is not None]
+    if named:
+        raise UsageError(f"{named[0]} describes data that has no file yet: give its shape")
+    if path is None:
+        raise UsageError("name a file to measure, or describe data that has none yet: shape")
+    most = SAMPLE_NBYTES if sample_nbytes is None else sample_nbytes
+    return run(path, dataset, space, sample_nbytes=most, repacking=True, **options)
 
 
 def _texts(values: Value | Sequence[Value]) -> tuple[str, ...]:

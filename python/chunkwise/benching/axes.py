@@ -158,8 +158,10 @@ _ALL = frozenset(READERS)
 _HDF5 = frozenset({"libhdf5", "h5py"})
 # Those that make files and datasets through libhdf5, with properties of ours.
 _MAKING = _HDF5 | NATIVE
-_BOTH = ("read", "write")
-_READ, _WRITE = ("read",), ("write",)
+_BOTH = ("read", "write", "append", "update")
+_READ, _WRITE = ("read",), ("write", "append", "update")
+# What decides how a file is made, which an update finds there.
+_MAKE = ("write", "append")
 
 
 def _same(text: str) -> str:
@@ -184,7 +186,7 @@ AXES: Final[dict[str, Axis]] = {
     for axis in (
         Axis(
             "operation", "operation", "read", _word("operation", *_BOTH), _same, _ALL, _BOTH,
-            "read, or write to a new file",
+            "read; write to a new file, append to a dataset that grows, or update in place",
         ),
         Axis("access", None, DEFAULT, _same, _same, _ALL, _BOTH, "the access pattern"),
         Axis(
@@ -255,11 +257,11 @@ AXES: Final[dict[str, Axis]] = {
         Axis(
             "alloc-time", "alloc_time", DEFAULT,
             _word("allocation time", "early", "late", "incremental"), _named("alloc"),
-            _MAKING, _WRITE, "when space is allocated (H5Pset_alloc_time)",
+            _MAKING, _MAKE, "when space is allocated (H5Pset_alloc_time)",
         ),
         Axis(
             "fill-time", "fill_time", DEFAULT, _word("fill time", "alloc", "never", "ifset"),
-            _named("fill"), _MAKING, _WRITE, "when it is filled (H5Pset_fill_time)",
+            _named("fill"), _MAKING, _MAKE, "when it is filled (H5Pset_fill_time)",
         ),
         Axis(
             "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from chunkwise.benching.effects import Change, best, how, single_changes, worst
 from chunkwise.benching.labels import change_label, full_label
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.verdict import FEWEST, verdict
+from chunkwise.trials.trial import Operation
 from chunkwise.words import format_ratio, format_seconds, joined
 
+_VERBS: Final[dict[Operation, str]] = {
+    "read": "read",
+    "write": "written",
+    "append": "appended",
+    "update": "updated",
+}
 # Less than this is not worth a word.
 WORTH_IT = 1.2
 
@@ -37,7 +45,7 @@ def _paragraph(results: Results, cells: Sequence[Cell]) -> str:
     slowest = worst(cells)
     rivals = [cell for cell in cells if cell.pattern == slowest.pattern]
     fastest = best(rivals)
-    verb = "read" if slowest.operation == "read" else "written"
+    verb = _VERBS[slowest.operation]
     text = (
         f"Slowest: '{slowest.access.name}' {verb} by {full_label(results, slowest)}: "
         f"{_time(slowest)}."

@@ -12,16 +12,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunkwise.access import defaults
-from chunkwise.advise.chunk_cache import FEWEST_SLOTS, hash_slots
+from chunkwise.advise import in_c
+from chunkwise.advise.chunk_cache import FEWEST_SLOTS
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.advise.geometry import Walk, line_axis, plane
 from chunkwise.advise.readers import CHUNKWISE, Reader, reader
-from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, larger_cache, rechunk
+from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, rechunk
+from chunkwise.benching.cache_lines import (
+    cache_in_c,
+    cache_line,
+    netcdf_with,
+    open_with,
+    whole_mib,
+)
+from chunkwise.benching.restoring import pipelines
 from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import stored
-from chunkwise.benching.verified import pipelines, total, verified
+from chunkwise.benching.verified import total, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import python_text
 from chunkwise.trials.environment import available_memory_nbytes
@@ -75,7 +84,11 @@ def explain(results: Results) -> Advice | None:
     advice = _explain(replace(alike, cells=cells, target=target))
     if advice is not None and results.file.unclosed:
         # No command but the one that saves it takes a file that was not closed.
-        return replace(advice, fix=None, effect=None)
+        return replace(advice, fix=None, effect=None, in_c=None)
+    if advice is not None and results.file.made:
+        # There is no file to copy: how one is written well, the layouts' lines say.
+        copies = (advice.fix or "").startswith(("chunkwise repack", "h5repack", "nccopy"))
+        return replace(advice, fix=None, in_c=None) if copies else advice
     return None if advice is None else verified(advice, alike, main)
 
 
@@ -248,11 +261,12 @@ def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
         untried = advice.fix is None and advice.effect and not _gain_at(results, worst)
         if untried and _keeps(results.target, worst):
             effect = f"{advice.effect}; chunkwise was not measured here"
-            return replace(advice, fix=_open(results.target), effect=effect)
+            return replace(advice, fix=_open(results.target), effect=effect, in_c=None)
         return advice
     much = _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None
     if much and _keeps(results.target, worst):
-        return replace(advice, fix=_open(results.target), effect=f"measured: {said}")
+        opened = _open(results.target)
+        return replace(advice, fix=opened, effect=f"measured: {said}", in_c=None)
     return _beside(advice, results, worst)
 
 
@@ -305,37 +319,19 @@ def _cache_nbytes(cell: Cell) -> int:
     return 0 if cache.nslots == 0 else cache.cache_nbytes
 
 
-def _cache_line(target: Target, held: int, reader: str) -> str:
-    """Return the line that opens a file with a cache for so many chunks."""
-    nbytes = _round_up(held * target.chunk_nbytes, 1 << 20)
-    if reader == "netcdf4":
-        return _netcdf_with(target, nbytes, hash_slots(held))
-    return _open_with(target.file, nbytes, held)
-
-
-def _netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
-    fixes = larger_cache(target.file, target.dataset, nbytes, nslots)
-    return next(fix.text for fix in fixes if fix.tool in ("netCDF4", "C"))
-
-
 def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Advice:
     """Advise the cache that was measured to help."""
+    nbytes = _cache_nbytes(cured)
+    nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
     if worst.reader == "netcdf4":
-        nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-        fix = _netcdf_with(target, _cache_nbytes(cured), nslots)
+        fix = netcdf_with(target, nbytes, nslots)
     else:
-        fix = _open_with(target.file, _cache_nbytes(cured))
+        fix = open_with(target.file, nbytes)
     effect = (
         f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
         f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
     )
-    return Advice(why, fix, effect)
-
-
-def _open_with(file: str, nbytes: int, held: int | None = None) -> str:
-    # libhdf5 keeps one chunk for each slot of its hash table.
-    slots = "" if held is None else f", rdcc_nslots={hash_slots(held)}"
-    return f"h5py.File({python_text(file)}, rdcc_nbytes={_in_mib(nbytes)}{slots})"
+    return Advice(why, fix, effect, in_c.with_cache(target.file, target.dataset, nbytes, nslots))
 
 
 def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
@@ -376,9 +372,10 @@ def _cache(
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
     return Advice(
         why,
-        _cache_line(target, needed, worst.reader),
+        cache_line(target, needed, worst.reader),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
+        cache_in_c(target, needed),
     )
 
 
@@ -397,7 +394,8 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> A
     )
     if chunks * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
         effect = "each chunk once (computed, not measured)"
-        return Advice(why, _cache_line(target, chunks, worst.reader), effect)
+        line = cache_line(target, chunks, worst.reader)
+        return Advice(why, line, effect, cache_in_c(target, chunks))
     return Advice(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -478,9 +476,9 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> str | None:
     needed = max((nbytes for nbytes in each if nbytes <= LARGEST_CACHE_NBYTES), default=0)
     if needed <= target.cache_nbytes:
         return commands[0]
-    nbytes = _round_up(needed, 1 << 20)
+    nbytes = whole_mib(needed)
     held = -(-nbytes // stored.chunk_nbytes)
-    return f"{commands[0]}\n{_open_with(copy_name(target.file), nbytes, held)}"
+    return f"{commands[0]}\n{open_with(copy_name(target.file), nbytes, held)}"
 
 
 def _stored(target: Target) -> str:
@@ -510,7 +508,8 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
         held = walk.chunks_to_cache()
         if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Advice(why, _cache_line(target, held, worst.reader), effect)
+            line = cache_line(target, held, worst.reader)
+            return Advice(why, line, effect, cache_in_c(target, held))
     elif target.layout != "contiguous":
         return Advice(why)
     chunks = _suitable_chunks(results)
@@ -539,7 +538,8 @@ def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advic
     )
     if target.nbytes > available_memory_nbytes() // 4:
         return Advice(why, effect=f"read larger blocks; {effect}")
-    return Advice(why, "array = dataset[...]  # once; then index the array", effect)
+    once = in_c.read_once(target.file, target.dataset)
+    return Advice(why, "array = dataset[...]  # once; then index the array", effect, once)
 
 
 def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
@@ -604,11 +604,3 @@ def _gain(cell: Cell, cells: Sequence[Cell]) -> float | None:
     alike = (c for c in cells if c.access == cell.access and (c.reader in COMPILED) == compiled)
     base = next(alike, None)
     return None if base is None else total(base) / cell.total_s
-
-
-def _round_up(nbytes: int, unit: int) -> int:
-    return -(-nbytes // unit) * unit
-
-
-def _in_mib(nbytes: int) -> str:
-    return f"{nbytes >> 20} * 2**20"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from chunkwise import access
 from chunkwise.access.pattern import Access
@@ -15,8 +15,9 @@ from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Prepared, Variant, stored, variant_of
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, format_size
+from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # What a worker takes besides its timed reads: the interpreter, imports, the file.
@@ -41,8 +42,8 @@ class Planned:
 
     @property
     def operation(self) -> Operation:
-        """``read`` or ``write``."""
-        return "write" if self.point["operation"] == "write" else "read"
+        """What is done, as in `chunkwise.trials.trial.Trial`."""
+        return cast("Operation", self.point["operation"])
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Plan:
 
     planned: tuple[Planned, ...]  # Each once
 
-    def variants(self, operation: Operation) -> list[Variant]:
-        """Return the ways of storing the data that an operation needs, each once."""
-        return list(dict.fromkeys(p.variant for p in self.planned if p.operation == operation))
+    def variants(self, *operations: Operation) -> list[Variant]:
+        """Return the ways of storing the data that operations need, each once."""
+        return list(dict.fromkeys(p.variant for p in self.planned if p.operation in operations))
 
     @property
     def libraries(self) -> list[str | None]:
@@ -107,8 +108,9 @@ class Plan:
         found = []
         parameters: dict[str, Any]
         for one in self.planned:
-            if one.operation == "write":
-                target = made.writing[one.variant]
+            if one.operation != "read":
+                files = made.updating if one.operation == "update" else made.writing
+                target = files[one.variant]
                 parameters = {"data": made.data, "scratch": made.folder}
             else:
                 target = made.reading[one.variant]
@@ -197,6 +199,8 @@ def check(target: Target, plan: Plan) -> None:
             f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
             "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
         )
+    for one in plan.planned:
+        _check_growing(target, one)
     available = available_memory_nbytes()
     for one in plan.planned:
         needed = _memory_nbytes(target, one)
@@ -205,6 +209,30 @@ def check(target: Target, plan: Plan) -> None:
                 f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
                 f"memory for one {one.operation} and its chunk cache, and "
                 f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
+            )
+
+
+def _check_growing(target: Target, one: Planned) -> None:
+    """Raise UsageError for appends and updates that nobody here can do."""
+    if one.operation not in ("append", "update"):
+        return
+    reader = str(one.parameters["reader"])
+    if reader in COMPILED:
+        raise UsageError(
+            f"operation {one.operation} is measured by h5py and chunkwise-py, whose loops are in "
+            f"Python, and not by {reader}: leave {reader} out"
+        )
+    if one.operation == "append":
+        if one.variant.chunks is None:
+            raise UsageError(
+                f"operation append: {target.where} would be contiguous, and only data in chunks "
+                "grows: name a --chunk"
+            )
+        if not one.access.in_c_order:
+            raise UsageError(
+                f"operation append: '{one.access.name}' does not go through {target.where} in C "
+                "order: append blocks such as "
+                f"{format_shape((1, *target.shape[1:]))}"
             )
 
 

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from chunkwise.advise.remedies import save_unclosed
 from chunkwise.benching.closing import closing
+from chunkwise.benching.columns import further, notes
 from chunkwise.benching.effects import how, worst
 from chunkwise.benching.explain import explain
 from chunkwise.benching.labels import fallback_notes, full_label, reader_label, unclosed_notes
-from chunkwise.benching.memory import memory_notes
+from chunkwise.benching.layouts import show_layouts
 from chunkwise.benching.plot import effects_plot
 from chunkwise.benching.printing import say
 from chunkwise.benching.results import Advice, Cell, Results
@@ -20,33 +21,42 @@ from chunkwise.benching.tables import tables_of
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import printable_lines
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
 
+_DONE_TO = {
+    "write": "written to new files",
+    "append": "appended to datasets of new files, which grow",
+    "update": "written in place, to copies that hold other values",
+}
 _EFFECTS = (
     "speed: against the first value of each setting, the geometric mean over all pairs of "
     "trials that differ in nothing else. Bars are logarithmic."
 )
 
 
-def show(results: Results, console: Console) -> None:
-    """Print the table, what has to be said about it, and the advice."""
+def show_briefly(results: Results, console: Console) -> None:
+    """Print what was measured, and the table."""
     for line in unclosed_notes(results):
         say(console, line, "bold")
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
-    tables: dict[tuple[Operation, Variant], list[Cell]] = {}
-    for cell in results.cells:
-        tables.setdefault((cell.operation, cell.variant), []).append(cell)
+    tables = _tables(results)
     for (operation, variant), cells in tables.items():
-        if len(tables) > 1 or operation == "write":
+        if len(tables) > 1 or operation != "read":
             console.print(_stored(results, operation, variant), highlight=False, markup=False)
         for part in tables_of(results, cells):
             console.print(part, highlight=False, markup=False)
         console.print()
+
+
+def show(results: Results, console: Console) -> None:
+    """Print the table, what has to be said about it, and the advice."""
+    show_briefly(results, console)
     for line in _footnotes(results):
         say(console, line, indent="  ")
     for mismatch in results.mismatches:
@@ -56,6 +66,7 @@ def show(results: Results, console: Console) -> None:
         console.print()
         console.print(plot, highlight=False)
         say(console, _EFFECTS)
+    show_layouts(results, console)
     for paragraph in closing(results):
         console.print()
         say(console, paragraph)
@@ -78,15 +89,26 @@ def show(results: Results, console: Console) -> None:
         console.print(Text(textwrap.indent(printable(command), "  ")), soft_wrap=True)
 
 
+def _tables(results: Results) -> dict[tuple[Operation, Variant], list[Cell]]:
+    """Divide the trials among tables: one for each operation on each way of storing the data."""
+    tables: dict[tuple[Operation, Variant], list[Cell]] = {}
+    for cell in results.cells:
+        tables.setdefault((cell.operation, cell.variant), []).append(cell)
+    return tables
+
+
 def _heading(results: Results) -> list[str]:
     target = results.file
     stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
+    if target.made:
+        stored = f"{target.filters}, about {format_size(target.stored_nbytes)}; {target.made}"
     if target.chunks is None:
         layout = LAYOUTS[target.layout]
     else:
         layout = f"chunks {format_shape(target.chunks)} ({format_size(target.chunk_nbytes)})"
     return [
-        f"{printable(target.file)}: {printable(target.dataset)}",
+        f"{printable(target.file)}: {printable(target.dataset)}"
+        + (" (not there yet)" if target.made else ""),
         f"{format_shape(target.shape)} {target.dtype} ({format_size(target.nbytes)}), {layout}",
         stored,
     ]
@@ -95,10 +117,10 @@ def _heading(results: Results) -> list[str]:
 def _stored(results: Results, operation: Operation, variant: Variant) -> str:
     """Say how the data of a table is stored, and whether the file has it so."""
     cells = [c for c in results.cells if c.operation == operation and c.variant == variant]
-    if operation == "write":
+    if operation != "read":
         written = [cell.median(lambda m: m.file_nbytes) for cell in cells]
         nbytes = next((int(n) for n in written if n and not cells[0].extrapolated), 0)
-        where = "written to new files"
+        where = _DONE_TO[operation]
     else:
         same = variant == stored(results.file) and results.sampled is None
         nbytes = cells[0].trial.stored_nbytes
@@ -134,7 +156,8 @@ def _footnotes(results: Results) -> list[str]:
                 f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
             )
     lines += fallback_notes(results)
-    lines += [_timing(results), _bytes(results), *memory_notes(results), _versions(results)]
+    shown = {name for cells in _tables(results).values() for name in further(results, cells)}
+    lines += [*notes(results, tuple(shown)), _timing(results), _bytes(results), _versions(results)]
     return [line for line in lines if line]
 
 
@@ -158,7 +181,7 @@ def _where_the_time_goes(results: Results) -> list[str]:
         if measured.extrapolated:
             operations = f"{measured.operations or 0:,} of {cell.total_operations or 0:,}"
             done = f" ({operations} {cell.operation}s)"
-        say = write_breakdown if cell.operation == "write" else breakdown
+        say = breakdown if cell.operation == "read" else write_breakdown
         lines.append(
             f"'{cell.access.name}', {full_label(results, cell)}{done}: "
             f"{say.sentence(measured.breakdown)}"
@@ -192,7 +215,7 @@ def _timing(results: Results) -> str:
         text += " The first read finds no chunk cached and loads the chunk index."
     if len(reads) < len(results.cells):
         text += (
-            " Of writes: to a new file each, read back and compared; close is the flush and the "
+            " What was written is read back and compared; close is the flush and the "
             "close, in which libraries do what they put off; in all is both together and the "
             "creation before them, without sync (fsync)."
         )
@@ -238,6 +261,9 @@ def _show_advice(advice: Advice, console: Console) -> None:
         # Never wrapped: each line is there to be copied.
         console.print("What helps:", highlight=False)
         console.print(Text(textwrap.indent(advice.fix, "  ")), soft_wrap=True)
+    if advice.in_c is not None:
+        console.print("or, in C:", highlight=False)
+        console.print(Text(textwrap.indent(printable_lines(advice.in_c), "  ")), soft_wrap=True)
     if advice.effect is not None:
         effect = advice.effect[0].upper() + advice.effect[1:]
         say(console, f"{effect}.")

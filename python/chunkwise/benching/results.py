@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -184,11 +184,15 @@ class Advice:
         output is to be opened with; None if nothing needs to be done.
     effect : str or None
         What the fix changes, and whether that was measured or computed.
+    in_c : str or None
+        Lines of C that do what `fix` does in Python; None where `fix` is a command, or has no
+        like in C.
     """
 
     why: str
     fix: str | None = None
     effect: str | None = None
+    in_c: str | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,9 @@ class Results:
         How the parameters were combined (`chunkwise.benching.space.Space`).
     original : Target or None
         The dataset as the file has it, where `target` is another way of storing it.
+    repack_s : mapping of Variant to float
+        Seconds that repacking the data that was read (all of it, or a sample) into a variant
+        took, where that was measured.
     """
 
     target: Target
@@ -221,6 +228,7 @@ class Results:
     sampled: int | None = None
     design: str = "product"
     original: Target | None = None
+    repack_s: Mapping[Variant, float] = field(default_factory=dict)
 
     @property
     def file(self) -> Target:
@@ -289,6 +297,16 @@ class Results:
             "records": self.records,
         }
 
+    def whole_repack_s(self, variant: Variant) -> float | None:
+        """Return the seconds of repacking all of the dataset; of a sample an estimate.
+
+        None where it was not measured.
+        """
+        took = self.repack_s.get(variant)
+        if took is None or self.sampled is None:
+            return took
+        return took * self.file.nbytes / max(1, self.target.nbytes)
+
     def patterns(self) -> list[list[Cell]]:
         """Return the cells grouped by operation and access pattern, in order."""
         groups: dict[tuple[Operation, Access], list[Cell]] = {}
@@ -341,6 +359,9 @@ class Results:
             "written_s": cell.median(lambda m: m.written_s),
             "put_off_s": cell.median(lambda m: m.put_off_s),
             "file_nbytes": cell.median(lambda m: m.file_nbytes),
+            "file_before_nbytes": cell.median(lambda m: m.file_before_nbytes),
+            "peak_rss_nbytes": cell.median(lambda m: m.peak_rss_nbytes),
+            "repack_s": self.whole_repack_s(cell.variant),
             "first_s": cell.median(lambda m: m.first_s),
             "mean_s": cell.median(lambda m: m.mean_s),
             "total_s": total and total.median,
@@ -383,13 +404,13 @@ def _label(measurement: Measurement) -> str:
     return trial.reader + cache
 
 
-def as_csv(results: Results) -> str:
-    """Return a row for each trial, with a line of names above.
+def as_csv(*results: Results) -> str:
+    """Return a row for each trial of all runs, with a line of names above.
 
     What is no single value (shapes, checksums) is written as JSON; what is not known is
     empty.  A row is one line: what does not print is escaped.
     """
-    records = results.records
+    records = [record for one in results for record in one.records]
     names = list(dict.fromkeys(name for record in records for name in record))
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

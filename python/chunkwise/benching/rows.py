@@ -45,7 +45,9 @@ def read_rows(
         if isinstance(error, ChunkwiseError):
             raise
         raise _damaged(target, dataset, spans, hdf5_reason(error)) from None
-    return read[0] if len(read) == 1 else np.concatenate([dataset[:0], *read])
+    if not read:
+        read = [dataset[:0]]
+    return read[0] if len(read) == 1 else np.concatenate(read)
 
 
 def _damaged(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,15 +19,24 @@ from chunkwise.benching.libraries import LibHDF5, check_zlib
 from chunkwise.benching.libraries import find as find_library
 from chunkwise.benching.planning import Plan, spell_out
 from chunkwise.benching.planning import check as check_plan
+from chunkwise.benching.restoring import repack_s
 from chunkwise.benching.results import Results
 from chunkwise.benching.schedule import Schedule, Step
 from chunkwise.benching.source import opened
 from chunkwise.benching.space import Space
 from chunkwise.benching.store import Store
 from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import SAMPLE_NBYTES, Prepared, prepared
+from chunkwise.benching.variants import (
+    SAMPLE_NBYTES,
+    SPARE_NBYTES,
+    Prepared,
+    Variant,
+    prepared,
+    stored,
+)
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
 
@@ -34,12 +44,14 @@ DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
 # Eleven days: what systems let a process wait for another is bounded.
 MOST_SECONDS = 1e6
+# Of the time that is left, what repacking may take.
+_REPACKING = 0.25
 # What a plain `chunkwise bench` compares.
 DEFAULT_READERS = ("h5py", "chunkwise-py")
 
 
 def run(
-    file: str | os.PathLike[str],
+    file: str | os.PathLike[str] | Target,
     dataset: str | None = None,
     space: Space | None = None,
     *,
@@ -52,13 +64,15 @@ def run(
     scratch: str | None = None,
     check: bool | str | os.PathLike[str] = False,
     trial_seconds: float | None = None,
+    repacking: bool = False,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
     Parameters
     ----------
     file, dataset, repeat, seconds, progress, save, sample_nbytes, scratch
-        As for `chunkwise.bench`, which also says what comes of it, and what is raised.
+        As for `chunkwise.bench`, which also says what comes of it, and what is raised.  A file
+        may be a dataset that was looked at already.
     space : Space, optional
         What is varied, and how it is combined.  Without patterns: one step, one line, and
         everything; without readers: h5py and chunkwise.  The first trial of a pattern is
@@ -73,6 +87,8 @@ def run(
     trial_seconds : float, optional
         What the reads or writes of each trial may take, about; what would take longer is
         estimated.  None for its share of `seconds`.
+    repacking : bool
+        Whether repacking the data into each variant is timed as well (`Results.repack_s`).
     """
     begun = time.monotonic()
     if repeat < 1:
@@ -80,8 +96,8 @@ def run(
     if not seconds > 0:
         raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
     seconds = min(seconds, MOST_SECONDS)
-    space = _with_readers(space or Space())
-    original = look(file, dataset)
+    space = with_readers(space or Space())
+    original = file if isinstance(file, Target) else look(file, dataset)
 
     step = progress or (lambda _: None)
 
@@ -107,12 +123,13 @@ def run(
         making = prepared(
             source.target,
             plan.variants("read"),
-            plan.variants("write"),
+            plan.variants("write", "append"),
             sample_nbytes,
             scratch,
             say,
             plan.wants_pages,
             elements=check is True,
+            updating=plan.variants("update"),
         )
         libraries = _libraries(plan, worker, stack)
         made = stack.enter_context(making)
@@ -121,6 +138,7 @@ def run(
         if save is not None:
             store = stack.enter_context(contextlib.closing(Store(save, original)))
         deadline = begun + seconds
+        repacked = _repacked(source.target, plan, made, deadline, say) if repacking else {}
         cells = Schedule(
             plan.cells(made, repeat, seconds, known, trial_seconds),
             repeat,
@@ -142,10 +160,12 @@ def run(
             unclosed=original.unclosed,
         )
         elapsed_s = time.monotonic() - begun
-        return Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)
+        return Results(
+            whole, cells, seconds, elapsed_s, made.sampled, space.design, original, repacked
+        )
 
 
-def _with_readers(space: Space) -> Space:
+def with_readers(space: Space) -> Space:
     """Complete a space that names no readers."""
     if "reader" in space.axes or space.design == "list":
         return space
@@ -162,6 +182,33 @@ def _libraries(
     found = {asked: find_library(asked, folder) for asked in plan.libraries}
     for zlib, reader, asked in plan.zlibs:
         check_zlib(zlib, reader, found[asked])
+    return found
+
+
+def _repacked(
+    target: Target, plan: Plan, made: Prepared, deadline: float, say: Callable[[str], None]
+) -> dict[Variant, float]:
+    """Time repacking into each variant that the file does not have, as far as there is time."""
+    present = stored(target)
+    source = made.reading.get(present, target if made.sampled is None else None)
+    others = [v for v in plan.variants("read", "write", "append", "update")
+              if v != present and not is_netcdf3(v.format)]  # fmt: skip
+    until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
+    found: dict[Variant, float] = {}
+    if source is None:
+        return found
+    for variant in others:
+        free = shutil.disk_usage(made.folder).free
+        if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
+            break
+        say(f"repacking into {variant}")
+        # In a sample, chunks that are longer than it are cut.
+        chunks = variant.chunks
+        if chunks is not None and made.sampled is not None:
+            chunks = (min(chunks[0], source.shape[0]), *chunks[1:])
+        took = repack_s(source, replace(variant, chunks=chunks), made.folder)
+        if took is not None:
+            found[variant] = took
     return found
 
 

@@ -16,6 +16,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import NATIVE, READERS, check_reader
+from chunkwise.words import joined
 
 DESIGNS: Final = ("product", "each", "list")
 # One value of each axis, as text.
@@ -156,8 +157,8 @@ def _unused(name: str, text: str, points: Sequence[Point]) -> str:
     readers = axis.readers
     if name == "libhdf5":
         readers = frozenset(d.name for d in READERS.values() if d.any_libhdf5)
-    who = " and ".join(sorted(readers))
+    who = joined(sorted(readers))
     return (
-        f"{name} {text} concerns {' and '.join(axis.operations)} by {who}, and no such trial is "
+        f"{name} {text} concerns {joined(axis.operations)} by {who}, and no such trial is "
         "asked for; add one, or leave it out"
     )

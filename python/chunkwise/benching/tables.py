@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.access.pattern import Access
+from chunkwise.benching.columns import further, value
 from chunkwise.benching.labels import cell_label
 from chunkwise.benching.printing import plain_table
 from chunkwise.benching.results import Cell, Results
@@ -20,6 +21,8 @@ _WRITE = ("writes", "close", "sync", "in all", "spread", "speed")
 # Where the names of trials are longer, patterns have no column beside them.
 LONGEST_LABEL = 18
 _LONGEST_TITLE = 32
+# What a further column takes.
+_FURTHER_WIDTH = 9
 
 
 def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
@@ -39,10 +42,11 @@ def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
     for cell in cells:
         groups.setdefault(cell.access, []).append(cell)
     longest = max(len(cell_label(results, cell)) for cell in cells)
-    if longest <= LONGEST_LABEL:
-        table = _empty(results, cells, patterns=True)
+    more = further(results, cells)
+    if longest <= LONGEST_LABEL - _FURTHER_WIDTH * len(more):
+        table = _empty(results, cells, more, patterns=True)
         for access, group in groups.items():
-            _fill(table, results, group, access)
+            _fill(table, results, group, access, more)
         yield table
         return
     for access, group in groups.items():
@@ -50,13 +54,15 @@ def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
         count = "" if total is None else f"{total:,} "
         shape = "" if access.name == spelled(access) else f" of {spelled(access)}"
         yield f"{access.name}: {count}{cells[0].operation}s{shape}"
-        table = _empty(results, cells, patterns=False)
-        _fill(table, results, group, None)
+        table = _empty(results, cells, more, patterns=False)
+        _fill(table, results, group, None, more)
         yield table
 
 
-def _empty(results: Results, cells: Sequence[Cell], *, patterns: bool) -> Table:
-    writes = cells[0].operation == "write"
+def _empty(
+    results: Results, cells: Sequence[Cell], more: Sequence[str], *, patterns: bool
+) -> Table:
+    writes = cells[0].operation != "read"
     table = plain_table()
     # Of all columns, a long block shape or a long list of settings may fold; nothing else
     # may lose a letter.
@@ -64,14 +70,20 @@ def _empty(results: Results, cells: Sequence[Cell], *, patterns: bool) -> Table:
         table.add_column("pattern", overflow="fold")
         table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)
     table.add_column(_title(results), no_wrap=patterns, overflow="fold")
-    for title in _WRITE if writes else _READ:
+    for title in (*(_WRITE if writes else _READ), *more):
         table.add_column(title, justify="right", no_wrap=True)
     return table
 
 
-def _fill(table: Table, results: Results, group: Sequence[Cell], access: Access | None) -> None:
+def _fill(
+    table: Table,
+    results: Results,
+    group: Sequence[Cell],
+    access: Access | None,
+    more: Sequence[str],
+) -> None:
     """Add the trials of a pattern; with its name, if the table has a column for that."""
-    figures = _written if group[0].operation == "write" else _read
+    figures = _read if group[0].operation == "read" else _written
     total = next((c.total_operations for c in group if c.total_operations), None)
     labels = [] if access is None else list(dict.fromkeys((access.name, spelled(access))))
     if len(group) == 1:
@@ -85,6 +97,7 @@ def _fill(table: Table, results: Results, group: Sequence[Cell], access: Access 
             *first,
             Text(cell_label(results, cell)),
             *figures(results, cell),
+            *(value(cell, column) for column in more),
             end_section=cell is group[-1],
         )
 

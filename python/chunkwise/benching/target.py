@@ -79,6 +79,8 @@ class Target:
         How far each dimension may grow, None without end; None where none may.
     unclosed : str
         The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
+    made : str
+        Of data that has no file yet, what stands in for it; nothing for a file's.
     """
 
     file: str
@@ -101,6 +103,7 @@ class Target:
     paged: bool = False
     maxshape: tuple[int | None, ...] | None = None
     unclosed: str = ""
+    made: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -115,6 +118,8 @@ class Target:
     @property
     def where(self) -> str:
         """File and dataset, for messages."""
+        if self.made:
+            return f"the data of --shape {grammar.format_shape(self.shape)}"
         return f"'{printable(self.dataset)}' in {printable(self.file)}"
 
 

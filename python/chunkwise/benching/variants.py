@@ -61,6 +61,7 @@ class Prepared:
     # Where each is read; the stored one is the file itself, unless a sample was taken.
     reading: dict[Variant, Target]
     writing: dict[Variant, Target]  # A dataset without data, like the one to be written
+    updating: dict[Variant, Target]  # In a file of its own, to be copied and written to
     # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
     folder: str  # For files of a moment
@@ -142,6 +143,7 @@ def prepared(
     progress: Callable[[str], None] = lambda _: None,
     paged: bool = False,
     elements: bool = False,
+    updating: Sequence[Variant] = (),
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts.
 
@@ -164,6 +166,8 @@ def prepared(
     elements : bool
         Whether all elements are wanted in a file, as a plain read through libhdf5 gives
         them; for writes they always are.
+    updating : sequence of Variant
+        Those that are written to in place, each once.
 
     Raises
     ------
@@ -172,7 +176,9 @@ def prepared(
     ChunkwiseError
         The data cannot be read, or HDF5 refuses a variant.
     """
-    only_stored = set(reading) <= {stored(target)} and not writing
+    # Of made-up data that is larger than a sample, no more was made.
+    in_part = bool(target.made) and target.nbytes > sample_nbytes
+    only_stored = set(reading) <= {stored(target)} and not (writing or updating or in_part)
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
     extent = target.shape[0] if rows is None else len(rows)
@@ -180,8 +186,11 @@ def prepared(
     nbytes = sampled.nbytes
     with scratch_folder(scratch) as folder:
         # What is written needs its elements, and one file at a time.
-        elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
-        files = len(missing) + elements + bool(writing)
+        elements = (
+            elements or bool(writing or updating) or any(is_netcdf3(v.format) for v in missing)
+        )
+        # A copy is updated while the other waits for the next trial.
+        files = len(missing) + elements + bool(writing or updating) + len(updating)
         free = shutil.disk_usage(folder).free
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -201,15 +210,21 @@ def prepared(
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
             else:
-                _write(target, variant, rows, path, paged)
+                write(target, variant, rows, path, paged)
                 targets[variant] = look(path, target.dataset)
         for number, variant in enumerate(writing):
             path = Path(folder) / f"like-{number}.h5"
-            _write(target, variant, rows, path, paged, empty=True)
+            write(target, variant, rows, path, paged, empty=True)
             likes[variant] = look(path, target.dataset)
             if is_netcdf3(variant.format):
                 likes[variant] = netcdf3.like(likes[variant], variant.format)
-        yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))
+        olds = {}
+        for number, variant in enumerate(updating):
+            progress(f"writing {variant}, to be updated")
+            path = Path(folder) / f"old-{number}.h5"
+            write(target, variant, rows, path, paged)
+            olds[variant] = look(path, target.dataset)
+        yield Prepared(targets, likes, olds, data, folder, None if rows is None else len(rows))
 
 
 @contextlib.contextmanager
@@ -243,7 +258,7 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
     return [row for i in chosen for row in range(i * slab, (i + 1) * slab)]
 
 
-def _write(
+def write(
     target: Target,
     variant: Variant,
     rows: list[int] | None,
@@ -257,7 +272,7 @@ def _write(
         dataset = find_dataset(source, target.dataset)
         missing_filter(dataset.id.get_create_plist())
         try:
-            made = _create(file, target.dataset, dataset, rows, variant)
+            made = create(file, target.dataset, dataset, rows, variant)
             if not empty:
                 for first, last in _pieces(target, len(made), variant.chunks):
                     made[first:last] = read_rows(target, dataset, rows, first, last)
@@ -297,7 +312,7 @@ def _pieces(
         yield first, min(first + step, extent)
 
 
-def _create(
+def create(
     file: h5py.File,
     name: str,
     like: h5py.Dataset,
@@ -308,6 +323,17 @@ def _create(
 
     What else it was created with it has as well: its fill value, and the dimensions that
     may grow, by which HDF5 chooses the kind of chunk index.
+
+    Parameters
+    ----------
+    file, name
+        Where it is made, with the groups that it needs.
+    like
+        The dataset that it is like.
+    rows
+        Indexes of the slowest dimension that it has; None for all.
+    variant
+        Its chunks and filters.
     """
     shape = like.shape if rows is None else (len(rows), *like.shape[1:])
     dcpl = like.id.get_create_plist()

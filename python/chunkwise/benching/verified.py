@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.remedies import keeps_all_data, rechunk, refilter
+from chunkwise.benching.restoring import commands
 from chunkwise.benching.results import Advice, Cell, Results
-from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
@@ -43,32 +41,12 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
     target, variant = results.file, best.variant
     gained = f"all reads of '{worst.access.name}' {format_ratio(total(worst) / total(best))}"
     effect = f"measured: {gained} as fast, stored as {variant}"
-    fixes: tuple[Fix, ...] = ()
-    if variant.chunks is not None and variant.filters == target.filters:
-        fixes = rechunk(target.file, target.dataset, variant.chunks, variant.filters)
-    elif variant.chunks is not None:
-        fixes = refilter(
-            target.file,
-            target.dataset,
-            variant.filters,
-            stored=target.filters,
-            chunks=variant.chunks,
-            chunked=variant.chunks == target.chunks,
-        )
-    kept = [f for f in fixes if not f.writing and keeps_all_data(f, pipelines(target))]
-    # nccopy would not be told of chunks and filters at once.
-    both = variant.filters != target.filters and variant.chunks != target.chunks
-    texts = [fix.text for fix in kept if not (both and fix.tool == "nccopy")]
+    texts = [fix.text for fix in commands(target, variant)]
     if not texts:
         return replace(advice, effect=f"{advice.effect}; {effect}" if advice.effect else effect)
-    return replace(advice, fix=texts[0], effect=effect)
+    return replace(advice, fix=texts[0], effect=effect, in_c=None)
 
 
 def total(cell: Cell) -> float:
     """Return the seconds of a cell; 0 without any."""
     return cell.total_s or 0.0
-
-
-def pipelines(target: Target) -> list[str]:
-    """Name the pipelines that a copy of the file has to deal with."""
-    return sorted({target.filters, *target.file_filters} - {"none"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -13,6 +14,7 @@ from chunkwise.benching.older import new_word
 from chunkwise.benching.results import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.benching.space import DESIGNS, Space
+from chunkwise.benching.together import Together, show_together
 from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
@@ -31,7 +33,9 @@ Examples:
   chunkwise bench data.h5 name --access random:1000 --access '[::10, :, 5]'
   chunkwise bench data.h5 name --chunk stored,1x30x9x717 --filter stored,none
   chunkwise bench data.h5 name --operation write --filter none,deflate:1
+  chunkwise bench data.h5 name --operation append,update --access 1x721x1440
   chunkwise bench data.h5 name --page-cache warm,cold
+  chunkwise bench data.h5 t2m u10 v10 --access line:0 --cache default,64MiB
   chunkwise bench data.h5 name --reader libhdf5 \\
       --libhdf5 default,/usr/lib/libhdf5.so
   chunkwise bench data.h5 name --reader libhdf5 --design each \\
@@ -39,6 +43,9 @@ Examples:
   chunkwise bench data.h5 name --budget 10min --repeat 10 --save trials.jsonl
   chunkwise bench data.h5 name --reader libhdf5,chunkwise --json > run.json
   chunkwise bench --plan study.toml
+  chunkwise bench --shape 8760x721x1440 --type f4 --compress 3x \\
+      --access 1x721x1440 --access 8760x1x1 --chunk stored,1x721x1440
+  chunkwise bench --shape 8760x721x1440 --type f4 --like sample.nc
 """
 
 
@@ -48,7 +55,15 @@ def _properties() -> str:
 
 @click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
 @click.argument("file", type=click.Path(), required=False)
-@click.argument("dataset", required=False)
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...")
+@click.option(
+    "--shape", metavar="SHAPE", help="Data that has no file yet, in place of FILE: its shape."
+)
+@click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
+@click.option("--like", metavar="FILE[:DATASET]", help="Data like that which it will hold.")
+@click.option(
+    "--compress", metavar="TIMES", help="Or how many times smaller filters make it, as in 3x."
+)
 @click.option(
     "--access",
     multiple=True,
@@ -61,8 +76,9 @@ def _properties() -> str:
 )
 @click.option(
     "--operation",
-    metavar="read,write",
-    help="Read, or write the same data to new files, read back and compared.  [default: read]",
+    metavar="OPERATION,...",
+    help="read; write: the same data to new files, read back and compared; append: to a dataset "
+    "that grows; update: other values into copies that are full already.  [default: read]",
 )
 @click.option(
     "--cache",
@@ -159,7 +175,11 @@ def _properties() -> str:
 @click.option("--csv", "as_text", flag_value="csv", help="Print a row a trial as CSV.")
 def command(
     file: str | None,
-    dataset: str | None,
+    datasets: tuple[str, ...],
+    shape: str | None,
+    dtype: str | None,
+    like: str | None,
+    compress: str | None,
     access: tuple[str, ...],
     properties: tuple[str, ...],
     design: str | None,
@@ -175,7 +195,8 @@ def command(
     """Time access patterns on FILE, and say why they cost what they cost.
 
     With nothing else said: three patterns on the largest chunked dataset, read
-    by h5py and by chunkwise at their defaults, within 30 seconds.
+    by h5py and by chunkwise at their defaults, within 30 seconds. Several DATASETs
+    are measured one after another, and summed up for each setting.
     """
     asked = spec.read(plan) if plan else spec.Spec(Space())
     given = {"access": access} if access else {}
@@ -187,20 +208,29 @@ def command(
         asked.space, axes={**asked.space.axes, **given}, design=design or asked.space.design
     )
     path = file or asked.file
-    if path is None:
-        raise UsageError("name a file to measure, here or in the plan: chunkwise bench FILE")
+    _check_described(path, shape, dtype, {"--type": dtype, "--like": like, "--compress": compress})
+    sample_nbytes = parse_size(sample) if sample else asked.sample_nbytes
     with following() as progress:
-        results = benching.run(
-            path,
-            dataset or asked.dataset,
-            space,
-            repeat=repeat or asked.repeat or DEFAULT_REPEAT,
-            seconds=seconds or asked.seconds or DEFAULT_SECONDS,
-            progress=progress,
-            save=save,
-            sample_nbytes=parse_size(sample) if sample else asked.sample_nbytes or SAMPLE_NBYTES,
-            scratch=scratch,
-        )
+        options: dict[str, Any] = {
+            "repeat": repeat or asked.repeat or DEFAULT_REPEAT,
+            "seconds": seconds or asked.seconds or DEFAULT_SECONDS,
+            "progress": progress,
+            "save": save,
+            "scratch": scratch,
+        }
+        if shape is not None:
+            results = benching.run_new(
+                shape, str(dtype), space, like=like, compress=compress,
+                sample_nbytes=sample_nbytes, **options,
+            )  # fmt: skip
+        else:
+            assert path is not None
+            options |= {"sample_nbytes": sample_nbytes or SAMPLE_NBYTES, "repacking": True}
+            if len(datasets) > 1:
+                several = benching.run_together(path, datasets, space, **options)
+                return _print_several(several, as_text)
+            dataset = datasets[0] if datasets else asked.dataset
+            results = benching.run(path, dataset, space, **options)
     if as_text == "json":
         echo_json(results.as_dict(), indent=1)
     elif as_text == "csv":
@@ -211,6 +241,39 @@ def command(
         echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
     nothing = all(cell.problem is not None for cell in results.cells)
     return 1 if results.mismatches or nothing else 0
+
+
+def _print_several(found: Together, as_text: str | None) -> int:
+    """Print what was measured of several datasets; return the exit code."""
+    if as_text == "json":
+        echo_json(found.as_dict(), indent=1)
+    elif as_text == "csv":
+        echo(as_csv(*found.results), nl=False)
+    else:
+        show_together(found, for_results())
+    for mismatch in found.mismatches:
+        echo(f"chunkwise: {mismatch}; do not trust either before you know why", err=True)
+    nothing = all(cell.problem is not None for one in found.results for cell in one.cells)
+    return 1 if found.mismatches or nothing else 0
+
+
+def _check_described(
+    path: str | None, shape: str | None, dtype: str | None, words: dict[str, str | None]
+) -> None:
+    """Raise UsageError where neither a file nor data without one is named, or both are."""
+    if shape is None:
+        for name, value in words.items():
+            if value is not None:
+                raise UsageError(f"{name} describes data that has no file yet: add --shape")
+        if path is None:
+            raise UsageError(
+                "name a file to measure, here or in the plan: chunkwise bench FILE; or describe "
+                "data that has none yet: --shape"
+            )
+    elif path is not None:
+        raise UsageError("--shape describes data that has no file yet: leave FILE out")
+    elif dtype is None:
+        raise UsageError("--shape needs --type, such as f4")
 
 
 def _property(text: str) -> tuple[str, tuple[str, ...]]:

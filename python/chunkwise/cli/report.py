@@ -18,6 +18,7 @@ Examples:
   chunkwise report studies/cris-quick
   chunkwise report studies/* -o report.html
   chunkwise report before.json after.json -o times.html
+  chunkwise advise data.nc t2m --json > t2m.json; chunkwise report t2m.json
   chunkwise report studies/cris-quick -o cris.md --stills pictures
   chunkwise report studies/occam-paper --stills slides --stills-format svg
 """
@@ -51,8 +52,9 @@ def command(
 ) -> int:
     """Show saved RESULTS as one page: plots, tables, verdicts.
 
-    RESULTS are what `chunkwise study` wrote (a file or its folder) and what
-    `chunkwise bench` wrote (--json or --save). Nothing is measured.
+    RESULTS are what `chunkwise study` wrote (a file or its folder), what
+    `chunkwise bench` wrote (--json or --save), and answers of `chunkwise
+    advise` (--json). Nothing is measured.
     """
     made = report(results)
     pictures: dict[str, Path] = {}

@@ -24,6 +24,13 @@ from chunkwise.words import counted, format_seconds, format_speed
 
 # Of times that differ by more, a linear axis shows the longest only.
 _FAR_APART: Final = 20.0
+_DONE: Final = {"write": "written", "append": "appended", "update": "updated in place"}
+_DOING: Final = {
+    "read": "Reading",
+    "write": "Writing",
+    "append": "Appending",
+    "update": "Updating",
+}
 # An axis of fewer numbers is one of words.
 _LEAST_NUMBERS: Final = 3
 _FIELDS: Final = {axis.field: axis for axis in AXES.values() if axis.field is not None}
@@ -140,7 +147,9 @@ def _block(operation: str, access: str, rows: Sequence[Row], id_: str) -> Block:
     plot = _plot(operation, access, rows)
     drawn = draw(id_, plot, Drawing(rows, (), "median", {}, ends=True))
     pictures = () if drawn is None else ((drawn[0], _table(rows, plot.title)),)
-    title = printable(access) if operation == "read" else f"{printable(access)}, written"
+    title = printable(access)
+    if operation != "read":
+        title += f", {_DONE[operation]}"
     left = " ".join(fallbacks(rows, {}))
     texts = ((FALLBACK, left),) if left else ()
     return Block(id_, title, texts=texts, alerts=tuple(problems(rows, {})), pictures=pictures)
@@ -158,7 +167,7 @@ def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:
     log = ("y",) if times and max(times) > _FAR_APART * min(times) else ()
     if along_numbers and all(n > 0 for n in _numbers(x, rows)):
         log = ("x", *log)
-    verb = "Reading" if operation == "read" else "Writing"
+    verb = _DOING[operation]
     title = f"{verb} '{printable(access)}'"
     by = tuple(name for name in names if name != x)
     return Plot(title, x, "total_s", by, log=log, kind="line" if along_numbers else "bar")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.report import benches, studies
+from chunkwise.report import advice, benches, studies
 from chunkwise.report.model import Report, Section
-from chunkwise.report.sources import Source, read
+from chunkwise.report.sources import Advised, Source, read
 from chunkwise.studies.load import load
 from chunkwise.studies.results import StudyResults
 
@@ -24,12 +24,14 @@ def report(paths: Sequence[str | Path]) -> Report:
     UsageError
         A file cannot be read, or is something else.
     """
-    sources = read(paths)
-    pairs = enumerate(zip(sources, paths, strict=True), 1)
-    made = [_section(source, path, f"r{n}") for n, (source, path) in pairs]
+    found = read(paths)
+    sources = [source for source, _ in found]
+    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]
     told_apart = _told_apart(_scaled(made, sources))
     sections = sorted(told_apart, key=lambda section: not section.of_study)
     title = "What each access pattern takes"
+    if all(section.of_advice for section in sections):
+        title = "How the data should be stored"
     if any(section.of_study for section in sections):
         title = "Does the papers' advice still stand?"
     return Report(title, tuple(sections))
@@ -38,11 +40,14 @@ def report(paths: Sequence[str | Path]) -> Report:
 def _section(source: Source, path: str | Path, id_: str) -> Section:
     if isinstance(source, StudyResults):
         return studies.section(source, load(source.source or source.study), id_)
+    of = "advise" if isinstance(source, Advised) else "bench"
     try:
+        if isinstance(source, Advised):
+            return advice.section(source.values, source.path, id_)
         return benches.section(*source, id_)
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         raise UsageError(
-            f"{printable(str(path))}: is no whole file of chunkwise bench "
+            f"{printable(str(path))}: is no whole file of chunkwise {of} "
             f"({printable(f'{type(wrong).__name__}: {wrong}')})"
         ) from None
 

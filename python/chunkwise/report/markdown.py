@@ -40,8 +40,10 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
         if section.remedy:
             lines += [*(f"    {line}" for line in section.remedy.splitlines()), ""]
         lines += _listed(map(_advice, section.advice))
-    lines += ["## Measured on", ""]
-    lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in setting(report))
+    measured_on = setting(report)
+    if measured_on:
+        lines += ["## Measured on", ""]
+        lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in measured_on)
     for section in report.sections:
         lines += _section(section, pictures)
     return "\n".join(lines).rstrip() + "\n"

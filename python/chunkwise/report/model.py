@@ -140,6 +140,7 @@ class Section:
     alerts: tuple[str, ...]  # What is wrong or missing as a whole
     blocks: tuple[Block, ...]
     remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
+    of_advice: bool = False  # Whether an answer of advise
 
     @property
     def advice(self) -> list[Finding]:

@@ -76,7 +76,9 @@ def _story(report: Report) -> str:
         items = "".join(map(_advice, section.advice))
         if items:
             parts.append(f'<ul class="advice">{items}</ul>')
-    parts.append(f"<h2>Measured on</h2>{facts(setting(report))}")
+    measured_on = facts(setting(report))
+    if measured_on:
+        parts.append(f"<h2>Measured on</h2>{measured_on}")
     return "\n".join(parts)
 
 

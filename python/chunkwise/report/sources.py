@@ -1,7 +1,8 @@
 """Which kinds of results are these files?
 
 A study's (one JSON object, gzipped or not, or the folder that holds it), a run of bench
-(``--json``), or its trials (``--save``): each says so in its ``format``.
+(``--json``), its trials (``--save``), or an answer of advise (``--json``): each says so in its
+``format``.
 """
 
 from __future__ import annotations
@@ -10,54 +11,78 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.benching import store
 from chunkwise.benching.older import renewed
 from chunkwise.benching.saved import FORMAT as BENCH
-from chunkwise.benching.saved import Saved
+from chunkwise.benching.saved import Saved, of_document
 from chunkwise.benching.saved import load as load_bench
+from chunkwise.benching.together import FORMAT as SEVERAL
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.report.advice import FORMAT as ADVICE
 from chunkwise.studies.results import FORMAT as STUDY
 from chunkwise.studies.results import StudyResults
 
 _NAMES: Final = ("results.json.gz", "results.json")
-_HELP: Final = "name what chunkwise study or chunkwise bench (--json, --save) has written"
-Source = StudyResults | tuple[Saved, dict[str, Any]]
+_HELP: Final = (
+    "name what chunkwise study, chunkwise bench (--json, --save) or chunkwise advise FILE DATASET "
+    "--json has written"
+)
 
 
-def read(paths: Sequence[str | Path]) -> list[Source]:
+@dataclass(frozen=True)
+class Advised:
+    """What ``chunkwise advise --json`` printed, and where it was saved."""
+
+    path: str
+    values: dict[str, Any]
+
+
+Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised
+
+
+def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
     """Read results, each of its kind.
 
     Returns
     -------
-    list of StudyResults or (Saved, dict)
-        In the order of the paths.  A run of bench has beside it the object that ``--json``
-        printed, empty for ``--save``.
+    list of (StudyResults, (Saved, dict) or Advised) and Path
+        In the order of the paths, with them; each of several datasets of a run of bench by
+        itself.  A run of bench has beside it the object that ``--json`` printed, empty for
+        ``--save``.
 
     Raises
     ------
     UsageError
         One cannot be read, or is something else.
     """
-    return [_read(Path(path)) for path in paths]
+    return [(source, Path(path)) for path in paths for source in _read(Path(path))]
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path) -> Sequence[Source]:
     name = printable(str(path))
     if path.is_dir():
         found = next((path / n for n in _NAMES if (path / n).is_file()), None)
         if found is None:
             raise UsageError(f"{name}: holds no {' or '.join(_NAMES)}; {_HELP}")
-        return StudyResults.read(found)
+        return [StudyResults.read(found)]
     head = _head(path, name)
     kind = head.get("format")
     if kind == STUDY:
-        return StudyResults.read(path)
+        return [StudyResults.read(path)]
     if kind in (BENCH, store.FORMAT):
-        return load_bench(path), head if kind == BENCH else {}
+        return [(load_bench(path), head if kind == BENCH else {})]
+    if kind == SEVERAL:
+        documents = head.get("datasets")
+        if not isinstance(documents, list) or not documents:
+            raise UsageError(f"{name}: is no whole file of chunkwise bench: it has no datasets")
+        return [(of_document(one, str(path)), one) for one in documents]
+    if kind == ADVICE:
+        return [Advised(str(path), head)]
     what = (
         f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
     )

@@ -24,8 +24,19 @@ def lead(report: Report) -> str:
     """Say what this is, and what came of it, to who knows nothing of it."""
     studies = [section for section in report.sections if section.of_study]
     if not studies:
-        what = counted(len(report.sections), "run")
-        return f"{what} of chunkwise bench: how long each way to read or write the data takes."
+        advised = sum(section.of_advice for section in report.sections)
+        told = []
+        if advised:
+            told.append(
+                f"{counted(advised, 'answer')} of chunkwise advise: how the data should be stored "
+                "for what is read of it, and which choices there are."
+            )
+        if advised < len(report.sections):
+            told.append(
+                f"{counted(len(report.sections) - advised, 'run')} of chunkwise bench: how long "
+                "each way to read or write the data takes."
+            )
+        return " ".join(told)
     about = (
         "Papers on HDF5 and netCDF-4 advise how to store and read large arrays, from what they "
         "measured on the machines and libraries of their time. Here the same was measured again."

@@ -16,7 +16,7 @@ from chunkwise.trials.breakdown import Breakdown
 from chunkwise.trials.formats import NETCDF4
 from chunkwise.trials.pagecache import PageCache
 
-Operation = Literal["read", "write"]
+Operation = Literal["read", "write", "append", "update"]
 Status = Literal["ok", "failed", "timeout"]
 
 
@@ -60,7 +60,8 @@ class Trial:
     Attributes
     ----------
     file, dataset : str
-        What to read; for writes, a dataset without data that is like the one to write.
+        What to read; for writes, a dataset without data that is like the one to write; for
+        updates, the one of which a copy is written to.
     access : str
         The access pattern's name.
     block : tuple of int
@@ -93,7 +94,8 @@ class Trial:
     format : str
         The file format: a name of `chunkwise.trials.formats.FORMATS`.
     operation : str
-        ``read`` or ``write``.
+        ``read``; ``write``: to a new file; ``append``: the same, to a dataset that grows along
+        its slowest dimension; ``update``: to a copy that holds other elements already.
     threads : int or None
         Threads that chunkwise may use.
     libhdf5 : str or None
@@ -295,6 +297,8 @@ class Measurement:
         Where the seconds went, and what the chunk cache did.
     file_nbytes : int or None
         Of writes: bytes of the whole file; None for reads.
+    file_before_nbytes : int or None
+        Of updates: bytes of the file before them.
     peak_rss_nbytes : int or None
         The worker's peak memory, Python and libraries included.
     actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
@@ -339,6 +343,7 @@ class Measurement:
     fallback: str | None = None
     breakdown: Breakdown | None = None
     file_nbytes: int | None = None
+    file_before_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None

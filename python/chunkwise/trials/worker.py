@@ -65,7 +65,7 @@ def measure(trial: Trial) -> dict[str, Any]:
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
-    return _write(trial) if trial.operation == "write" else _read(trial)
+    return _read(trial) if trial.operation == "read" else _write(trial)
 
 
 def _read(trial: Trial) -> dict[str, Any]:
@@ -203,6 +203,7 @@ def _write(trial: Trial) -> dict[str, Any]:
         "written_s": written_s,
         "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
+        "file_before_nbytes": _nbytes_of(trial.file) if trial.operation == "update" else None,
         "cpu_s": cpu_s,
         "fallback": result.get("fallback"),
         "breakdown": spent,
@@ -210,6 +211,10 @@ def _write(trial: Trial) -> dict[str, Any]:
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
     }
+
+
+def _nbytes_of(path: str) -> int:
+    return Path(path).stat().st_size
 
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:

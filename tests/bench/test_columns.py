@@ -1,0 +1,122 @@
+"""Do tables tell peak memory and sizes of files where trials differ in them, and only there?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from chunkwise.benching import Results, tables
+from chunkwise.benching.columns import FILE, GREW, MEMORY, further, notes, value
+from chunkwise.benching.results import Cell
+from chunkwise.benching.tables import tables_of
+from chunkwise.trials.trial import Operation
+from tests.bench.test_explain import ALL, CUBE, STEP, cell
+
+MIB = 1 << 20
+
+
+def with_peak(one: Cell, peak_nbytes: int | None) -> Cell:
+    point = {"reader": one.reader, "cache": "default", "access": one.access.name}
+    measured = tuple(replace(m, peak_rss_nbytes=peak_nbytes) for m in one.measurements)
+    return replace(one, measurements=measured, point=point)
+
+
+def results(*peaks: tuple[object, str, int | None]) -> Results:
+    cells = tuple(
+        with_peak(cell(CUBE, access, 1.0, reader), peak)  # type: ignore[arg-type]
+        for access, reader, peak in peaks
+    )
+    return Results(CUBE, cells, 30.0, 1.0)
+
+
+def printed(found: Results) -> list[str]:
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as captured:
+        for part in tables_of(found, found.cells):
+            console.print(part, highlight=False, markup=False)
+    return captured.get().splitlines()
+
+
+def test_memory_is_a_column_where_the_trials_of_a_pattern_differ() -> None:
+    found = results(
+        (STEP, "h5py", 90 * MIB),
+        (STEP, "chunkwise-py", 95 * MIB),
+        (ALL, "h5py", 600 * MIB),
+        (ALL, "chunkwise-py", 900 * MIB),
+    )
+    assert further(found, found.cells) == (MEMORY,)
+    assert further(found, found.cells[:2]) == ()  # of 'step' alone
+    assert [value(one, MEMORY) for one in found.cells] == [
+        "90.0 MiB", "95.0 MiB", "600.0 MiB", "900.0 MiB",
+    ]  # fmt: skip
+    lines = printed(found)
+    assert lines[0].endswith(MEMORY)
+    assert max(map(len, lines)) <= 80
+    assert "\u2026" not in "".join(lines)
+    assert "whole process" in notes(found, (MEMORY,))[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["h5py", "chunkwise-py", "a libhdf5 of a long name, cache 16 MiB"]
+)
+@pytest.mark.parametrize("operation", ["read", "write", "update"])
+def test_all_columns_fit_in_80(
+    name: str, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "cell_label", lambda *_: name)
+    found = results((ALL, "h5py", 600 * MIB), (ALL, "chunkwise-py", 1900 * MIB))
+    found = replace(
+        found, cells=tuple(written(one, operation, 100 + 90 * n, 100) for n, one in
+                           enumerate(found.cells)),
+    )  # fmt: skip
+    more = {"read": (MEMORY,), "write": (MEMORY, FILE), "update": (MEMORY, GREW)}[operation]
+    assert further(found, found.cells) == more
+    lines = printed(found)
+    assert max(map(len, lines)) <= 80
+    assert "\u2026" not in "".join(lines)
+    for column in more:
+        assert any(column in line for line in lines)
+
+
+def written(one: Cell, operation: Operation, nbytes: int, before_nbytes: int) -> Cell:
+    measured = tuple(
+        replace(
+            m,
+            file_nbytes=nbytes << 20,
+            file_before_nbytes=before_nbytes << 20 if operation == "update" else None,
+        )
+        for m in one.measurements
+    )
+    return replace(one, trial=replace(one.trial, operation=operation), measurements=measured)
+
+
+@pytest.mark.parametrize(
+    ("after", "said"), [(100, "+0%"), (90, "-10%"), (150, "+50%"), (350, "+250%")]
+)
+def test_how_far_a_file_grew(after: int, said: str) -> None:
+    (one,) = results((ALL, "h5py", 1)).cells
+    assert value(written(one, "update", after, 100), GREW) == said
+
+
+def test_files_of_one_size_are_no_column() -> None:
+    found = results((ALL, "h5py", 1), (ALL, "chunkwise-py", 1))
+    for operation in ("write", "append", "update"):
+        cells = tuple(written(one, operation, 100, 100) for one in found.cells)
+        assert further(replace(found, cells=cells), cells) == ()
+
+
+@pytest.mark.parametrize(
+    "peaks",
+    [
+        (90 * MIB, 95 * MIB),  # what libraries differ by
+        (900 * MIB, 950 * MIB),  # a little of much
+        (20 * MIB, 30 * MIB),  # little
+        (None, 950 * MIB),  # not told
+        (None, None),
+    ],
+)
+def test_what_is_not_worth_a_column(peaks: tuple[int | None, int | None]) -> None:
+    found = results((ALL, "h5py", peaks[0]), (ALL, "chunkwise-py", peaks[1]))
+    assert further(found, found.cells) == ()

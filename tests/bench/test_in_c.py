@@ -1,0 +1,134 @@
+"""Do the lines of C that bench advises do what it says, compiled and run as pasted?"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.advise import in_c
+from chunkwise.benching import Target
+from chunkwise.benching.target import look
+from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
+from tests.support.tools import require_tool
+
+VALUES = np.arange(24 * 30, dtype=">i4").reshape(24, 30)
+ODD_NAMES = ["t", "g/t", "it's", 'say "hi"', "back\\slash", "é", "new\nline", "why??=", "a%d"]
+PROGRAM = r"""
+#include <hdf5.h>
+#include <stdlib.h>
+#include <stdio.h>
+int main(void) {
+%s
+  hid_t in_force = H5Dget_access_plist(dataset);
+  size_t nslots, nbytes; double w0;
+  H5Pget_chunk_cache(in_force, &nslots, &nbytes, &w0);
+  printf("%%zu %%zu", nslots, nbytes);
+%s
+  return 0;
+}
+"""
+SUM = """
+  long long sum = 0;
+  for (hssize_t i = 0; i < n; i++) sum += ((int *)array)[i];
+  printf(" %lld", sum);
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    require_tool("h5cc")
+    return tmp_path
+
+
+def make(path: Path, name: str) -> Path:
+    with h5py.File(path, "w") as file:
+        file.create_dataset(name, data=VALUES, chunks=(4, 30), compression=1)
+    return path
+
+
+def run(lines: str, folder: Path, then: str = "") -> list[int]:
+    """Compile lines in a program of their own, and give the numbers that it prints."""
+    (folder / "pasted.c").write_text(PROGRAM % (lines, then), encoding="utf-8")
+    options = ["-Wall", "-Werror", "-Wno-unused-variable", "-o", "pasted"]
+    built = subprocess.run(
+        ["h5cc", "pasted.c", *options], cwd=folder, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        ["./pasted"], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_all_is_read_once(folder: Path, name: str) -> None:
+    path = make(folder / f"{name.replace('/', '-')}.h5", name)
+    *_, found = run(in_c.read_once(path.name, name), folder, SUM)
+    assert found == VALUES.sum()
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_cache_is_in_force(folder: Path, name: str) -> None:
+    path = make(folder / f"{name.replace('/', '-')}.h5", name)
+    assert run(in_c.with_cache(path.name, name, 3 << 20, 1009), folder) == [1009, 3 << 20]
+
+
+def of_file(like: Target, folder: Path) -> Target:
+    """Have advice that was drawn up for a target be about a file that is there."""
+    there = look(make(folder / "pasted.h5", like.dataset), like.dataset)
+    return replace(like, file=Path(there.file).name, storage=there.storage)
+
+
+def test_advice_on_a_cache_says_the_same_in_c(folder: Path) -> None:
+    target = of_file(replace(CUBE, chunks=(10, 20, 600)), folder)
+    step = replace(ALL, name="step", block=(1, 600, 600))
+    advice = advise(
+        target,
+        cell(target, step, 30.0, cache_nbytes=1 << 20),
+        cell(target, ALL, 3.0, cache_nbytes=1 << 20),
+    )
+    assert advice.fix == 'h5py.File("pasted.h5", rdcc_nbytes=14 * 2**20, rdcc_nslots=3001)'
+    assert advice.in_c is not None
+    assert run(advice.in_c, folder) == [3001, 14 << 20]
+
+
+def test_advice_on_a_measured_cache_says_the_same_in_c(folder: Path) -> None:
+    target = of_file(CUBE, folder)
+    advice = advise(
+        target,
+        cell(target, LINE, 90.0, cache_nbytes=1 << 20, asked=1 << 20),
+        cell(target, LINE, 3.0, cache_nbytes=600 << 20, asked=600 << 20),
+        cell(target, ALL, 3.0, cache_nbytes=1 << 20, asked=1 << 20),
+    )
+    assert "rdcc_nbytes=600 * 2**20" in str(advice.fix)
+    assert advice.in_c is not None
+    assert run(advice.in_c, folder) == [8191, 600 << 20]
+
+
+def test_advice_to_read_once_says_the_same_in_c(folder: Path) -> None:
+    target = of_file(replace(CUBE, shape=(60, 30, 9, 717), chunks=(60, 30, 9, 717)), folder)
+    row = replace(WHOLE, name="row", block=(1, 1, 1, 717))
+    advice = advise(
+        target,
+        cell(target, row, 2.0, cache_nbytes=1 << 30, first_s=1e-4, median_s=1e-4),
+        cell(target, WHOLE, 0.5, cache_nbytes=1 << 30),
+    )
+    assert "[...]" in str(advice.fix)
+    assert advice.in_c is not None
+    *_, found = run(advice.in_c, folder, SUM)
+    assert found == VALUES.sum()
+
+
+def test_a_command_has_no_like_in_c() -> None:
+    long = replace(CUBE, shape=(730, 600, 600))
+    line = replace(LINE, block=(730, 1, 1))
+    advice = advise(long, cell(long, line, 1.2e6), cell(long, replace(ALL, block=long.shape), 3.5))
+    assert str(advice.fix).startswith("chunkwise repack")
+    assert advice.in_c is None

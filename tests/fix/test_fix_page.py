@@ -1,0 +1,111 @@
+"""Is the example of docs/fix.md a run of this version, and is each command of it understood?"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+import chunkwise
+from chunkwise import access
+from chunkwise.cli import fix
+from chunkwise.fixing.records import Fixed
+from chunkwise.fixing.render import lines
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+fix_page: Any = importlib.import_module("fix_page")
+readme: Any = importlib.import_module("readme")
+PAGE = (ROOT / "docs" / "fix.md").read_text("utf-8")
+# Where what is about the machine begins, and what is sized again after it.
+TABLE = "The whole dataset read by h5py"
+
+
+def parts(text: str) -> tuple[list[str], list[str], list[str]]:
+    """Divide an output into what is changed, what was measured, and the end."""
+    found = fix_page.skeleton(text)
+    begin = next(i for i, line in enumerate(found) if line.startswith(TABLE))
+    end = next(i for i, line in enumerate(found) if "verified by checksums" in line)
+    return found[:begin], found[begin:end], found[end:]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fixed, str]:
+    if h5py.version.hdf5_version_tuple < (2, 0, 0):
+        pytest.skip("the example is one of HDF5 2, whose chunk cache is larger")
+    folder = tmp_path_factory.mktemp("page")
+    fix_page.make(folder / fix_page.FILE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        # As the command does, but for measuring.
+        found = chunkwise.fix(fix_page.FILE, "model_fixed.nc", seconds=0)
+    return found, "\n".join(lines(found))
+
+
+def test_the_example_is_what_this_version_does(done: tuple[Fixed, str]) -> None:
+    found, printed = done
+    changed, measured, end = parts(fix_page.shown(PAGE))
+    now_changed, _, now_end = parts(printed)
+    again = "run python scripts/fix_page.py and look at docs/fix.md"
+    assert changed == now_changed, again
+    assert end == now_end, again
+    told = "\n".join(measured)
+    for gain in found.gains:
+        block = "x".join(map(str, gain.block))
+        assert f"{gain.path} {gain.pattern} {block} " in told, again
+
+
+def test_the_example_s_figures_are_measured() -> None:
+    text = fix_page.shown(PAGE)
+    assert "as measured" in text
+    assert re.search(r"[\d,.]+x \[[\d,./x]+, [\d,.]+x\]", text)
+    assert max(map(len, text.splitlines())) <= 80
+    assert readme.check(PAGE) == []
+
+
+def test_what_a_machine_decides_is_left_out() -> None:
+    one, other = (
+        f"1x2 -> 3x4\n  /t  line 3x1x1  ~{a} ms  {b}x [1/{c}, {b}x]\n6.6 MiB -> {c}.1 MiB in {a} s"
+        for a, b, c in ((12, 3.5, 5), (7.25, "1,100", 6))
+    )
+    assert fix_page.skeleton(one) == fix_page.skeleton(other)
+    assert fix_page.skeleton(one)[0] == "1x2 -> 3x4"
+
+
+def commands() -> list[str]:
+    """List the commands of the help, and those of the page that are no synopsis."""
+    examples = fix.EXAMPLES.replace("\b", "").replace("\\\n", " ")
+    found = re.findall(r"^ +chunkwise (fix .*?)(?:   .*)?$", examples, re.MULTILINE)
+    found += re.findall(r"^(?:    |\$ )chunkwise (fix .*)$", PAGE, re.MULTILINE)
+    return [line for line in found if not re.search(r"[\[|…]|\b(FILE|OUT|FOLDER)\b", line)]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_each_command_is_understood(line: str) -> None:
+    _, *words = shlex.split(line)
+    context = fix.command.make_context("fix", words)
+    for text in context.params["access"]:
+        if "=" not in text.partition(" weight")[0] or "," in text:
+            continue  # names of dimensions are a file's
+        assert access.weight(text) > 0
+
+
+def test_there_are_such_commands() -> None:
+    assert len(commands()) > 6
+
+
+def test_the_example_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fix_page, "SHAPE", (120, 100, 100))
+    fix_page.make(tmp_path / "model.nc")
+    # As it stands, but for the time that measuring takes.
+    assert code.count('access=["line:0"]') == 1
+    exec(code.replace('access=["line:0"]', 'access=["line:0"], seconds=0'), {})
+    assert (tmp_path / "model_fixed.nc").exists()
