@@ -24,14 +24,15 @@ import numpy as np
 from chunkwise import _native, set_threads, thread_count
 from chunkwise._lib import library
 from chunkwise.advise.cost import Shape, Stored
+from chunkwise.advise.fitting import fitted
 from chunkwise.advise.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
-from chunkwise.advise.seconds import Machine, Rates, Storage, fitted, terms
+from chunkwise.advise.seconds import Machine, Rates, Storage, terms
 from chunkwise.advise.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
-VERSION: Final = 7
+VERSION: Final = 8
 LIBHDF5: Final = "libhdf5"
 # Of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
@@ -138,8 +139,8 @@ def measured() -> Machine:
         writes: dict[str, Rates] = {}
         with one_thread():
             for name, who in readers.items():
-                reads[name] = _fit(_reading(path, name, who))
-                writes[name] = _fit(_writing(path, folder, name, who))
+                reads[name] = _fit(_reading(path, name, who), name)
+                writes[name] = _fit(_writing(path, folder, name, who), name, writing=True)
         return Machine(reads, writes, threads, _scaling(path, threads), _cold(folder))
 
 
@@ -154,10 +155,9 @@ def one_thread() -> Iterator[None]:
         set_threads(before)
 
 
-def _fit(rows: Sequence[_Row]) -> Rates:
-    return fitted(
-        np.array([row.counts for row in rows]), np.array([row.elapsed_s for row in rows])
-    )
+def _fit(rows: Sequence[_Row], name: str, *, writing: bool = False) -> Rates:
+    counts = np.array([row.counts for row in rows])
+    return fitted(counts, np.array([row.elapsed_s for row in rows]), name, writing=writing)
 
 
 # --- the scratch file --------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
                 add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
     walk = _native.Walk.cells(_SHAPE, 6, 20, 0)
     parts = tuple(tuple(_frozen(one)) for one in (walk[i] for i in range(20)))
-    union = Pattern("", _SHAPE, operations=20, selections=parts)
+    union = Pattern("", _SHAPE, operations=20, selections=parts, flat=True)
     for chunks in _CHUNKS[:3]:
         stored = Stored(_SHAPE, chunks, 1, filtered=name == CHUNKWISE)
         found = traffic(stored, union, who)
@@ -329,4 +329,4 @@ def _cold(folder: str) -> Storage | None:
         return None
     if before is None or after is None or after - before < _COLD_NBYTES // 2:
         return None
-    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate)
+    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate, reads_ahead=True)
