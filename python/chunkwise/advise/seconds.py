@@ -52,6 +52,8 @@ class Rates:
     page_s
         Seconds more for each page of memory that is touched for the first time, where its buffer
         is too small for huge pages.
+    far_s
+        Seconds more for each run that is far in memory from the one before.
     """
 
     walk_s: float = 0.0
@@ -67,6 +69,7 @@ class Rates:
     fresh_s: float = 0.0
     irregular_s: float = 0.0
     page_s: float = 0.0
+    far_s: float = 0.0
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -252,6 +255,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         found.fresh_nbytes,
         found.irregular,
         found.small_nbytes / _PAGE_NBYTES,
+        found.far,
     )
 
 
@@ -272,6 +276,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "fresh_s": "copying",
     "irregular_s": "copying",
     "page_s": "copying",
+    "far_s": "copying",
     "fetch_s": "storage",
 }
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")

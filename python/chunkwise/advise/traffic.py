@@ -37,6 +37,9 @@ READ_AHEAD_NBYTES: Final = 128 << 10
 GIVEN_BACK_NBYTES: Final = 32 << 20
 # Buffers from this size on come in huge pages, where there are such.
 HUGE_NBYTES: Final = 4 << 20
+# Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
+_FAR_NBYTES: Final = 512
+_NEAR_NBYTES: Final = 4 << 20
 # Chunks that chunkwise has under work at a time when it writes.
 _UNDER_WORK: Final = 4
 _AS_MUCH_AS_IT_TAKES: Final = 1 << 60
@@ -123,6 +126,8 @@ class Traffic:
         Of `fresh_nbytes`, those of buffers that are too small for huge pages.
     pieces_nbytes
         Bytes that are read or written piece by piece, or through the sieve buffer.
+    far
+        Pieces and runs that no processor's cache holds, each far from the one before.
     """
 
     operations: float
@@ -142,6 +147,7 @@ class Traffic:
     spanned_nbytes: float = 0.0
     small_nbytes: float = 0.0
     pieces_nbytes: float = 0.0
+    far: float = 0.0
 
     def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
         """Tell how many bytes come from storage that has a chunk as so many."""
@@ -217,7 +223,9 @@ def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Re
         return found
     sieves = _sieves(whole, pattern, found, length, distance)
     nbytes = max(found.selected_nbytes, sieves * SIEVE_NBYTES)
-    return replace(found, pieces=0.0, runs=found.pieces, sieves=sieves, pieces_nbytes=nbytes)
+    return replace(
+        found, pieces=0.0, runs=found.pieces, sieves=sieves, pieces_nbytes=nbytes, far=0.0
+    )
 
 
 def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -354,9 +362,23 @@ def _completed(
         fresh_nbytes=fresh,
         small_nbytes=small,
         pieces_nbytes=pieces_nbytes,
+        far=_far(stored, pattern, reader, pieces, runs * max(0.0, 1 - loads / max(1.0, touches))),
         indexed=float(chunks if ours and not pattern.writes else distinct),
         seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
     )
+
+
+def _far(
+    stored: Stored, pattern: Pattern, reader: Reader, pieces: float, cached_runs: float
+) -> float:
+    """Count runs that are far apart in memory: of the mapped file, and of chunks kept before."""
+    if pattern.selections is not None:
+        return 0.0
+    if _stride(stored, pattern.block, stored.chunks)[1] < _FAR_NBYTES:
+        return 0.0
+    whole = math.prod(stored.shape) * stored.itemsize
+    kept = min(whole, reader.cache_nbytes)
+    return pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
 
 
 def _fresh_nbytes(
@@ -402,12 +424,19 @@ def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, 
         # On average: a list need not be regular.
         pieces = max(1.0, found.pieces)
         return found.selected_nbytes / pieces, found.spanned_nbytes / pieces
-    length, apart = float(stored.itemsize), float(stored.itemsize)
-    for _, side, extent in reversed(_along(stored, pattern.block)):
-        length *= min(side, extent)
-        apart *= extent
-        if side < extent:
+    return _stride(stored, pattern.block, stored.shape)
+
+
+def _stride(stored: Stored, block: Shape, within: Shape) -> tuple[float, float]:
+    """Tell the bytes of a run of a block, and from its start to the next one's, in an array."""
+    length, apart, joined = float(stored.itemsize), float(stored.itemsize), True
+    for side, extent in zip(reversed(block), reversed(within), strict=True):
+        if joined:
+            length *= min(side, extent)
+            joined = side >= extent
+        elif min(side, extent) > 1:
             break
+        apart *= extent
     return length, apart
 
 
@@ -453,8 +482,10 @@ def _sieves(
         nbytes = math.prod(stored.shape) * stored.itemsize
         return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
     if span < SIEVE_NBYTES:
-        # What one call leaves in the buffer, the next one finds.
-        return max(1.0, found.operations * span / SIEVE_NBYTES)
+        # What one call leaves in the buffer, the next one beside it finds.
+        whole = math.prod(stored.shape) * stored.itemsize
+        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+        return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
     return found.operations * -(-span // SIEVE_NBYTES)
 
 

@@ -42,6 +42,8 @@ _BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
 _LARGE_SHAPE: Final = (2048, 16384)
 _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
+# At random places of it: what is far apart in memory shows there.
+_LARGE_RANDOM: Final = (((2048, 1), 50), ((64, 64), 300))
 # Few walks that say all about bytes, among many that say all about calls.
 _LARGE_WEIGHT: Final = 5
 _POINTS: Final = 2_000
@@ -182,6 +184,7 @@ def _write(path: Path) -> None:
         many = np.tile(data, (_LARGE_SHAPE[0] // _SHAPE[0], _LARGE_SHAPE[1] // _SHAPE[1]))
         for chunks in _LARGE_CHUNKS:
             file.create_dataset(f"large-{_name(chunks, False)}", data=many, chunks=chunks)
+        file.create_dataset(f"large-{_name(None, False)}", data=many)
         # For threads to decode: chunks that take a millisecond each.
         smooth = np.cumsum(np.random.default_rng(1).integers(-3, 4, (24, 1 << 18)), axis=1)
         file.create_dataset(
@@ -234,6 +237,15 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
             found = traffic(stored, pattern, who)
             add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
             rows += rows[-1:] * (_LARGE_WEIGHT - 1)
+    for block, number in _LARGE_RANDOM:
+        pattern = Pattern("", block, scattered=True, operations=number)
+        walk = _native.Walk(_LARGE_SHAPE, block, None, 0, number)
+        for chunks in _LARGE_CHUNKS:
+            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+            found = traffic(stored, pattern, who)
+            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
+        found = contiguous_traffic(_LARGE_SHAPE, 1, pattern, who)
+        add(f"large-{_name(None, False)}", found, 0, walk)
     return rows
 
 
