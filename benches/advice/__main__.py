@@ -39,7 +39,7 @@ def main() -> None:
     if arguments.kind == "model":
         found = trials.trials(arguments.studies or sorted(trials.STUDIES.glob("*.json.gz")))
         halves, studies = model.other_half(found), model.other_studies(found)
-        for line in model.lines(halves, studies):
+        for line in model.lines(found, halves, studies):
             print(line)
         record = model.as_records(halves)
     else:

@@ -80,6 +80,9 @@ class Trial:
         Chunks that may pass filters at the same time.
     filtered
         What passes filters; None without.
+    chunks
+        Chunks that passed filters, as they were counted in the trial and by the model; decoded
+        and encoded ones apart.
     measured_s, spread
         Seconds, and how far repeats are from their median: of the farther half, the nearest.
     repeats
@@ -99,6 +102,7 @@ class Trial:
     fetched_nbytes: float
     abreast: float
     filtered: Filtered | None
+    chunks: tuple[tuple[float, float], ...]
     measured_s: float
     spread: float = 0.0
     repeats: int = 1
@@ -183,7 +187,7 @@ def _trial(study: str, record: dict[str, Any]) -> Trial | None:
         record.get("page_cache") == "cold", _kinds(record, pattern),
         _text(record), key, found,
         counts.seeks, counts.fetched_nbytes(nbytes * ratio), counts.abreast,
-        _filtered(study, record, counts, nbytes, ratio), seconds,
+        _filtered(study, record, counts, nbytes, ratio), _chunks(record, counts), seconds,
     )  # fmt: skip
 
 
@@ -258,6 +262,19 @@ def _reader(record: dict[str, Any]) -> Reader:
         record["reader"], "", 1 << 20 if nbytes is None else int(nbytes),
         521 if nslots is None else int(nslots), 0.75 if w0 is None else float(w0),
     )  # fmt: skip
+
+
+def _chunks(record: dict[str, Any], counts: Traffic) -> tuple[tuple[float, float], ...]:
+    """Pair what a counting filter saw with what the model says; libhdf5's alone are counted so."""
+    if record["reader"] in NATIVE or record["filters"] == "none":
+        return ()
+    writing = record["operation"] == "write"
+    pairs = (
+        ("time_chunk_loads", counts.partial if writing else counts.loads),
+        ("time_chunks_encoded", counts.loads if writing else 0.0),
+    )
+    found = [(record.get(name), mine) for name, mine in pairs]
+    return tuple((float(seen), float(mine)) for seen, mine in found if seen is not None)
 
 
 def _filtered(

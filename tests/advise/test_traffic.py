@@ -217,3 +217,28 @@ def test_what_is_looked_up_is_what_there_is(
         found = traffic(stored, Pattern("", block, writes=writes), reader)
         assert found.indexed == found.chunks
         assert 1 <= found.seeks <= max(1, found.loads + found.partial + found.pieces)
+
+
+@given(cases(), st.integers(1, 40), st.booleans())
+def test_the_first_blocks_of_a_walk_read_nothing_back_that_a_cache_holds(
+    case: tuple[Stored, tuple[int, ...]], number: int, writes: bool
+) -> None:
+    stored, block = case
+    found = traffic(stored, Pattern("", block, operations=number, writes=writes), LIBHDF5_1)
+    assert found.partial == 0
+    assert found.loads <= found.touches + 1e-9
+    assert found.loads <= found.chunks + 1e-9
+
+
+def test_of_the_first_blocks_of_a_walk_chunks_are_counted_as_of_all() -> None:
+    # A level at a time, and no cache: each of a call's 12 chunks is read back but the first time.
+    stored = Stored((66, 1728, 4320), (11, 8, 360), 4)
+    nobody = Reader("", "", 0, 521, 0.75)
+    level = Pattern("", (1, 8, 4320), order=(1, 0, 2), writes=True)
+    for operations in (None, 66 * 216 // 4):
+        found = traffic(stored, replace(level, operations=operations), nobody)
+        assert found.loads == found.touches == 12 * found.operations
+        assert found.partial == pytest.approx(found.touches * 10 / 11)
+    few = Reader("", "", 1 << 30, 10, 0.75)
+    first = replace(level, operations=66 * 216 // 4)
+    assert traffic(stored, first, few).partial > 0.1 * traffic(stored, first, nobody).partial

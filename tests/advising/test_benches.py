@@ -34,9 +34,13 @@ def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
     for operation, (median, high) in model.CLAIMED.items():
         assert errors[f"{operation}s"].median <= median
         assert errors[f"{operation}s"].high <= high
+    off = model.counted(found)
+    assert len(off) > 200
+    assert max(off) < 0.05
+    assert sum(one < 0.01 for one in off) > 0.95 * len(off)
     studies = model.other_studies(found)
     assert {one.trial.key for one in studies} == {one.trial.key for one in halves}
-    text = "\n".join(model.lines(halves, studies))
+    text = "\n".join(model.lines(found, halves, studies))
     assert "netcdf4, writes" in text
     assert all(len(line) <= 140 for line in text.splitlines())
 

@@ -232,11 +232,7 @@ def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     walk = stored.walk(pattern.block, pattern.order)
     touches = math.prod(axis.touches for axis in walk.axes)
     each = touches / walk.operations
-    holding = _outgrown(stored, reader)
-    if walk.chunks_per_operation <= _MOST_HASHED:
-        decodes = decodes_of_walk(stored, pattern.block, holding, order=pattern.order)
-    else:
-        decodes = decodes_by_size(stored, pattern.block, holding, order=pattern.order)
+    decodes = _decodes(stored, pattern, reader)
     # A cache cannot make a chunk load more often than it is touched.
     loads = min(float(touches), decodes * walk.chunk_count)
     runs = touches * _runs_per_touch(stored, pattern.block)
@@ -247,25 +243,31 @@ def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     )
 
 
+def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
+    """Tell how often a walk in order decodes each chunk."""
+    holding = _outgrown(stored, reader)
+    few = stored.walk(pattern.block, pattern.order).chunks_per_operation <= _MOST_HASHED
+    counted = decodes_of_walk if few else decodes_by_size
+    return counted(stored, pattern.block, holding, order=pattern.order)
+
+
 def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     walk = stored.walk(pattern.block)
     operations = min(walk.operations, pattern.operations or walk.operations)
     share = operations / walk.operations
     each = math.prod(touched_along(*lengths)[0] for lengths in _along(stored, pattern.block))
     touches = operations * each
-    # Of so many draws, chunks that are met at all.
-    met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
-    distinct = max(min(touches, walk.chunk_count * met), 1.0)
-    room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
-    lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
-    if not pattern.scattered:
-        # The first blocks of a walk in order.
-        inner = Stored(stored.shape, stored.chunks, stored.itemsize, stored.filtered)
-        holding = _outgrown(stored, reader)
-        decodes = decodes_by_size(inner, pattern.block, holding, order=pattern.order)
-        loads = min(touches, max(1.0, decodes * walk.chunk_count * share))
-    else:
+    if pattern.scattered:
+        # Of so many draws, chunks that are met at all.
+        met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
+        distinct = max(min(touches, walk.chunk_count * met), 1.0)
+        room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
+        lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
         loads = distinct + (touches - distinct) * lost
+    else:
+        # The first blocks of a walk in order.
+        distinct = max(min(touches, walk.chunk_count * share), 1.0)
+        loads = min(touches, distinct * _decodes(stored, pattern, reader))
     runs = touches * _runs_per_touch(stored, pattern.block)
     selected = math.prod(stored.shape) * stored.itemsize * share
     return _completed(
