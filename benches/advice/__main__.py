@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from advice import cases, model, regret
+from advice import cases, model, regret, trials
 
-FOLDER = model.ROOT / "target" / "benches"
+FOLDER = trials.ROOT / "target" / "benches"
 
 
 def main() -> None:
@@ -37,11 +37,11 @@ def main() -> None:
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if arguments.kind == "model":
-        paths = arguments.studies or sorted(model.STUDIES.glob("*.json.gz"))
-        found = model.errors(model.rows(paths))
-        for line in model.lines(found):
+        found = trials.trials(arguments.studies or sorted(trials.STUDIES.glob("*.json.gz")))
+        halves, studies = model.other_half(found), model.other_studies(found)
+        for line in model.lines(found, halves, studies):
             print(line)
-        record = [vars(one) for one in found]
+        record = model.as_records(halves)
     else:
         record = _advise(arguments)
     (FOLDER / f"{arguments.kind}.json").write_text(json.dumps(record, indent=1))

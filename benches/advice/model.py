@@ -1,9 +1,12 @@
 """How far are the model's seconds from what was measured in the studies?
 
-The trials of saved studies (docs/studies) are the measurements.  The rates of the machine that
-made them, and of its codecs on that data, are fitted to one half of the trials, drawn by their
-parameters; the other half, which the fit has not seen, is predicted.  Repeats of a trial are one
-measurement, their median.
+Rates are fitted to some trials of the saved studies (`trials`), and other trials are predicted.
+Twice: to one half of all trials, drawn by their parameters; and to all studies but one, each in
+its turn.  The second is what rates come to for walks that are unlike those they were fitted to.
+
+All programs that use libhdf5 have its rates; h5py and netCDF-C add calls of their own.  What bytes
+cost that come from storage is fitted, too.  How fast filters are is what was measured around them,
+in trials of the fitted half.
 
 python -m advice model                    # in benches/; `make bench ONLY=model`
 python -m advice model ../docs/studies/cris-paper.json.gz
@@ -11,231 +14,285 @@ python -m advice model ../docs/studies/cris-paper.json.gz
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
-import statistics
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from chunkwise.access import count
-from chunkwise.access.pattern import Access
-from chunkwise.advise.cost import Stored
-from chunkwise.advise.readers import CHUNKWISE, Reader
-from chunkwise.advise.seconds import fitted_columns, terms
-from chunkwise.advise.traffic import Traffic, contiguous_traffic, traffic
-from chunkwise.advising.patterns import as_pattern
-from chunkwise.benching.older import renewed
-from chunkwise.trials.readers import NATIVE
+from advice.trials import Trial
+from chunkwise.advise.fitting import NOMINAL, fitted_columns
+from chunkwise.advise.readers import CHUNKWISE
+from chunkwise.advise.seconds import RATES, Speed
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-STUDIES: Final = ROOT / "docs" / "studies"
-# Properties that the model knows nothing of: trials that vary them are left out.
-UNKNOWN: Final = (
-    "sieve_nbytes", "conversion_nbytes", "metadata_block_nbytes", "small_data_block_nbytes",
-    "alignment", "bounds", "alloc_time", "fill_time", "page_buffer_nbytes", "zlib_path",
-)  # fmt: skip
-# A half needs so many trials to be fitted.
+# Fewer measurements fit nothing.
 _FEWEST: Final = 8
-_CLAIMED: Final = {"read": (0.15, 0.40), "write": (0.20, 0.50)}
+CLAIMED: Final = {"read": (0.15, 0.40), "write": (0.20, 0.50)}
+# What programs and storage add to a library's rates, with nominal values.
+_ADDED: Final[Mapping[str, float]] = {
+    "h5py, once": 1e-4,
+    "h5py, a call": 1e-5,
+    "netCDF-C, once": 5e-4,
+    "netCDF-C, a call": 5e-6,
+    "storage, once": 5e-4,
+    "storage, a seek": 1e-4,
+    "storage, a byte": 1e-9,
+    "filters, a chunk at a time": 1.0,
+    "filters, several": 0.6,
+}
+# Of groups and of trials, so many are shown.
+_GROUPS: Final = 12
+_TRIALS: Final = 8
+_FEWEST_SHOWN: Final = 4
+# A count that is so near is right: of random places it is an expected value.
+_RIGHT: Final = 0.01
 
 
 @dataclass(frozen=True)
-class Row:
-    """One combination of parameters, with the median of its repeats.
+class Predicted:
+    """One trial, and what was predicted of it.
 
     Attributes
     ----------
-    study, operation
-        Of which study, and whether it reads.
-    group
-        What has rates of its own: reader, library and where the bytes came from.
-    key
-        The parameters, as text.
-    counts
-        The terms of the model.
-    codecs
-        Bytes and chunks that pass each filter pipeline on each data, by what each is.
-    measured_s
+    trial
+        What was measured.
+    predicted_s
         Seconds.
+    parts
+        Which share of them each term has.
     """
 
-    study: str
-    operation: str
-    group: tuple[str, ...]
-    key: str
-    counts: tuple[float, ...]
-    codecs: dict[str, float]
-    measured_s: float
+    trial: Trial
+    predicted_s: float
+    parts: dict[str, float]
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether it belongs to the half that the rates are fitted to."""
-        return zlib.crc32(self.key.encode()) % 2 == 0
-
-
-def rows(paths: Iterable[Path]) -> list[Row]:
-    """Read all trials that the model can speak about."""
-    found: dict[str, list[tuple[Row, float]]] = {}
-    for path in paths:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            study = json.load(stream)
-        for outcome in study["outcomes"].values():
-            for record in outcome["records"]:
-                row = _row(study["study"], renewed(record))
-                if row is not None:
-                    found.setdefault(row.key, []).append((row, row.measured_s))
-    return [
-        Row(
-            first.study, first.operation, first.group, first.key, first.counts, first.codecs,
-            statistics.median(seconds for _, seconds in several),
-        )
-        for several in found.values()
-        for first, _ in several[:1]
-    ]  # fmt: skip
-
-
-def _row(study: str, record: dict[str, Any]) -> Row | None:
-    known = record.get("status") == "ok" and "block" in record and record.get("total_s")
-    if not known or record.get("format", "netcdf4") != "netcdf4" or record.get("reopen"):
-        return None
-    if any(record.get(name) not in (None, False) for name in UNKNOWN):
-        return None
-    shape = tuple(record["shape"])
-    chunks = record.get("chunks")
-    itemsize, filters = int(record["itemsize"]), record["filters"]
-    writing = record["operation"] == "write"
-    pattern = replace(as_pattern(_access(record), shape), writes=writing)
-    total = record.get("total_operations")
-    if pattern.selections is None and total and total < count(shape, pattern.block):
-        pattern = replace(pattern, operations=total)
-    reader = _reader(record)
-    if chunks is None:
-        counts = contiguous_traffic(shape, itemsize, pattern, reader)
-        nbytes = math.prod(shape) * itemsize
-    else:
-        stored = Stored(shape, tuple(chunks), itemsize, filters != "none")
-        counts = traffic(stored, pattern, reader)
-        nbytes = stored.chunk_nbytes
-    whole = max(1, math.prod(shape) * itemsize)
-    stored_nbytes = record.get("file_nbytes" if writing else "stored_nbytes") or whole
-    ratio = min(2.0, stored_nbytes / whole)
-    library = str(record.get("hdf5") or "")
-    group = (record["operation"], record["reader"], library, str(record.get("page_cache"))[:4])
-    seconds = float(record["total_s"])
-    key = json.dumps(
-        [study, *group, record["access"], record["block"], record.get("order"), chunks, filters,
-         shape, record.get("cache_nbytes"), record.get("cache_nslots"), record.get("cache_w0"),
-         record.get("threads"), record.get("dataset")]
-    )  # fmt: skip
-    return Row(
-        study, record["operation"], group, key, terms(counts, nbytes * ratio),
-        _codecs(study, record, counts, nbytes, ratio), seconds,
-    )  # fmt: skip
-
-
-def _access(record: dict[str, Any]) -> Access:
-    def frozen(value: Any) -> Any:
-        return tuple(map(frozen, value)) if isinstance(value, list) else value
-
-    names = ("block", "order", "seed", "limit", "slabs", "cells")
-    values = {name: frozen(record.get(name)) for name in names}
-    return Access(record["access"], **values)
-
-
-def _reader(record: dict[str, Any]) -> Reader:
-    if record["reader"] in NATIVE:
-        return Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)
-    nbytes = record.get("actual_cache_nbytes")
-    nslots = record.get("actual_cache_nslots")
-    w0 = record.get("actual_cache_w0")
-    return Reader(
-        record["reader"], "", 1 << 20 if nbytes is None else int(nbytes),
-        521 if nslots is None else int(nslots), 0.75 if w0 is None else float(w0),
-    )  # fmt: skip
-
-
-def _codecs(
-    study: str, record: dict[str, Any], counts: Traffic, nbytes: int, ratio: float
-) -> dict[str, float]:
-    """Count bytes and chunks for each pipeline on each data, which the fit finds the speed of."""
-    if record["filters"] == "none":
-        return {}
-    # Data that compresses otherwise is other data, whatever it is called.
-    alike = round(2 * math.log2(max(ratio, 1e-6)))
-    name = f"{study} {record.get('dataset')} {record['filters']} {alike}"
-    found = {f"{name}: bytes": counts.loads * nbytes, f"{name}: chunks": counts.loads}
-    if counts.partial:
-        found[f"{name}: bytes back"] = counts.partial * nbytes
-    return found
+    def off(self) -> float:
+        """How far the prediction is from the measurement, 0.1 for a tenth."""
+        return abs(self.predicted_s / self.trial.measured_s - 1)
 
 
 @dataclass(frozen=True)
 class Error:
-    """How far predictions are off.
+    """How far predictions of a group are off.
 
     Attributes
     ----------
     name
-        Of which trials.
-    predicted, fitted
-        How many were predicted, and fitted to.
+        What is predicted.
+    predicted
+        How many trials.
     median, high
-        Of |predicted / measured - 1|: the middle, and what nine in ten are below.
+        Of the errors, and below which 9 of 10 are.
+    spread
+        How far repeats of one trial are from each other, in the median; None without repeats.
     """
 
     name: str
     predicted: int
-    fitted: int
     median: float
     high: float
+    spread: float | None
 
 
-def errors(found: Sequence[Row]) -> list[Error]:
-    """Fit one half, predict the other, and sum up by study and operation."""
-    off: dict[str, list[float]] = {}
-    fitted_to: dict[str, int] = {}
-    for group in sorted({row.group for row in found}):
-        mine = [row for row in found if row.group == group]
-        half, other = ([r for r in mine if r.is_fitted is side] for side in (True, False))
-        if len(half) < _FEWEST or not other:
-            continue
-        columns = sorted({name for row in half for name in row.codecs})
-        rates = fitted_columns(_matrix(half, columns), np.array([r.measured_s for r in half]))
-        # Of a codec that the half has not seen, nobody knows the speed.
-        able = [row for row in other if set(row.codecs) <= set(columns)]
-        predicted = _matrix(able, columns) @ rates if able else []
-        for row, seconds in zip(able, predicted, strict=True):
-            for name in (f"{row.operation}s", f"{row.study}, {row.operation}s"):
-                off.setdefault(name, []).append(abs(seconds / row.measured_s - 1))
-        for row in half:
-            for name in (f"{row.operation}s", f"{row.study}, {row.operation}s"):
-                fitted_to[name] = fitted_to.get(name, 0) + 1
+def is_fitted(trial: Trial) -> bool:
+    """Tell whether a trial belongs to the half that rates are fitted to."""
+    return zlib.crc32(trial.key.encode()) % 2 == 0
+
+
+def other_half(found: Sequence[Trial]) -> list[Predicted]:
+    """Fit to one half of the trials, and predict the other."""
+    half, other = ([one for one in found if is_fitted(one) is side] for side in (True, False))
+    return predicted(half, other, half)
+
+
+def other_studies(found: Sequence[Trial]) -> list[Predicted]:
+    """Predict each study by rates that are fitted to all others.
+
+    Filters have the speeds that were measured in one half of its own trials: of other data
+    nobody knows them.
+    """
+    all_of_them: list[Predicted] = []
+    for study in sorted({one.study for one in found}):
+        others, mine = ([t for t in found if (t.study == study) is side] for side in (False, True))
+        half = [one for one in mine if is_fitted(one)]
+        all_of_them += predicted(others, [t for t in mine if not is_fitted(t)], others + half)
+    return all_of_them
+
+
+def predicted(
+    fitted_to: Sequence[Trial], wanted: Sequence[Trial], samples: Sequence[Trial]
+) -> list[Predicted]:
+    """Predict trials.
+
+    Parameters
+    ----------
+    fitted_to
+        What rates are fitted to.
+    wanted
+        What is predicted; trials with filters that no sample has are left out.
+    samples
+        What tells how fast filters are.
+    """
+    speeds = _speeds(samples)
+    found = []
+    for family in ("libhdf5", CHUNKWISE):
+        for operation in ("read", "write"):
+            known, asked = (
+                [
+                    (one, columns)
+                    for one in trials
+                    if (one.family, one.operation) == (family, operation)
+                    and (columns := _columns(one, speeds)) is not None
+                ]
+                for trials in (fitted_to, wanted)
+            )
+            if len(known) < _FEWEST:
+                continue
+            nominal = [getattr(NOMINAL[family, operation == "write"], name) for name in RATES]
+            rates = fitted_columns(
+                np.array([columns for _, columns in known]),
+                np.array([one.measured_s for one, _ in known]),
+                np.array([*nominal, *_ADDED.values()]),
+            )
+            found += [_predicted(one, np.array(columns) * rates) for one, columns in asked]
+    return found
+
+
+def _predicted(trial: Trial, seconds: Any) -> Predicted:
+    total = float(seconds.sum())
+    names = (*RATES, *_ADDED)
+    shares = {n: float(s / total) for n, s in zip(names, seconds, strict=True) if s > 0.05 * total}
+    return Predicted(trial, total, dict(sorted(shares.items(), key=lambda one: -one[1])))
+
+
+def _columns(one: Trial, speeds: Mapping[tuple[str, ...], Speed]) -> list[float] | None:
+    """List what each rate is multiplied by; None where the speed of the filters is not known."""
+    filters_s = 0.0
+    if one.filtered is not None:
+        speed = speeds.get(one.filtered.codec)
+        if speed is None:
+            return None
+        filters_s = one.filtered.chunks * speed.chunk_s(one.filtered.nbytes)
+    calls = one.counts[RATES.index("call_s")]
+    added = {
+        "h5py, once": float(one.reader == "h5py"),
+        "h5py, a call": calls * (one.reader == "h5py"),
+        "netCDF-C, once": float(one.reader == "netcdf4"),
+        "netCDF-C, a call": calls * (one.reader == "netcdf4"),
+        "storage, once": float(one.cold),
+        "storage, a seek": one.seeks * one.cold,
+        "storage, a byte": one.fetched_nbytes * one.cold,
+        "filters, a chunk at a time": filters_s if one.abreast < 2 else 0.0,
+        "filters, several": filters_s if one.abreast >= 2 else 0.0,
+    }
+    return [*one.counts, *(added[name] for name in _ADDED)]
+
+
+def _speeds(samples: Sequence[Trial]) -> dict[tuple[str, ...], Speed]:
+    """Fit the speed of each pipeline on each data to what was measured around the filters."""
+    measured: dict[tuple[str, ...], list[tuple[float, int, float]]] = {}
+    for one in samples:
+        passed = one.filtered
+        if passed is not None and passed.measured_s and passed.measured_chunks:
+            row = (passed.measured_chunks, passed.nbytes, passed.measured_s)
+            measured.setdefault(passed.codec, []).append(row)
+    found = {}
+    for codec, rows in measured.items():
+        if len({nbytes for _, nbytes, _ in rows}) > 1:
+            counts = np.array([[chunks, chunks * nbytes] for chunks, nbytes, _ in rows])
+            rates = fitted_columns(counts, np.array([seconds for *_, seconds in rows]))
+            found[codec] = Speed(*map(float, rates))
+        else:
+            each = [seconds / chunks / nbytes for chunks, nbytes, seconds in rows]
+            found[codec] = Speed(0.0, float(np.median(each)))
+    return found
+
+
+def errors(found: Sequence[Predicted]) -> list[Error]:
+    """Sum up by operation and study."""
+    names = {
+        name
+        for one in found
+        for name in (f"{one.trial.operation}s", f"{one.trial.study}, {one.trial.operation}s")
+    }
     return [
-        Error(
-            name, len(values), fitted_to.get(name, 0), float(np.median(values)),
-            float(np.quantile(values, 0.9)),
-        )
-        for name, values in sorted(off.items(), key=lambda one: ("," in one[0], one[0]))
-    ]  # fmt: skip
+        _error(name, [one for one in found if name in _names(one.trial)])
+        for name in sorted(names, key=lambda name: ("," in name, name))
+    ]
 
 
-def _matrix(found: Sequence[Row], columns: Sequence[str]) -> Any:
-    return np.array([[*row.counts, *(row.codecs.get(c, 0.0) for c in columns)] for row in found])
-
-
-def lines(found: Sequence[Error]) -> Iterator[str]:
-    """Write a table, and beside it what is claimed."""
-    yield f"{'trials':28} {'predicted':>9} {'fitted':>7} {'median':>7} {'9 of 10':>8}  claimed"
+def groups(found: Sequence[Predicted]) -> list[Error]:
+    """Sum up by reader, layout, filter, walk and page cache; the worst first."""
+    mine: dict[str, list[Predicted]] = {}
     for one in found:
-        claimed = _CLAIMED.get(one.name.removesuffix("s"), None)
-        told = "" if claimed is None else f"{claimed[0]:.0%} and {claimed[1]:.0%}"
+        for kind, value in one.trial.kinds.items():
+            mine.setdefault(f"{one.trial.operation}s, {kind}: {value}", []).append(one)
+    worst = [_error(name, group) for name, group in mine.items() if len(group) >= _FEWEST_SHOWN]
+    return sorted(worst, key=lambda one: -one.median)
+
+
+def _names(trial: Trial) -> tuple[str, str]:
+    return f"{trial.operation}s", f"{trial.study}, {trial.operation}s"
+
+
+def _error(name: str, group: Sequence[Predicted]) -> Error:
+    off = [one.off for one in group]
+    spreads = [one.trial.spread for one in group if one.trial.repeats > 1]
+    spread = float(np.median(spreads)) if spreads else None
+    return Error(name, len(off), float(np.median(off)), float(np.quantile(off, 0.9)), spread)
+
+
+def counted(found: Sequence[Trial]) -> list[float]:
+    """Tell how far the model's chunks are from those that filters saw, 0.1 for a tenth."""
+    pairs = [pair for one in found for pair in one.chunks]
+    return [abs(mine - seen) / max(1.0, seen) for seen, mine in pairs if seen or mine]
+
+
+def lines(
+    found: Sequence[Trial], halves: Sequence[Predicted], studies: Sequence[Predicted]
+) -> Iterator[str]:
+    """Write tables: what is claimed, and where to look for what is wrong."""
+    off = counted(found)
+    if off:
+        right = sum(one < _RIGHT for one in off)
         yield (
-            f"{one.name:28} {one.predicted:9,} {one.fitted:7,} {one.median:7.0%} "
-            f"{one.high:8.0%}  {told}"
+            f"Chunks that pass libhdf5's filters: {right} of {len(off)} counts are right to 1%, "
+            f"all to {max(off):.0%}"
         )
+        yield ""
+    yield "Rates fitted to one half of the trials, the other half predicted"
+    yield from _table(errors(halves), claims=True)
+    yield ""
+    yield "Rates fitted to all studies but the one that is predicted"
+    yield from _table(errors(studies), claims=False)
+    yield ""
+    yield "By kind, the worst first (of the other half)"
+    yield from _table(groups(halves)[:_GROUPS], claims=False)
+    yield ""
+    yield "Single trials, the worst first: predicted and measured seconds, and of what"
+    worst = sorted(halves, key=lambda one: -abs(np.log(one.predicted_s / one.trial.measured_s)))
+    for one in worst[:_TRIALS]:
+        largest = ", ".join(f"{name} {share:.0%}" for name, share in [*one.parts.items()][:3])
+        yield f"{one.predicted_s:9.4g} {one.trial.measured_s:9.4g}  {one.trial.title}"
+        yield f"{'':21}{largest}"
+
+
+def _table(found: Sequence[Error], *, claims: bool) -> Iterator[str]:
+    head = f"{'trials':48} {'number':>6} {'median':>7} {'9 of 10':>8}"
+    yield f"{head}  claimed" if claims else f"{head} {'repeats':>8}"
+    for one in found:
+        row = f"{one.name:48} {one.predicted:6,} {one.median:7.0%} {one.high:8.0%}"
+        if claims:
+            claimed = CLAIMED.get(one.name.removesuffix("s"))
+            yield row if claimed is None else f"{row}  {claimed[0]:.0%} and {claimed[1]:.0%}"
+        else:
+            yield row if one.spread is None else f"{row} {one.spread:8.0%}"
+
+
+def as_records(found: Sequence[Predicted]) -> list[dict[str, Any]]:
+    """Return plain JSON values."""
+    return [
+        {**asdict(one.trial), "predicted_s": one.predicted_s, "parts": one.parts} for one in found
+    ]

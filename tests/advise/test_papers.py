@@ -174,6 +174,63 @@ def test_000_the_cache_must_hold_a_chunk() -> None:
     assert small > 5 * enough
 
 
+def test_000_a_cache_beyond_what_lies_between_two_visits_gains_nothing() -> None:
+    # The paper's 1 MB is enough for its levels of four chunks; the defaults give good performance.
+    layout = Layout((11, 8, 360), "deflate:1")
+    one, eight = (
+        ocean(LEVELS, nbytes, deflate(1, 0.5)).outcome(layout).write_s
+        for nbytes in (1 << 20, 8 << 20)
+    )
+    assert one == pytest.approx(eight, rel=0.05)
+
+
+def test_000_the_default_number_of_slots_is_enough() -> None:
+    layout = Layout((11, 8, 360), "deflate:1")
+    few, many = (
+        replace(
+            ocean(LEVELS, 1 << 20, deflate(1, 0.5)),
+            reader=Reader("", "", 1 << 20, nslots, 0.75),
+        ).outcome(layout).write_s
+        for nslots in (521, 8191)
+    )  # fmt: skip
+    assert few == pytest.approx(many, rel=0.05)
+    # As many as chunks fit are needed: with fewer, chunks drop each other.
+    none = replace(
+        ocean(LEVELS, 1 << 20, deflate(1, 0.5)), reader=Reader("", "", 1 << 20, 1, 0.75)
+    )
+    assert none.outcome(layout).write_s > 5 * few
+
+
+def test_000_with_a_w0_of_1_even_one_chunk_is_cache_enough() -> None:
+    # The paper's own setting, and what its study measured here; a byte less is no cache.
+    layout, chunk_nbytes = Layout((11, 8, 360), "deflate:1"), 11 * 8 * 360 * 4
+    at = [
+        replace(
+            ocean(LEVELS, nbytes, deflate(1, 0.5)), reader=Reader("", "", nbytes, 521, 1.0)
+        ).outcome(layout).write_s
+        for nbytes in (8_700_000, chunk_nbytes, chunk_nbytes - 1)
+    ]  # fmt: skip
+    assert at[1] == pytest.approx(at[0], rel=0.05)
+    assert at[2] > 5 * at[0]
+
+
+@pytest.mark.parametrize(("ratio", "shuffled"), [(0.495, False), (0.25, True)])
+def test_000_shuffling_is_worth_what_the_data_gain_by_it(ratio: float, shuffled: bool) -> None:
+    # Not on the paper's data; on others it makes deflate smaller, and itself costs little.
+    plain = deflate(1, 0.5)
+    other = replace(deflate(1, ratio, encode=5.5e7), filters="shuffle+deflate:1")
+    problem = replace(ocean(STEP, 8_700_000, plain, other), objective="balanced")
+    chosen = search(problem).ranked[0].layout.filters
+    assert chosen == ("shuffle+deflate:1" if shuffled else "deflate:1")
+
+
+def test_000_szip_is_worth_it_beside_a_slow_gzip_and_not_beside_a_good_one() -> None:
+    szip = replace(deflate(1, 0.55, encode=1.5e8), filters="szip:nn:8")
+    for encode, best in ((1.4e7, "szip:nn:8"), (6e8, "deflate:1")):
+        problem = ocean(STEP, 8_700_000, deflate(1, 0.5, encode=encode), szip)
+        assert search(problem).ranked[0].layout.filters == best
+
+
 def test_000_compression_is_what_writing_costs() -> None:
     problem = ocean(STEP, 8_700_000, deflate(1, 0.5), NONE)
     told = problem.parts(Layout((11, 8, 360), "deflate:1"), STEP)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import h5py
 import pytest
@@ -11,9 +13,10 @@ from h5py._hl.filters import guess_chunk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.chunk_shape import default_chunk, divisors
+from chunkwise.advise.cost import Stored
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
+from chunkwise.advise.readers import CHUNKWISE, LIBHDF5_1, LIBHDF5_2, Reader
 from chunkwise.advise.references import (
     h5py_guess,
     independent_ranges,
@@ -33,7 +36,7 @@ from chunkwise.advise.search import (
     search,
 )
 from chunkwise.advise.seconds import Codec, Machine, Rates, Speed
-from chunkwise.advise.traffic import Pattern
+from chunkwise.advise.traffic import Pattern, traffic
 
 SLOW_AND_SMALL = Codec(
     "shuffle+deflate:4",
@@ -95,6 +98,85 @@ def test_no_reference_is_better_than_what_is_found(
             assert layout in looked_at
             assert best <= asked.score(asked.outcome(layout).figures)
     assert default_chunk(shape, 4, None, blocks) in named.values()
+
+
+ENGINE = Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)
+
+
+@st.composite
+def problems(draw: st.DrawFn, extents: tuple[int, ...], ranks: tuple[int, ...]) -> Problem:
+    shape = tuple(draw(st.sampled_from(extents)) for _ in range(draw(st.sampled_from(ranks))))
+    patterns = []
+    for i in range(draw(st.integers(1, 3))):
+        block = tuple(draw(st.sampled_from((1, max(1, n // 7), n))) for n in shape)
+        number = draw(st.sampled_from((None, None, 20, 500)))
+        weight = draw(st.sampled_from((1.0, 3.0)))
+        pattern = Pattern(
+            str(i), block, scattered=number is not None, operations=number, weight=weight
+        )
+        patterns.append(pattern)
+    return problem(
+        shape,
+        (),
+        patterns=tuple(patterns),
+        objective=draw(st.sampled_from(("read", "balanced", "write", "size"))),
+        reader=draw(st.sampled_from((LIBHDF5_1, LIBHDF5_2, ENGINE))),
+        present=Layout(tuple(max(1, n // 3) for n in shape), "none"),
+        codecs={
+            "none": PLAIN,
+            SLOW_AND_SMALL.filters: replace(SLOW_AND_SMALL, ratios=(((), 0.3),)),
+        },
+    )
+
+
+def least(asked: Problem, along: Sequence[Sequence[int]]) -> float:
+    """Rate the best of all shapes of some sides."""
+    return min(
+        asked.score(asked.outcome(Layout(chunks, filters)).figures)
+        for chunks in product(*along)
+        if math.prod(chunks) * asked.itemsize <= MOST_CHUNK_NBYTES
+        for filters in asked.codecs
+    )
+
+
+# A score is a sum of logarithms: 0.02 is two percent.
+@settings(max_examples=15, deadline=None)
+@given(problems((1, 6, 24, 60, 365), (2, 3)))
+def test_a_search_finds_what_looking_at_every_shape_finds(asked: Problem) -> None:
+    blocks = zip(*(pattern.block for pattern in asked.patterns), strict=True)
+    along = [divisors(n, set(sides)) for n, sides in zip(asked.shape, blocks, strict=True)]
+    found = asked.score(search(asked).ranked[0].figures)
+    assert found <= least(asked, along) + 0.02
+
+
+@settings(max_examples=10, deadline=None)
+@given(problems((1, 7, 13, 25, 32), (1, 2)))
+def test_lengths_that_divide_nearly_evenly_are_enough(asked: Problem) -> None:
+    found = asked.score(search(asked).ranked[0].figures)
+    assert found <= least(asked, [range(1, n + 1) for n in asked.shape]) + 0.02
+
+
+def test_a_search_leaps_to_what_no_step_leads_to() -> None:
+    # Between this shape and those that steps end at, all others are worse.
+    asked = problem((1440, 1440, 4000), (), reader=ENGINE, objective="read", patterns=(
+        Pattern("0", (1, 144, 1), scattered=True, operations=500),
+        Pattern("1", (144, 1, 1)),
+        Pattern("2", (1440, 1440, 1)),
+    ), codecs={SLOW_AND_SMALL.filters: replace(SLOW_AND_SMALL, ratios=(((), 0.3),))},
+    present=Layout((480, 480, 1333), SLOW_AND_SMALL.filters))  # fmt: skip
+    best = asked.score(search(asked).ranked[0].figures)
+    good = asked.outcome(Layout((144, 360, 1), SLOW_AND_SMALL.filters))
+    assert best <= asked.score(good.figures) + 0.02
+
+
+def test_counts_are_the_same_for_all_filters_that_compress() -> None:
+    asked = problem()
+    for pattern in asked.patterns:
+        some = asked.traffic(Layout((7, 20, 30), "shuffle+deflate:4"), pattern)
+        assert asked.traffic(Layout((7, 20, 30), "lzf"), pattern) is some
+        bare = asked.traffic(Layout((7, 20, 30), "none"), pattern)
+        stored = Stored(asked.shape, (7, 20, 30), 4, filtered=False)
+        assert bare == traffic(stored, pattern, asked.reader)
 
 
 def test_one_shape_serves_maps_and_series_where_each_alone_does_not() -> None:

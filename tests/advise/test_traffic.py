@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -144,3 +145,100 @@ def test_a_chunk_that_is_stored_before_it_is_full_is_read_back(cached: bool) -> 
     found = traffic(stored, Pattern("", (1, 100), writes=True), reader)
     assert found.loads == (10 if cached else 1000)
     assert found.partial == (0 if cached else 990)
+
+
+def test_with_a_w0_of_1_no_chunk_leaves_before_it_is_full() -> None:
+    # As libhdf5 was measured to do: levels of a field in chunks of many levels, and room for one.
+    stored = Stored((66, 8, 4320), (11, 8, 360), 4)
+    level = Pattern("", (1, 8, 4320), writes=True)
+    for w0, partial in ((0.75, 660), (1.0, 0)):
+        cache = Reader("", "", stored.chunk_nbytes, 521, w0)
+        assert traffic(stored, level, cache).partial == pytest.approx(partial, rel=0.1)
+    # Where a chunk does not fit at all, there is no cache for it.
+    none = Reader("", "", stored.chunk_nbytes - 1, 521, 1.0)
+    assert traffic(stored, level, none).partial > 600
+
+
+def test_a_new_chunk_that_no_cache_holds_is_stored_whole_and_then_written_in_place() -> None:
+    stored = Stored((1024, 1024), (1024, 1024), 8, filtered=False)
+    found = traffic(stored, Pattern("", (1, 1024), writes=True), LIBHDF5_1)
+    assert (found.loads, found.partial) == (1, 0)
+    assert found.pieces == 1023
+    assert found.pieces_nbytes == 1023 * 1024 * 8
+    assert traffic(stored, Pattern("", (1024, 1024), writes=True), LIBHDF5_1).pieces == 0
+
+
+def test_unions_of_contiguous_data_share_sieve_buffers() -> None:
+    # 16 rows of 4 KiB, 8 KiB from each other: 128 KiB, two buffers.
+    box: Hyperslab = ((0, 0), (1, 1), (1, 1), (16, 1024))
+    pattern = Pattern("", (16, 1024), operations=1, selections=((box,),), flat=True)
+    found = contiguous_traffic((1024, 2048), 4, pattern, LIBHDF5_1)
+    assert (found.runs, found.sieves) == (16, 2)
+    far: Hyperslab = ((0, 0), (64, 1), (16, 1), (1, 1024))
+    apart = replace(pattern, selections=((far,),))
+    assert contiguous_traffic((1024, 2048), 4, apart, LIBHDF5_1).sieves == 16
+
+
+def test_a_box_that_comes_in_one_dimension_is_read_element_by_element() -> None:
+    stored = Stored((100, 100), (50, 50), 4)
+    box: Hyperslab = ((0, 0), (1, 1), (1, 1), (60, 60))
+    for flat, irregular in ((False, 0), (True, 3600)):
+        pattern = Pattern("", (60, 60), operations=1, selections=((box,),), flat=flat)
+        assert traffic(stored, pattern, LIBHDF5_1).irregular == irregular
+
+
+@pytest.mark.parametrize(
+    ("block", "seeks"),
+    # The whole file in a row; a row of 10 chunks at a time, each after the last; a column, whose
+    # chunks lie apart.
+    [((100, 100), 1), ((10, 100), 1), ((100, 10), 100)],
+)
+def test_chunks_in_a_row_are_one_seek(block: tuple[int, ...], seeks: int) -> None:
+    stored = Stored((100, 100), (10, 10), 4)
+    assert traffic(stored, Pattern("", block), LIBHDF5_1).seeks == seeks
+
+
+def test_of_memory_chunks_take_what_is_kept_of_them() -> None:
+    small, large = Stored((4096, 4096), (64, 64), 4), Stored((4096, 4096), (4096, 4096), 4)
+    whole = Pattern("", (4096, 4096))
+    found = traffic(small, whole, LIBHDF5_1)
+    assert found.fresh_nbytes == 4096 * 4096 * 4 + LIBHDF5_1.cache_nbytes
+    assert found.small_nbytes == LIBHDF5_1.cache_nbytes
+    assert traffic(large, whole, LIBHDF5_1).small_nbytes == 0
+    assert traffic(small, replace(whole, writes=True), LIBHDF5_1).fresh_nbytes == 1 << 20
+
+
+@given(cases(), st.booleans())
+def test_what_is_looked_up_is_what_there_is(
+    case: tuple[Stored, tuple[int, ...]], writes: bool
+) -> None:
+    stored, block = case
+    for reader in (LIBHDF5_1, ENGINE):
+        found = traffic(stored, Pattern("", block, writes=writes), reader)
+        assert found.indexed == found.chunks
+        assert 1 <= found.seeks <= max(1, found.loads + found.partial + found.pieces)
+
+
+@given(cases(), st.integers(1, 40), st.booleans())
+def test_the_first_blocks_of_a_walk_read_nothing_back_that_a_cache_holds(
+    case: tuple[Stored, tuple[int, ...]], number: int, writes: bool
+) -> None:
+    stored, block = case
+    found = traffic(stored, Pattern("", block, operations=number, writes=writes), LIBHDF5_1)
+    assert found.partial == 0
+    assert found.loads <= found.touches + 1e-9
+    assert found.loads <= found.chunks + 1e-9
+
+
+def test_of_the_first_blocks_of_a_walk_chunks_are_counted_as_of_all() -> None:
+    # A level at a time, and no cache: each of a call's 12 chunks is read back but the first time.
+    stored = Stored((66, 1728, 4320), (11, 8, 360), 4)
+    nobody = Reader("", "", 0, 521, 0.75)
+    level = Pattern("", (1, 8, 4320), order=(1, 0, 2), writes=True)
+    for operations in (None, 66 * 216 // 4):
+        found = traffic(stored, replace(level, operations=operations), nobody)
+        assert found.loads == found.touches == 12 * found.operations
+        assert found.partial == pytest.approx(found.touches * 10 / 11)
+    few = Reader("", "", 1 << 30, 10, 0.75)
+    first = replace(level, operations=66 * 216 // 4)
+    assert traffic(stored, first, few).partial > 0.1 * traffic(stored, first, nobody).partial

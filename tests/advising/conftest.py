@@ -30,6 +30,7 @@ def known_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         record = {
             "version": calibration.VERSION,
             **calibration.key(),
+            "busy": False,
             "machine": MACHINE.as_dict(),
         }
         path.write_text(json.dumps(record), "utf-8")

@@ -21,23 +21,57 @@ cases: Any = importlib.import_module("advice.cases")
 model: Any = importlib.import_module("advice.model")
 regret: Any = importlib.import_module("advice.regret")
 thumbs: Any = importlib.import_module("advice.thumbs")
+trials: Any = importlib.import_module("advice.trials")
 
 
 @pytest.mark.slow
 def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
-    rows = model.rows([model.STUDIES / "cris-paper.json.gz"])
-    assert len(rows) > 20
-    fitted, predicted = ([r for r in rows if r.is_fitted is side] for side in (True, False))
-    assert not {r.key for r in fitted} & {r.key for r in predicted}
-    found = {one.name: one for one in model.errors(rows)}
-    one = found["cris, reads"]
-    # Trials from a quarter of a second to five minutes; a model of nothing would be far off.
-    seconds = [row.measured_s for row in predicted]
-    assert max(seconds) > 500 * min(seconds)
-    assert one.median < 0.35
-    assert one.predicted <= len(predicted)
-    lines = list(model.lines(list(found.values())))
-    assert "cris, reads" in "\n".join(lines)
+    found = trials.trials(sorted(trials.STUDIES.glob("*.json.gz")))
+    assert len({one.key for one in found}) == len(found) > 500
+    halves = model.other_half(found)
+    assert not any(model.is_fitted(one.trial) for one in halves)
+    # Trials from a tenth of a millisecond to minutes; a model of nothing would be far off.
+    seconds = [one.trial.measured_s for one in halves]
+    assert max(seconds) > 1e5 * min(seconds)
+    errors = {one.name: one for one in model.errors(halves)}
+    for operation, (median, high) in model.CLAIMED.items():
+        assert errors[f"{operation}s"].median <= median
+        assert errors[f"{operation}s"].high <= high
+    off = model.counted(found)
+    assert len(off) > 200
+    assert max(off) < 0.05
+    assert sum(one < 0.01 for one in off) > 0.95 * len(off)
+    studies = model.other_studies(found)
+    assert {one.trial.key for one in studies} == {one.trial.key for one in halves}
+    text = "\n".join(model.lines(found, halves, studies))
+    assert "netcdf4, writes" in text
+    assert all(len(line) <= 140 for line in text.splitlines())
+
+
+def test_repeats_are_one_trial_and_other_data_are_another() -> None:
+    record = {
+        "status": "ok", "block": [4], "access": "all", "total_s": 1.0, "shape": [4],
+        "itemsize": 4, "filters": "none", "operation": "read", "reader": "libhdf5",
+        "total_operations": 1, "operations": 1, "point": {"data": "smooth"},
+    }  # fmt: skip
+    keys = {
+        trials._trial("s", {**record, **other}).key
+        for other in (
+            {}, {"total_s": 2.0, "repeat": 1}, {"point": {"data": "rough"}}, {"chunks": [2]}
+        )
+    }  # fmt: skip
+    assert len(keys) == 3
+
+
+def test_of_a_bounded_trial_what_was_run_counts() -> None:
+    record = {
+        "status": "ok", "block": [1], "access": "points", "total_s": 100.0, "elapsed_s": 3.0,
+        "shape": [1000], "itemsize": 4, "filters": "none", "operation": "read",
+        "reader": "libhdf5", "total_operations": 1000, "operations": 30, "extrapolated": True,
+    }  # fmt: skip
+    one = trials._trial("s", record)
+    assert one.measured_s == 3.0
+    assert one.counts[1] == 30
 
 
 def test_there_are_40_cases_and_each_can_be_written(tmp_path: Path) -> None:

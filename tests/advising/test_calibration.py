@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.advising.conftest import MACHINE
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(calibration, "measured", lambda: MACHINE)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     return calibration.cache_path()
 
 
@@ -47,6 +49,7 @@ def test_a_machine_is_measured_once(own_cache: Path) -> None:
             {
                 "version": calibration.VERSION,
                 **calibration.key(),
+                "busy": False,
                 "machine": {**MACHINE.as_dict(), "reads": {"libhdf5": {"call_s": -1}}},
             }
         ).encode(),
@@ -66,6 +69,20 @@ def test_another_library_is_another_machine(
     known = calibration.key()
     monkeypatch.setattr(calibration, "key", lambda: {**known, "hdf5": "9.9.9"})
     assert said(own_cache) == ["measuring this machine, once"]
+
+
+def test_what_was_measured_beside_others_is_measured_again_without_them(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = [99.0 * (os.cpu_count() or 1)]
+    monkeypatch.setattr(os, "getloadavg", lambda: (load[0], 0.0, 0.0))
+    said(own_cache)
+    # For as long as they are there, it would be no better.
+    assert said(own_cache) == []
+    load[0] = 0.0
+    assert said(own_cache) == ["measuring this machine, once"]
+    load[0] = 99.0 * (os.cpu_count() or 1)
+    assert said(own_cache) == []
 
 
 def test_it_is_measured_again_when_asked(own_cache: Path) -> None:

@@ -1,8 +1,9 @@
 """Which chunk shape and filters suit a mix of patterns best, by the model?
 
 Every shape is made of lengths that divide a dimension nearly evenly; from each reference
-(`references`) and from the present layout the search goes step by step to what costs less, for
-every filter pipeline.  What is looked at on the way makes the front of reading, writing and size.
+(`references`), from the present layout and from the best of a coarse grid the search goes step by
+step to what costs less, for every filter pipeline.  What is looked at on the way makes the front
+of reading, writing and size.
 
 Pure arithmetic: nothing is read.
 """
@@ -13,8 +14,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
-from typing import Final, Literal
+from itertools import permutations, product
+from typing import Any, Final, Literal
 
 from chunkwise.advise.chunk_shape import divisors
 from chunkwise.advise.cost import Stored
@@ -37,6 +38,11 @@ INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
+# By so much a leap makes a side longer or shorter.
+_LEAPS: Final = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8)
+# A coarse grid of shapes has about so many, and the best so many of them are starts.
+_COARSE: Final = 125
+_SPREAD: Final = 5
 # Of the layouts that are measured, one in so many is a reference.
 _REFERENCES: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
@@ -127,6 +133,8 @@ class Problem:
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
     # Seconds by layout and place of the pattern: they are the same whatever the weights are.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
+    # Counts by what they follow from.
+    counted: dict[Any, tuple[Pattern, Traffic]] = field(default_factory=dict, compare=False)
 
     def outcome(self, layout: Layout) -> Outcome:
         """Predict what a layout comes to; each once."""
@@ -167,7 +175,18 @@ class Problem:
         return sum(self.parts(layout, pattern).values())
 
     def traffic(self, layout: Layout, pattern: Pattern) -> Traffic:
-        """Count what a pattern comes to."""
+        """Count what a pattern comes to; for all filters that compress once."""
+        filtered = layout.filters != "none"
+        # A long list of selections is found faster by what it is than by what is in it.
+        which = pattern if pattern.selections is None else id(pattern)
+        key = (self.shape, self.itemsize, self.reader, layout.chunks, filtered, which)
+        found = self.counted.get(key)
+        if found is None:
+            # Kept with the pattern, so that no other one gets its identity.
+            found = self.counted[key] = (pattern, self._counted(layout, pattern))
+        return found[1]
+
+    def _counted(self, layout: Layout, pattern: Pattern) -> Traffic:
         if layout.chunks is None:
             return contiguous_traffic(self.shape, self.itemsize, pattern, self.reader)
         stored = Stored(self.shape, layout.chunks, self.itemsize, layout.filters != "none")
@@ -242,8 +261,13 @@ def search(problem: Problem) -> Found:
             problem.outcome(Layout(problem.present.chunks, one))
     else:
         steps = _Steps(problem)
+        spread: dict[bool, list[Shape]] = {}
         for one in filters:
-            for start in starts:
+            # Where it is worth to begin depends little on which filter it is.
+            also = spread.setdefault(one == "none", [])
+            if not also:
+                also += steps.spread(one)
+            for start in (*starts, *also):
                 steps.descend(start, one)
     if problem.present is not None:
         problem.outcome(problem.present)
@@ -323,11 +347,31 @@ class _Steps:
         )
         best = self.score(self.shape(places), filters)
         for _ in range(_STEPS):
-            near = [(self.score(self.shape(one), filters), one) for one in self.neighbours(places)]
-            score, moved = min(near, default=(math.inf, places))
-            if score >= best:
+            # Leaps where no step is better.
+            for moves in (self.neighbours, self.leaps):
+                about = [(self.score(self.shape(one), filters), one) for one in moves(places)]
+                score, moved = min(about, default=(math.inf, places))
+                if score < best:
+                    break
+            else:
                 break
             best, places = score, moved
+
+    def spread(self, filters: str) -> list[Shape]:
+        """Give the best of a coarse grid, unlike each other.
+
+        Steps alone may end where all near shapes are worse, and a better one is far away.
+        """
+        number = max(2, round(_COARSE ** (1 / len(self.sides))))
+        along = [_thinned(sides, number) for sides in self.sides]
+        scored = sorted((self.score(shape, filters), shape) for shape in product(*along))
+        kept: list[Shape] = []
+        for score, shape in scored:
+            if len(kept) == _SPREAD or score == math.inf:
+                break
+            if all(_apart(shape, other) >= _UNLIKE for other in kept):
+                kept.append(shape)
+        return kept
 
     def neighbours(self, places: Shape) -> Iterator[Shape]:
         """Give shapes with one side longer or shorter, or one longer for another shorter."""
@@ -342,6 +386,24 @@ class _Steps:
             if all(0 <= place < len(self.sides[axis]) for axis, place in enumerate(one)):
                 yield one
 
+    def leaps(self, places: Shape) -> Iterator[Shape]:
+        """Give shapes with one side much longer or shorter, or traded for another."""
+        found = set()
+        for axis in range(len(places)):
+            for factor in _LEAPS:
+                one = self.stretched(places, axis, factor)
+                found.add(one)
+                found |= {
+                    self.stretched(one, j, 1 / factor) for j in range(len(places)) if j != axis
+                }
+        yield from sorted(found - {places})
+
+    def stretched(self, places: Shape, axis: int, factor: float) -> Shape:
+        """Give the shape whose side along one dimension is nearest to so many times as long."""
+        sides = self.sides[axis]
+        place = bisect_left(sides, round(sides[places[axis]] * factor))
+        return (*places[:axis], min(len(sides) - 1, place), *places[axis + 1 :])
+
     def shape(self, places: Shape) -> Shape:
         return tuple(sides[place] for sides, place in zip(self.sides, places, strict=True))
 
@@ -353,6 +415,13 @@ class _Steps:
         if count > MOST_CHUNKS or (nbytes > MOST_CHUNK_NBYTES and math.prod(chunks) > 1):
             return math.inf
         return problem.score(problem.outcome(Layout(chunks, filters)).figures)
+
+
+def _thinned(sides: Sequence[int], number: int) -> list[int]:
+    """Keep some of ascending sides, evenly, with the shortest and the longest."""
+    last = len(sides) - 1
+    parts = max(1, min(number, len(sides)) - 1)
+    return sorted({sides[round(i * last / parts)] for i in range(parts + 1)})
 
 
 def _moved(places: Shape, axis: int, step: int) -> Shape:
@@ -399,5 +468,9 @@ def _is_new(one: Outcome, kept: Sequence[Outcome]) -> bool:
 def _away(one: Layout, other: Layout) -> float:
     if one.filters != other.filters or one.chunks is None or other.chunks is None:
         return math.inf
-    pairs = zip(one.chunks, other.chunks, strict=True)
-    return sum(abs(math.log2(a / b)) for a, b in pairs)
+    return _apart(one.chunks, other.chunks)
+
+
+def _apart(one: Shape, other: Shape) -> float:
+    """Count doublings and halvings of sides from one shape to another."""
+    return sum(abs(math.log2(a / b)) for a, b in zip(one, other, strict=True))

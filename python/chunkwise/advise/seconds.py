@@ -3,7 +3,7 @@
 Time is a sum: so many calls, touches, loads, runs and bytes (`traffic`), each at its rate, and
 the codec's time for each chunk that is loaded.  The rates of a machine are measured once
 (`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
-linear, the same terms fit rates to measurements (`fitted`).
+linear, the same terms fit rates to measurements (`fitting`).
 
 Pure arithmetic: nothing is measured here.
 """
@@ -15,11 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from chunkwise.advise.readers import CHUNKWISE
-from chunkwise.advise.traffic import SIEVE_NBYTES, Traffic
+from chunkwise.advise.traffic import READ_AHEAD_NBYTES, Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +49,11 @@ class Rates:
         Seconds a byte of memory that is touched for the first time.
     irregular_s
         Seconds an element of a union of several dimensions.
+    page_s
+        Seconds more for each page of memory that is touched for the first time, where its buffer
+        is too small for huge pages.
+    far_s
+        Seconds more for each run that is far in memory from the one before.
     """
 
     walk_s: float = 0.0
@@ -66,6 +68,8 @@ class Rates:
     index_s: float = 0.0
     fresh_s: float = 0.0
     irregular_s: float = 0.0
+    page_s: float = 0.0
+    far_s: float = 0.0
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -148,13 +152,15 @@ class Storage:
     nbytes_per_s
         Bytes that follow in a second.
     remembers
-        Whether the system keeps in memory what was read once, and reads ahead: a local file that
-        fits the memory.
+        Whether the system keeps in memory what was read once: a local file that fits the memory.
+    reads_ahead
+        Whether the system reads ahead: of a local file, what lies in a row costs one request.
     """
 
     request_s: float
     nbytes_per_s: float
     remembers: bool = False
+    reads_ahead: bool = False
 
     def seconds(self, requests: float, nbytes: float) -> float:
         """Seconds for so many requests, one after another, of so many bytes in all."""
@@ -234,25 +240,26 @@ def _all(rates: Rates) -> tuple[float, ...]:
 
 def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
     """List what is multiplied by each rate, in the order of `RATES`."""
-    fetched = found.loads * chunk_stored_nbytes
-    if found.pieces or found.sieves:
-        fetched += max(found.selected_nbytes, found.sieves * SIEVE_NBYTES)
+    fetched = (found.loads + found.partial) * chunk_stored_nbytes + found.pieces_nbytes
     return (
         1.0,
         found.operations,
         found.touches,
         found.crowd,
-        found.loads + found.sieves,
+        found.loads + found.partial + found.sieves,
         found.pieces,
         found.runs,
         found.selected_nbytes,
         fetched,
-        float(found.chunks),
+        found.indexed,
         found.fresh_nbytes,
         found.irregular,
+        found.small_nbytes / _PAGE_NBYTES,
+        found.far,
     )
 
 
+_PAGE_NBYTES: Final = 4096
 # Terms that several threads share: loads, and the bytes that they fetch.
 _SHARED: Final = frozenset({"load_s", "fetch_s"})
 # What of a walk each rate is a part of, in words.
@@ -268,10 +275,10 @@ _PARTS: Final[Mapping[str, str]] = {
     "copy_s": "copying",
     "fresh_s": "copying",
     "irregular_s": "copying",
+    "page_s": "copying",
+    "far_s": "copying",
     "fetch_s": "storage",
 }
-# What systems read ahead of a sequential reader (Linux's default).
-_READ_AHEAD_NBYTES: Final = 128 << 10
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
 
 
@@ -325,77 +332,23 @@ def parts(
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
     total["filters"] = codec_s / speedup
     if storage is not None:
-        requests = found.loads or found.sieves or found.pieces
-        fetched = found.loads * stored_nbytes or max(
-            found.selected_nbytes, found.sieves * SIEVE_NBYTES
-        )
-        if storage.remembers:
-            whole = found.chunks * stored_nbytes
-            requests = min(requests, found.chunks + whole / _READ_AHEAD_NBYTES)
-            fetched = min(fetched, whole)
-        total["storage"] += storage.seconds(requests, fetched)
+        # chunkwise's threads wait for storage side by side.
+        abreast = min(machine.threads, found.abreast) if reader == CHUNKWISE else 1.0
+        total["storage"] += _waited_s(found, stored_nbytes, storage, abreast)
     return total
 
 
-def fitted(counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64]) -> Rates:
-    """Find the rates that explain measurements, none of them negative.
-
-    Parameters
-    ----------
-    counts
-        A row of `terms` for each measurement.
-    measured_s
-        Its seconds, more than 0.
-    """
-    return Rates(*map(float, fitted_columns(counts, measured_s)))
-
-
-def fitted_columns(
-    counts: npt.NDArray[np.float64], measured_s: npt.NDArray[np.float64], rounds: int = 12
-) -> npt.NDArray[np.float64]:
-    """Find what each column of counts costs, none of it negative.
-
-    Ratios count: a read of a microsecond says as much as one of a second, half as long is as
-    wrong as twice as long, and what is far off says little about all others.
-
-    Parameters
-    ----------
-    counts
-        A row for each measurement.
-    measured_s
-        Its seconds, more than 0.
-    rounds
-        How often measurements are weighed anew by how far off they are.
-    """
-    weights = 1 / measured_s
-    found: npt.NDArray[np.float64] = np.zeros(counts.shape[1])
-    for _ in range(rounds):
-        found = _non_negative(counts * weights[:, None], measured_s * weights)
-        predicted = np.maximum(counts @ found, 1e-3 * measured_s)
-        off = np.abs(np.log(predicted / measured_s))
-        weights = 1 / np.sqrt(predicted * measured_s * (1 + off / _FAR_OFF))
-    return found
-
-
-# The logarithm of a ratio from which on a measurement counts less and less.
-_FAR_OFF: Final = 0.3
-
-
-def _non_negative(
-    rows: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Solve least squares with no negative unknown, coordinate by coordinate."""
-    # Columns of one length, so that bytes and calls converge alike.
-    lengths = np.sqrt((rows**2).sum(axis=0))
-    lengths[lengths == 0] = 1.0
-    rows = rows / lengths
-    gram, target = rows.T @ rows, rows.T @ wanted
-    found = np.zeros(rows.shape[1])
-    for _ in range(1000):
-        before = found.copy()
-        for i in np.flatnonzero(np.diag(gram) > 0):
-            rest = target[i] - gram[i] @ found + gram[i, i] * found[i]
-            found[i] = max(0.0, rest / gram[i, i])
-        if np.abs(found - before).max() < 1e-9:
-            break
-    return np.asarray(found / lengths, np.float64)
+def _waited_s(
+    found: Traffic, chunk_stored_nbytes: float, storage: Storage, abreast: float
+) -> float:
+    """Predict the seconds of storage, from which as many requests at a time are made."""
+    if not storage.reads_ahead:
+        requests = found.loads + found.partial + (found.sieves or found.pieces)
+        nbytes = (found.loads + found.partial) * chunk_stored_nbytes + found.pieces_nbytes
+        return storage.seconds(requests / max(1.0, abreast), nbytes)
+    requests, nbytes = found.seeks, found.fetched_nbytes(chunk_stored_nbytes)
+    if storage.remembers:
+        whole = found.chunks * chunk_stored_nbytes
+        requests = min(requests, found.chunks + whole / READ_AHEAD_NBYTES)
+        nbytes = min(nbytes, whole)
+    return storage.seconds(requests, nbytes)

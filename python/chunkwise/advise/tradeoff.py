@@ -22,7 +22,7 @@ _SEARCHED: Final = (1.0, 0.5, 0.0)
 # An object store, as it is reached from elsewhere.
 REMOTE: Final = Storage(0.05, 100e6)
 # A local disk, where this machine's cannot be measured.
-DISK: Final = Storage(1e-4, 500e6)
+DISK: Final = Storage(1e-4, 500e6, reads_ahead=True)
 BANDWIDTHS: Final = (1e7, 2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10)
 READERS: Final = ("libhdf5", CHUNKWISE)
 
@@ -91,7 +91,11 @@ class Tradeoff:
 def storages(problem: Problem) -> dict[str, Storage | None]:
     """Say from where bytes may come: memory, this machine's storage, an object store."""
     here = problem.machine.cold or DISK
-    return {"warm": None, "cold": replace(here, remembers=True), "remote": REMOTE}
+    return {
+        "warm": None,
+        "cold": replace(here, remembers=True, reads_ahead=True),
+        "remote": REMOTE,
+    }
 
 
 def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
@@ -219,7 +223,10 @@ def by_bandwidth(
             times = []
             for rate in bandwidths:
                 one = _problem(
-                    problem, problem.patterns, name, Storage(request_s, rate, remembers=True)
+                    problem,
+                    problem.patterns,
+                    name,
+                    Storage(request_s, rate, remembers=True, reads_ahead=True),
                 )
                 times.append(one.outcome(Layout(chunks, filters)).read_s)
             seconds[name, filters] = tuple(times)

@@ -30,6 +30,19 @@ _MOST_FOLLOWED: Final = 20_000
 _FEW: Final = 12
 # libhdf5's default (H5Pset_sieve_buf_size).
 SIEVE_NBYTES: Final = 1 << 16
+# What systems read ahead of a sequential reader (Linux's default).
+READ_AHEAD_NBYTES: Final = 128 << 10
+# Memory of so many bytes is the system's again when it is freed, and fresh when it is asked for
+# again (the most that glibc's M_MMAP_THRESHOLD grows to).
+GIVEN_BACK_NBYTES: Final = 32 << 20
+# Buffers from this size on come in huge pages, where there are such.
+HUGE_NBYTES: Final = 4 << 20
+# Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
+_FAR_NBYTES: Final = 512
+_NEAR_NBYTES: Final = 4 << 20
+# Chunks that chunkwise has under work at a time when it writes.
+_UNDER_WORK: Final = 4
+_AS_MUCH_AS_IT_TAKES: Final = 1 << 60
 # Of a walk, whose collisions in the hash table are looked for.
 _MOST_HASHED: Final = 65_536
 
@@ -57,6 +70,8 @@ class Pattern:
         How often the whole pattern is run, beside the others.
     writes
         Whether it writes a new dataset rather than reads.
+    flat
+        Whether what is read comes in one dimension, as of unions, whatever the dataset has.
     """
 
     name: str
@@ -67,6 +82,7 @@ class Pattern:
     selections: tuple[tuple[Hyperslab, ...], ...] | None = None
     weight: float = 1.0
     writes: bool = False
+    flat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +114,20 @@ class Traffic:
     fresh_nbytes
         Bytes of memory that are touched for the first time: the first call's, and the cache's.
     irregular
-        Elements of unions of several dimensions: libhdf5 finds the place of each by itself.
+        Elements of several dimensions that become one: libhdf5 finds the chunk of each by itself.
+    indexed
+        Entries of the chunk index that are looked up, or made.
+    seeks
+        Runs of bytes in the file that do not follow the one before.
+    spanned_nbytes
+        Of pieces: bytes from the first to the last one of a call, where a system that reads ahead
+        fetches what lies between, too.
+    small_nbytes
+        Of `fresh_nbytes`, those of buffers that are too small for huge pages.
+    pieces_nbytes
+        Bytes that are read or written piece by piece, or through the sieve buffer.
+    far
+        Pieces and runs that no processor's cache holds, each far from the one before.
     """
 
     operations: float
@@ -113,6 +142,17 @@ class Traffic:
     sieves: float = 0.0
     fresh_nbytes: float = 0.0
     irregular: float = 0.0
+    indexed: float = 0.0
+    seeks: float = 0.0
+    spanned_nbytes: float = 0.0
+    small_nbytes: float = 0.0
+    pieces_nbytes: float = 0.0
+    far: float = 0.0
+
+    def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
+        """Tell how many bytes come from storage that has a chunk as so many."""
+        chunks = (self.loads + self.partial) * chunk_stored_nbytes
+        return chunks + max(self.pieces_nbytes, self.spanned_nbytes)
 
     @property
     def crowd(self) -> float:
@@ -143,6 +183,16 @@ def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     return _walked(stored, pattern, reader)
 
 
+def _outgrown(stored: Stored, reader: Reader) -> Reader:
+    """Give the cache what it takes by itself: with a `w0` of 1 no chunk leaves before its time.
+
+    libhdf5 then drops chunks that were read or written in full alone, whatever their bytes.
+    """
+    if reader.w0 is None or reader.w0 < 1 or stored.chunk_nbytes > reader.cache_nbytes:
+        return reader
+    return replace(reader, cache_nbytes=max(reader.cache_nbytes, _AS_MUCH_AS_IT_TAKES))
+
+
 def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
     """Count what a pattern comes to where the dataset is not chunked.
 
@@ -150,28 +200,55 @@ def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Re
     """
     whole = Stored(shape, shape, itemsize, filtered=False)
     nobody = replace(reader, cache_nbytes=0, nslots=0)
-    found = replace(traffic(whole, pattern, nobody), irregular=0.0)
+    # Read as pieces of one chunk that no cache holds; there is no chunk to be filled first.
+    found = traffic(whole, replace(pattern, writes=False), nobody)
+    each = found.pieces / max(1.0, found.operations)
+    length, distance = _distance(whole, pattern, found)
+    spanned = found.spanned_nbytes or found.operations * min(
+        each * distance, float(whole.chunk_nbytes)
+    )
+    apart = each > 1 and distance >= READ_AHEAD_NBYTES
+    calls = 1.0 if _is_in_order(whole, pattern) else found.operations
+    found = replace(
+        found,
+        irregular=0.0,
+        indexed=0.0,
+        # What is written is in memory already.
+        fresh_nbytes=0.0 if pattern.writes else found.fresh_nbytes,
+        small_nbytes=0.0 if pattern.writes else found.small_nbytes,
+        seeks=found.pieces if apart else calls,
+        spanned_nbytes=0.0 if apart else min(spanned, calls * whole.chunk_nbytes),
+    )
     if reader.name == CHUNKWISE:
         return found
-    sieves = _sieves(whole, pattern, found.operations, found.pieces)
-    return replace(found, pieces=0.0, runs=found.pieces, sieves=sieves)
+    sieves = _sieves(whole, pattern, found, length, distance)
+    nbytes = max(found.selected_nbytes, sieves * SIEVE_NBYTES)
+    return replace(
+        found, pieces=0.0, runs=found.pieces, sieves=sieves, pieces_nbytes=nbytes, far=0.0
+    )
 
 
 def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     walk = stored.walk(pattern.block, pattern.order)
     touches = math.prod(axis.touches for axis in walk.axes)
     each = touches / walk.operations
-    if walk.chunks_per_operation <= _MOST_HASHED:
-        decodes = decodes_of_walk(stored, pattern.block, reader, order=pattern.order)
-    else:
-        decodes = decodes_by_size(stored, pattern.block, reader, order=pattern.order)
+    decodes = _decodes(stored, pattern, reader)
     # A cache cannot make a chunk load more often than it is touched.
     loads = min(float(touches), decodes * walk.chunk_count)
     runs = touches * _runs_per_touch(stored, pattern.block)
     selected = float(math.prod(stored.shape) * stored.itemsize)
+    chunks = math.prod(stored.grid)
     return _completed(
-        stored, pattern, reader, walk.operations, touches, loads, runs, selected, each
+        stored, pattern, reader, walk.operations, touches, chunks, loads, runs, selected, each
     )
+
+
+def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
+    """Tell how often a walk in order decodes each chunk."""
+    holding = _outgrown(stored, reader)
+    few = stored.walk(pattern.block, pattern.order).chunks_per_operation <= _MOST_HASHED
+    counted = decodes_of_walk if few else decodes_by_size
+    return counted(stored, pattern.block, holding, order=pattern.order)
 
 
 def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -180,21 +257,22 @@ def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     share = operations / walk.operations
     each = math.prod(touched_along(*lengths)[0] for lengths in _along(stored, pattern.block))
     touches = operations * each
-    # Of so many draws, chunks that are met at all.
-    met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
-    distinct = max(min(touches, walk.chunk_count * met), 1.0)
-    room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
-    lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
-    if not pattern.scattered:
-        # The first blocks of a walk in order.
-        inner = Stored(stored.shape, stored.chunks, stored.itemsize, stored.filtered)
-        decodes = decodes_by_size(inner, pattern.block, reader, order=pattern.order)
-        loads = min(touches, max(1.0, decodes * walk.chunk_count * share))
-    else:
+    if pattern.scattered:
+        # Of so many draws, chunks that are met at all.
+        met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
+        distinct = max(min(touches, walk.chunk_count * met), 1.0)
+        room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
+        lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
         loads = distinct + (touches - distinct) * lost
+    else:
+        # The first blocks of a walk in order.
+        distinct = max(min(touches, walk.chunk_count * share), 1.0)
+        loads = min(touches, distinct * _decodes(stored, pattern, reader))
     runs = touches * _runs_per_touch(stored, pattern.block)
     selected = math.prod(stored.shape) * stored.itemsize * share
-    return _completed(stored, pattern, reader, operations, touches, loads, runs, selected, each)
+    return _completed(
+        stored, pattern, reader, operations, touches, distinct, loads, runs, selected, each
+    )
 
 
 def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -203,11 +281,13 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     total = pattern.operations or len(selections)
     room = reader.cache_nbytes // max(1, stored.chunk_nbytes)
     cache: OrderedDict[Shape, None] = OrderedDict()
-    touches = loads = runs = selected = irregular = 0.0
+    met: set[Shape] = set()
+    touches = loads = runs = selected = irregular = spanned = 0.0
     for parts in selections:
         chunks = _chunks_of(stored, parts)
+        spanned += _span(stored.shape, parts) * stored.itemsize
         touches += chunks.count
-        if len(parts) > 1 and len(stored.shape) > 1:
+        if (pattern.flat or len(parts) > 1) and len(stored.shape) > 1:
             irregular += sum(_elements(one) for one in parts)
         for hyperslab in parts:
             _, _, counts, block = hyperslab
@@ -220,6 +300,7 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
             cache.clear()
             continue
         for chunk in chunks.followed:
+            met.add(chunk)
             if chunk in cache:
                 cache.move_to_end(chunk)
                 continue
@@ -231,11 +312,12 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     scale = total / max(1, len(selections))
     each = touches / max(1, len(selections))
     runs = max(runs, touches)
+    distinct = min(loads, math.prod(stored.grid), max(len(met) * scale, 1.0))
     found = _completed(
-        stored, pattern, reader, total, touches * scale, loads * scale, runs * scale,
+        stored, pattern, reader, total, touches * scale, distinct, loads * scale, runs * scale,
         selected * scale, each,
     )  # fmt: skip
-    return replace(found, irregular=irregular * scale)
+    return replace(found, irregular=irregular * scale, spanned_nbytes=spanned * scale)
 
 
 def _completed(
@@ -244,6 +326,7 @@ def _completed(
     reader: Reader,
     operations: float,
     touches: float,
+    distinct: float,
     loads: float,
     runs: float,
     selected: float,
@@ -251,24 +334,72 @@ def _completed(
 ) -> Traffic:
     chunks = math.prod(stored.grid)
     ours = reader.name == CHUNKWISE
-    pieces = partial = 0.0
+    pieces = pieces_nbytes = partial = 0.0
     if pattern.writes:
         # What is stored before it is full is read back, decoded and encoded again.
-        partial = max(0.0, loads - min(touches, chunks)) if loads > chunks else 0.0
+        partial = max(0.0, loads - min(touches, distinct))
         if not stored.filtered and stored.is_read_in_pieces(reader):
-            pieces, loads, partial = runs, 0.0, 0.0
+            # libhdf5 fills a new chunk and stores it whole; what is written to it later goes
+            # straight to the file.
+            first = min(1.0, distinct / max(1.0, touches))
+            pieces, runs, loads, partial = runs * (1 - first), runs * first, distinct, 0.0
+            pieces_nbytes = selected * (1 - first)
     elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
         # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
-        pieces, loads = runs, 0.0
-    cached = max(stored.chunk_nbytes, reader.cache_nbytes)
-    fresh = math.prod(pattern.block) * stored.itemsize + min(loads * stored.chunk_nbytes, cached)
+        pieces, runs, loads, pieces_nbytes = runs, 0.0, 0.0, selected
     # chunkwise decodes the next steps' chunks of a walk ahead.
     ahead = ours and not pattern.scattered and pattern.selections is None
     abreast = max(each, min(loads, 16.0)) if ahead else each
+    fresh, small = _fresh_nbytes(stored, pattern, reader, loads)
     return Traffic(
-        float(operations), float(touches), float(loads), partial, pieces,
-        0.0 if pieces else runs, selected, chunks, max(1.0, abreast), 0.0, fresh,
-    )  # fmt: skip
+        float(operations),
+        float(touches),
+        float(loads),
+        partial,
+        pieces,
+        runs,
+        selected,
+        chunks,
+        max(1.0, abreast),
+        fresh_nbytes=fresh,
+        small_nbytes=small,
+        pieces_nbytes=pieces_nbytes,
+        far=_far(stored, pattern, reader, pieces, runs * max(0.0, 1 - loads / max(1.0, touches))),
+        indexed=float(chunks if ours and not pattern.writes else distinct),
+        seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
+    )
+
+
+def _far(
+    stored: Stored, pattern: Pattern, reader: Reader, pieces: float, cached_runs: float
+) -> float:
+    """Count runs that are far apart in memory: of the mapped file, and of chunks kept before."""
+    if pattern.selections is not None:
+        return 0.0
+    if _stride(stored, pattern.block, stored.chunks)[1] < _FAR_NBYTES:
+        return 0.0
+    whole = math.prod(stored.shape) * stored.itemsize
+    kept = min(whole, reader.cache_nbytes)
+    return pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
+
+
+def _fresh_nbytes(
+    stored: Stored, pattern: Pattern, reader: Reader, loads: float
+) -> tuple[float, float]:
+    """Count bytes of memory that are touched for the first time, and those of small buffers.
+
+    The call's own, and those of chunks: as many as are kept, or are under work at a time.
+    """
+    mine = 0 if pattern.writes else math.prod(pattern.block) * stored.itemsize
+    each = stored.chunk_nbytes
+    kept = float(max(each, reader.cache_nbytes))
+    if reader.name == CHUNKWISE and pattern.writes:
+        kept = each * _UNDER_WORK
+    if each >= GIVEN_BACK_NBYTES and each > reader.cache_nbytes:
+        kept = loads * each
+    chunks = min(loads * each, kept)
+    small = sum(float(n) for n, size in ((mine, mine), (chunks, each)) if size < HUGE_NBYTES)
+    return mine + chunks, small
 
 
 def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -289,31 +420,92 @@ def _runs_per_touch(stored: Stored, block: Shape) -> float:
     return max(1.0, part / length)
 
 
-def _sieves(stored: Stored, pattern: Pattern, operations: float, pieces: float) -> float:
-    """Count how often the sieve buffer is filled, or a long piece is read."""
-    length, apart, joined = stored.itemsize, stored.itemsize, True
-    for _, side, chunk in reversed(_along(stored, pattern.block)):
+def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, float]:
+    """Tell the bytes of a piece of contiguous data, and from its start to the next one's."""
+    if pattern.selections is not None:
+        # On average: a list need not be regular.
+        pieces = max(1.0, found.pieces)
+        return found.selected_nbytes / pieces, found.spanned_nbytes / pieces
+    return _stride(stored, pattern.block, stored.shape)
+
+
+def _stride(stored: Stored, block: Shape, within: Shape) -> tuple[float, float]:
+    """Tell the bytes of a run of a block, and from its start to the next one's, in an array."""
+    length, apart, joined = float(stored.itemsize), float(stored.itemsize), True
+    for side, extent in zip(reversed(block), reversed(within), strict=True):
         if joined:
-            length *= min(side, chunk)
-            joined = side >= chunk
-            apart *= chunk
-    each = pieces / max(1.0, operations)
-    if length >= SIEVE_NBYTES or (each > 1 and apart >= SIEVE_NBYTES):
+            length *= min(side, extent)
+            joined = side >= extent
+        elif min(side, extent) > 1:
+            break
+        apart *= extent
+    return length, apart
+
+
+def _is_in_order(stored: Stored, pattern: Pattern) -> bool:
+    """Tell whether calls read the file from its beginning to its end."""
+    if pattern.scattered or pattern.selections is not None:
+        return False
+    if pattern.order is not None and pattern.order != tuple(sorted(pattern.order)):
+        return False
+    sides = zip(pattern.block, stored.shape, strict=True)
+    partial = [axis for axis, (side, extent) in enumerate(sides) if side < extent]
+    return not partial or all(side == 1 for side in pattern.block[: partial[-1]])
+
+
+def _chunks_in_a_row(stored: Stored, pattern: Pattern) -> float:
+    """Count chunks that are loaded one after another as they lie in the file."""
+    row, along = 1.0, _along(stored, pattern.block)
+    grid = stored.grid
+    for axis in reversed(range(len(grid))):
+        touched = touched_along(*along[axis])[0]
+        row *= max(1.0, touched)
+        if touched >= grid[axis]:
+            continue
+        first = all(touched_along(*one)[1] == 1 for one in along[:axis])
+        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+        if first and in_order and not pattern.scattered and pattern.selections is None:
+            row *= grid[axis] / touched
+            continue
+        break
+    return row
+
+
+def _sieves(
+    stored: Stored, pattern: Pattern, found: Traffic, length: float, distance: float
+) -> float:
+    """Count how often the sieve buffer is filled, or a long piece is read."""
+    each = found.pieces / max(1.0, found.operations)
+    if length >= SIEVE_NBYTES or (each > 1 and distance >= SIEVE_NBYTES):
         # Each is read by itself, or with neighbours that nobody wants.
-        return pieces
-    span = each * (apart if each > 1 else length)
+        return found.pieces
+    span = each * (distance if each > 1 else length)
     if span < SIEVE_NBYTES and (pattern.scattered or pattern.selections is not None):
         nbytes = math.prod(stored.shape) * stored.itemsize
-        return max(1.0, operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
+        return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
     if span < SIEVE_NBYTES:
-        # What one call leaves in the buffer, the next one finds.
-        return max(1.0, operations * span / SIEVE_NBYTES)
-    return operations * -(-span // SIEVE_NBYTES)
+        # What one call leaves in the buffer, the next one beside it finds.
+        whole = math.prod(stored.shape) * stored.itemsize
+        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+        return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
+    return found.operations * -(-span // SIEVE_NBYTES)
 
 
 def _elements(hyperslab: Hyperslab) -> int:
     _, _, counts, block = hyperslab
     return math.prod(c * b for c, b in zip(counts, block, strict=True))
+
+
+def _span(shape: Shape, parts: Sequence[Hyperslab]) -> int:
+    """Count elements from the first to the last one of a selection, in C order."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    low, high = [], []
+    for start, stride, counts, block in parts:
+        sides = zip(start, stride, counts, block, strict=True)
+        last = [a + s * (n - 1) + b - 1 for a, s, n, b in sides]
+        low.append(sum(map(math.prod, zip(start, strides, strict=True))))
+        high.append(sum(map(math.prod, zip(last, strides, strict=True))))
+    return max(high) - min(low) + 1
 
 
 def _is_dense(hyperslab: Hyperslab, axis: int) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from chunkwise import access
 from chunkwise.access.pattern import Access, is_union
 from chunkwise.advise.geometry import canonical
-from chunkwise.advise.traffic import Hyperslab, Pattern
+from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -139,13 +139,11 @@ def as_pattern(meant: Access, shape: tuple[int, ...]) -> Pattern:
     step = max(1, number // _FOLLOWED)
     # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
     first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
-    selections = tuple(_parts(walk[i]) for i in first)
-    return Pattern(meant.name, meant.block, operations=number, selections=selections)
+    found = [_frozen(walk[i]) for i in first]
+    selections = tuple(one if is_union(one) else (one,) for one in found)
+    flat = any(is_union(one) for one in found)
+    return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
 
 
-def _parts(selection: object) -> tuple[Hyperslab, ...]:
-    def frozen(value: object) -> object:
-        return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
-
-    found = frozen(selection)
-    return found if is_union(found) else (found,)  # type: ignore[return-value, arg-type]
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -265,7 +265,7 @@ def _tried(
 
 def _plain_s(nbytes: int, machine: Machine, *, writing: bool) -> float:
     rates = machine.rates(LIBHDF5, writing=writing)
-    fixed = rates.call_s + rates.touch_s + rates.load_s
+    fixed = rates.call_s + rates.touch_s + rates.load_s + rates.index_s
     return fixed + nbytes * (rates.copy_s + rates.fetch_s)
 
 
