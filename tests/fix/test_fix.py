@@ -256,7 +256,7 @@ def test_chunks_are_chosen_for_the_patterns_that_are_stated(
     blocks = {"line:0": (DAYS, 1, 1), "plane:0": (1, ROWS, COLUMNS), "1x150x150": (1, 150, 150)}
     shape = (DAYS, ROWS, COLUMNS)
     expected = default_chunk(shape, 4, shape, [blocks[one] for one in access])
-    choice = choose(inspect(path), access)
+    choice = choose(inspect(path, access=access))
     chunks = {change.path: change.chunk for change in choice.changes}
     # Maps are read well enough as they are.
     assert chunks == ({} if expected == (1, ROWS, COLUMNS) else {"/t": expected})
@@ -272,11 +272,13 @@ def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("t", data=np.zeros(shape, "<f4"), chunks=both, compression=1)
     assert mendable(tmp_path / "a.h5") == []
-    (change,) = choose(inspect(tmp_path / "a.h5"), ("plane:0",)).changes
-    assert change.why == ("access",)
+    (change,) = choose(inspect(tmp_path / "a.h5", access=["plane:0"])).changes
+    assert change.why == ("access-mismatch",)
     assert change.chunk == default_chunk(shape, 4, shape, [(1, ROWS, COLUMNS)])
-    # What serves both is no worse than what is there.
-    assert choose(inspect(tmp_path / "a.h5"), ("line:0", "plane:0")).layout is None
+    # Once it has them, nothing is left to do.
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", access=["plane:0"], seconds=0)
+    assert done.left == ()
+    assert choose(inspect(tmp_path / "b.h5", access=["plane:0"])).layout is None
 
 
 def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from chunkwise.advise.remedies import (
     rechunk,
     refilter,
 )
-from chunkwise.advise.search import Found, Outcome, Problem, front, worth_a_look
+from chunkwise.advise.search import Found, Outcome, Problem, by_rule, front, worth_a_look
 from chunkwise.advise.traffic import traffic
 from chunkwise.advising import patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
@@ -138,10 +138,8 @@ def _best(case: Case) -> Layout:
         known = [one for one in timings if repeats[one] > 1 or max(repeats.values()) == 1]
         able = [one for one in known if _fits(case, one)] or known
         return min(able, key=lambda layout: problem.score(case.figures(layout)))
-    able = [o.layout for o in case.found.ranked if problem.fits(o)] or [
-        o.layout for o in case.found.ranked
-    ]
-    return min([*able[:1], case.present], key=lambda one: problem.score(case.figures(one)))
+    others = [by_rule(case.found, problem).layout, case.present]
+    return min(others, key=lambda one: problem.score(case.figures(one)))
 
 
 def _fits(case: Case, layout: Layout) -> bool:

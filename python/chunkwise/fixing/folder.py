@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,9 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.target import Place
 
 
-def inspect_apart(path: str) -> FileFacts:
+def inspect_apart(path: str, access: Sequence[str] = ()) -> FileFacts:
     """Collect the facts about a file in a process of its own: libhdf5 crashes on some."""
-    return contained(partial(inspect, path), printable(path))
+    return contained(partial(inspect, path, access=access), printable(path))
 
 
 def survey(

@@ -6,7 +6,7 @@ inspect -> choose -> promise -> measure -> repack (verified) -> measure -> inspe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -65,21 +65,26 @@ class Doing:
     Attributes
     ----------
     inspect
-        Collects the facts about a file: in a process of its own where it may be damaged.
+        Collects the facts about a file, for the patterns that are read: in a process of its own
+        where it may be damaged.
     tell
         Told what is done next, in words; may raise to end the run.
     watch
         Told about the progress of the repack; may raise to end the run.
     """
 
-    inspect: Callable[[str], FileFacts]
+    inspect: Callable[[str, Sequence[str]], FileFacts]
     tell: Callable[[str], None]
     watch: Watch
 
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
-    return Doing(inspect, tell or (lambda _: None), watch or (lambda _: None))
+    return Doing(_look, tell or (lambda _: None), watch or (lambda _: None))
+
+
+def _look(path: str, access: Sequence[str]) -> FileFacts:
+    return inspect(path, access=access)
 
 
 def job_of(layout: FileLayout, wish: Wish) -> Job:
@@ -123,8 +128,8 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+    facts = replace(do.inspect(readable, wish.access), path=source)
+    choice = choose(facts, merge=wish.merge, readers=wish.options.readers)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -179,8 +184,8 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
     file = str(place.source)
-    facts = replace(do.inspect(file), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+    facts = replace(do.inspect(file, wish.access), path=source)
+    choice = choose(facts, merge=wish.merge, readers=wish.options.readers)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -225,8 +230,8 @@ def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choi
     """
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
-        facts = do.inspect(target)
-        more = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+        facts = do.inspect(target, wish.access)
+        more = choose(facts, merge=wish.merge, readers=wish.options.readers)
         if more.layout is None:
             break
         do.tell("writing once more")

@@ -162,8 +162,8 @@ def _auto(source: Source, access: Sequence[str]) -> Shape:
     shape, limits = source.shape or (), source.maxshape
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
-    blocks = stated(access, shape, source.itemsize, limits, where, around)
-    return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=PAGE_NBYTES)
+    patterns = stated(access, shape, source.itemsize, limits, where, around)
+    return default_chunk(shape, source.itemsize, limits, patterns, grown_nbytes=PAGE_NBYTES)
 
 
 def _auto_in_vain(
