@@ -23,6 +23,7 @@ import pytest
 import chunkwise
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.readers import this_process
+from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting import Finding, inspect
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import CODES, SEVERITIES
@@ -404,4 +405,4 @@ def run_reader(before: FileFacts, finding: Finding, fix: Fix) -> None:
         entry = next(one for one in before.objects if one.path == finding.path)
         assert entry.dataset is not None
         block = tuple(map(int, str(finding.evidence["block"]).split("x")))
-        assert survival(entry.dataset, block, given).decodes < 2
+        assert survival(entry.dataset, Pattern("", block), given).decodes < 2

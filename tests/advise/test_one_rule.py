@@ -14,7 +14,7 @@ import chunkwise
 from chunkwise.access import Access, defaults
 from chunkwise.advise.chunk_shape import SMALL_CHUNK_NBYTES, default_chunk, usual
 from chunkwise.advise.geometry import canonical
-from chunkwise.advise.nominal import MACHINE, nominal_s
+from chunkwise.advise.nominal import ANYWHERE_LOAD_S, LOAD_S, MACHINE, nominal_s
 from chunkwise.advise.readers import LIBHDF5_1
 from chunkwise.advise.traffic import Pattern
 from chunkwise.advising import calibration
@@ -81,8 +81,11 @@ FORMER: list[tuple[Shape, int, list[Shape], Shape]] = [
 ]
 
 
-def total(shape: Shape, itemsize: int, chunks: Shape, patterns: Sequence[Pattern]) -> float:
-    return nominal_s(shape, itemsize, chunks, (*patterns, Pattern("", shape)), LIBHDF5_1)
+def total(
+    shape: Shape, itemsize: int, chunks: Shape, patterns: Sequence[Pattern], load_s: float
+) -> float:
+    everything = (*patterns, Pattern("", shape))
+    return nominal_s(shape, itemsize, chunks, everything, LIBHDF5_1, load_s=load_s)
 
 
 def line_and_plane(shape: Shape, itemsize: int) -> list[Pattern]:
@@ -94,12 +97,15 @@ def line_and_plane(shape: Shape, itemsize: int) -> list[Pattern]:
 def test_no_former_choice_is_better(former: tuple[Shape, int, list[Shape], Shape]) -> None:
     shape, itemsize, balanced, automatic = former
     stated = line_and_plane(shape, itemsize)
-    for patterns, access in ((usual(shape, itemsize), ()), (stated, stated)):
+    for patterns, access, load_s in (
+        (usual(shape, itemsize), (), ANYWHERE_LOAD_S),
+        (stated, stated, LOAD_S),
+    ):
         chosen = default_chunk(shape, itemsize, access=access)
-        now = total(shape, itemsize, chosen, patterns)
+        now = total(shape, itemsize, chosen, patterns, load_s)
         for chunks in (*balanced, automatic):
             if math.prod(chunks) * itemsize >= SMALL_CHUNK_NBYTES or chunks == shape:
-                assert now <= 1.05 * total(shape, itemsize, chunks, patterns)
+                assert now <= 1.05 * total(shape, itemsize, chunks, patterns, load_s)
 
 
 # --- all that ask ------------------------------------------------------------------------

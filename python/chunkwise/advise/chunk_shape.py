@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.advise.geometry import canonical, touched_along
-from chunkwise.advise.nominal import nominal_s, quick_s
+from chunkwise.advise.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s
 from chunkwise.advise.readers import LIBRARIES, UNCACHED, Reader
 from chunkwise.advise.traffic import Pattern
 from chunkwise.grammar import format_shape, format_size
@@ -115,7 +115,9 @@ def default_chunk(
     if math.prod(extents) * itemsize <= limit_nbytes:
         return extents
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
-    return _best(extents, itemsize, found, limit_nbytes, smallest(readers))
+    # Patterns that are the usual ones say no more than none.
+    load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
+    return _best(extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
@@ -233,6 +235,7 @@ def _best(
     patterns: tuple[Pattern, ...],
     limit_nbytes: int,
     reader: Reader,
+    load_s: float,
 ) -> _Shape:
     """Look at all shapes quickly, and at the best of them closely."""
     everything = (*patterns, Pattern("", extents))
@@ -241,12 +244,14 @@ def _best(
         for axis, extent in enumerate(extents)
     ]
     shapes = _bounded(_thinned(sides), itemsize, limit_nbytes)
-    seconds = quick_s(extents, itemsize, shapes, everything, reader)
+    seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
     order = np.lexsort((-shapes.prod(axis=1), seconds))[:_CLOSELY]
     found = []
     for place in order:
         chunks = tuple(map(int, shapes[place]))
-        found.append((nominal_s(extents, itemsize, chunks, everything, reader), chunks))
+        found.append(
+            (nominal_s(extents, itemsize, chunks, everything, reader, load_s=load_s), chunks)
+        )
     least = min(found)[0]
     return max(
         (chunks for seconds, chunks in found if seconds <= _ABOUT * least),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,8 +25,10 @@ from chunkwise.advise.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.advise.traffic import Pattern, contiguous_traffic, traffic
 
 # To find a chunk, to fetch it and to start its filters: of a file in memory 10 us, from a disk or
-# an object store 10 ms. Nobody knows where a file will be read: the geometric mean.
-_LOAD_S: Final = 3e-4
+# an object store 10 ms.  For reads that somebody states, the geometric mean.
+LOAD_S: Final = 3e-4
+# Where nobody says what is read, nor from where: what suits slow storage, too.
+ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
 _DECODED_NBYTES_PER_S: Final = 256 << 20
 _RATIO: Final = 0.5
@@ -33,7 +36,7 @@ _RATES: Final = Rates(
     call_s=1e-5,
     touch_s=5e-7,
     crowd_s=1e-7,
-    load_s=_LOAD_S,
+    load_s=LOAD_S,
     piece_s=4e-6,
     run_s=4e-9,
     copy_s=2e-10,
@@ -58,6 +61,7 @@ def nominal_s(
     reader: Reader,
     *,
     filtered: bool = True,
+    load_s: float = LOAD_S,
 ) -> float:
     """Predict the seconds of patterns, each as often as its weight says.
 
@@ -73,8 +77,12 @@ def nominal_s(
         Whose cache.
     filtered
         Whether the chunks have filters.
+    load_s
+        Seconds to find, fetch and start a chunk.
     """
     total = 0.0
+    rates = replace(_RATES, load_s=load_s)
+    machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:
         if chunks is None:
@@ -82,7 +90,7 @@ def nominal_s(
         else:
             found = traffic(Stored(shape, chunks, itemsize, filtered), one, reader)
         each = parts(
-            found, chunks or shape, itemsize, codec, MACHINE, "libhdf5", writing=one.writes
+            found, chunks or shape, itemsize, codec, machine, "libhdf5", writing=one.writes
         )
         total += one.weight * sum(each.values())
     return total
@@ -94,6 +102,8 @@ def quick_s(
     shapes: npt.NDArray[np.int64],
     patterns: Sequence[Pattern],
     reader: Reader,
+    *,
+    load_s: float = LOAD_S,
 ) -> npt.NDArray[np.float64]:
     """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded.
 
@@ -101,7 +111,7 @@ def quick_s(
 
     Parameters
     ----------
-    shape, itemsize, patterns, reader
+    shape, itemsize, patterns, reader, load_s
         As for `nominal_s`.
     shapes
         Chunk shapes, a row for each.
@@ -117,7 +127,7 @@ def quick_s(
         *(np.unique(shapes[:, axis], return_inverse=True) for axis in range(len(shape))),
         strict=True,
     )
-    load_s = _LOAD_S + nbytes / _DECODED_NBYTES_PER_S + _RATES.fetch_s * _RATIO * nbytes
+    each_s = load_s + nbytes / _DECODED_NBYTES_PER_S + _RATES.fetch_s * _RATIO * nbytes
     total = np.zeros(len(shapes))
     for one in patterns:
         along = [
@@ -127,7 +137,7 @@ def quick_s(
         touches, loads, chunks = _counted(along, one, room)
         slowness = 4.0 if one.writes else 1.0
         total += one.weight * (
-            touches * _RATES.touch_s + slowness * loads * load_s + chunks * _RATES.index_s
+            touches * _RATES.touch_s + slowness * loads * each_s + chunks * _RATES.index_s
         )
     return total
 

@@ -296,7 +296,10 @@ def _sieves(stored: Stored, pattern: Pattern, operations: float, pieces: float) 
         if joined:
             length *= min(side, chunk)
             joined = side >= chunk
-            apart *= chunk
+        elif side > 1:
+            # The next piece lies one further along this dimension.
+            break
+        apart *= chunk
     each = pieces / max(1.0, operations)
     if length >= SIEVE_NBYTES or (each > 1 and apart >= SIEVE_NBYTES):
         # Each is read by itself, or with neighbours that nobody wants.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunkwise import access
-from chunkwise.access import Access
+from chunkwise.access import Access, as_pattern
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.advise.chunk_shape import usual as meant_where_none_is_stated
 from chunkwise.advise.readers import Reader
@@ -17,6 +17,8 @@ from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
+
+__all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _asked(
 ) -> Asked:
     _, rest = access.done(text)
     meant = access.parse(rest, shape, itemsize, where, around)
-    return Asked(rest, meant, access.as_pattern(meant, shape, text))
+    return Asked(rest, meant, as_pattern(meant, shape, text))
 
 
 def usual_chunks(

@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, TINY_CHUNK_NBYTES, are_too_small, default_chunk
+from chunkwise.advise.chunk_shape import (
+    PAGE_NBYTES,
+    TINY_CHUNK_NBYTES,
+    are_too_small,
+    default_chunk,
+)
 from chunkwise.advise.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import line, plane
