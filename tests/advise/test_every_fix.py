@@ -152,6 +152,7 @@ ELSEWHERE = {
     "test_what_another_installed_reader_reads_is_a_note",
     "data-elsewhere": "inspect/test_findings_objects.py::"
     "test_where_the_data_of_a_virtual_dataset_lies",
+    "access-mismatch": "inspect/test_access.py::test_chunks_are_offered_for_what_is_stated",
     "sources-missing": "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
 }
 WITHOUT_FIXES = {

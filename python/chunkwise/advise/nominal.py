@@ -27,6 +27,8 @@ from chunkwise.advise.traffic import Pattern, contiguous_traffic, traffic
 # To find a chunk, to fetch it and to start its filters: of a file in memory 10 us, from a disk or
 # an object store 10 ms.  For reads that somebody states, the geometric mean.
 LOAD_S: Final = 3e-4
+# Of a file in memory.
+MEMORY_LOAD_S: Final = 1e-5
 # Where nobody says what is read, nor from where: what suits slow storage, too.
 ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
