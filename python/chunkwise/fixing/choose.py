@@ -6,11 +6,12 @@ The findings say it, each by its own remedy, and agree about each dataset
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
-from chunkwise.advise.layout import DatasetLayout, FileLayout, together
+from chunkwise.advise.layout import DatasetLayout, FileLayout, Layout, together
 from chunkwise.advise.readability import Needs, losses, program
 from chunkwise.advise.readers import this_process
 from chunkwise.grammar import Pipeline
@@ -19,6 +20,9 @@ from chunkwise.inspecting.finding import Finding
 
 # What a person decides: one file in place of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
+# Why a dataset has what no finding asks for.
+MEASURED: Final = "advise"
+NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Change:
     filters_before, filters
         Pipelines; None in `filters` for what stays.
     why
-        Codes of the findings that it mends.
+        Codes of the findings that it mends, and ``advise`` for what was measured to be best.
     cache_nbytes
         The chunk cache of the reader that findings are about, where that is less than what reads
         here have; None for the library's own.
@@ -93,6 +97,7 @@ def choose(
     *,
     merge: bool = False,
     readers: Sequence[str] = (),
+    proved: Mapping[str, Layout] = NOTHING,
 ) -> Choice:
     """Choose what a file is to have.
 
@@ -105,6 +110,9 @@ def choose(
     readers
         Programs that must read the result as they read the file: what they could not read is not
         followed.
+    proved
+        Layouts that were measured to be the best, by the paths of datasets: they take the place
+        of what findings offer.
     """
     mended = [one for one in facts.findings if one.layout is not None]
     if not merge:
@@ -122,6 +130,11 @@ def choose(
     changes, layouts = [], []
     for path, dataset in datasets.items():
         own = wanted.get(path, DatasetLayout(path))
+        if path in proved:
+            filters = proved[path].filters
+            own = DatasetLayout(
+                path, proved[path].chunks, None if filters == dataset.filters else filters
+            )
         chunk = own.chunk
         before = None if dataset.chunks is None else dataset.chunks.shape
         if chunk == before:
@@ -130,7 +143,11 @@ def choose(
             continue
         layouts.append(replace(own, chunk=chunk))
         codes = tuple(dict.fromkeys(one.code for one in mended if one.path == path))
-        cache = _cache_nbytes([one for one in mended if one.path == path])
+        if path in proved:
+            codes = (*codes, MEASURED)
+        # What was measured to be best is so with the cache that there is here.
+        own_findings = [one for one in mended if one.path == path and path not in proved]
+        cache = _cache_nbytes(own_findings)
         changes.append(Change(path, before, chunk, dataset.filters, own.filters, codes, cache))
     of_file = tuple(dict.fromkeys(one.code for one in mended if _is_of_file(one)))
     if layouts or of_file:

@@ -69,7 +69,7 @@ def survey(
     treat = partial(mend_one, wish, unchanged)
     # What decides how results look.
     options = {**asdict(wish.options), "memory_nbytes": None}
-    said = json.dumps([wish.access, wish.merge, options, unchanged])
+    said = json.dumps([wish.access, wish.merge, options, unchanged, wish.advise_s])
     key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     yield from each(
         batch,
