@@ -169,8 +169,8 @@ def _counted(
     touches = np.prod([one.touches for one in along], axis=0)
     chunks = np.prod([one.chunks for one in along], axis=0)
     number = math.prod(one.positions for one in along)
-    reads = number if pattern.operations is None else pattern.operations
-    share = min(1.0, reads / number)
+    reads = min(number, pattern.operations or number)
+    share = reads / number
     in_order = not pattern.scattered and pattern.selections is None
     if in_order:
         order = range(len(along)) if pattern.order is None else pattern.order

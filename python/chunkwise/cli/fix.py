@@ -71,7 +71,6 @@ Exit code:
     "advise_s",
     metavar="TIME",
     type=Duration(),
-    default=0.0,
     help="Measure layouts for the largest datasets for so long, as in 60s or 5min, and take the "
     "best.  [default: what the model chooses]",
 )
@@ -117,7 +116,7 @@ def command(
     dry_run: bool,
     merge: bool,
     seconds: float | None,
-    advise_s: float,
+    advise_s: float | None,
     no_measure: bool,
     verify: str,
     force: bool,
@@ -174,7 +173,7 @@ def command(
         Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
         0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
         resume,
-        advise_s,
+        advise_s or 0.0,
     )
     with using_threads(threads), ending() as ends, leaving():
         if not many:
