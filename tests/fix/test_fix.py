@@ -259,7 +259,7 @@ def test_chunks_are_chosen_for_the_patterns_that_are_stated(
     shape = (DAYS, ROWS, COLUMNS)
     expected = default_chunk(shape, 4, shape, [blocks[one] for one in access])
     choice = choose(inspect(path, access=access))
-    chunks = {change.path: change.chunk for change in choice.changes}
+    chunks = {change.path: change.chunk for change in choice.changes if change.chunk}
     # Maps are read well enough as they are.
     if access == ("1x150x150",):
         expected = (1, ROWS, COLUMNS)
@@ -277,7 +277,7 @@ def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -
         file.create_dataset("t", data=np.zeros(shape, "<f4"), chunks=both, compression=1)
     assert mendable(tmp_path / "a.h5") == []
     (change,) = choose(inspect(tmp_path / "a.h5", access=["plane:0"])).changes
-    assert change.why == ("access-mismatch",)
+    assert change.why[0] == "access-mismatch"
     assert change.chunk == default_chunk(shape, 4, shape, [(1, ROWS, COLUMNS)])
     # Once it has them, nothing is left to do.
     done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", access=["plane:0"], seconds=0)
