@@ -125,4 +125,3 @@ def test_small_chunks_are_sampled_by_the_hundred(tmp_path: Path) -> None:
     assert dataset.sample is not None
     assert dataset.sample.chunks == 1000
     assert math.isclose(dataset.sample.raw_nbytes, 512_000)
-    assert all(one.inflating_s for one in dataset.sample.encodings)

@@ -2,8 +2,7 @@
 
 The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
 through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
-tells how fast chunks decode: what small chunks take to start, and what each byte takes in a large
-one, are told apart.
+tells how fast chunks decode; what a chunk takes to start is told apart from what its bytes take.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _RATES: Final = Rates(
 )
 _MACHINE: Final = Machine({"libhdf5": _RATES}, {})
 # To begin with a chunk: zlib clears its tables, others have none.
-_INFLATE_START_S: Final = 2e-5
+_INFLATE_START_S: Final = 4e-5
 _START_S: Final = 2e-6
 # Of a chunk's time, at least this share is for its bytes.
 _LEAST_SHARE: Final = 0.2
@@ -108,32 +107,18 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
     if filters == "none":
         return Speed()
     wanted, own = (_compressors(text) for text in (filters, facts.filters))
-    inflates = "deflate" in wanted
-    start_s = _INFLATE_START_S if inflates else _START_S
-    byte_s = _inflating_s(facts, filters) if inflates else None
+    start_s = _INFLATE_START_S if "deflate" in wanted else _START_S
     if wanted != own:
-        # What shuffle adds is little beside what compressors take.
-        return Speed(start_s, 1 / DECODED_NBYTES_PER_S if byte_s is None else byte_s)
+        return Speed(start_s, 1 / DECODED_NBYTES_PER_S)
+    # What shuffle adds is little beside what compressors take.
     sample = facts.sample
-    if sample is None or sample.read_s <= 0 or facts.chunks is None:
+    if sample is None or sample.read_s <= 0:
         return None
     each_s, nbytes = sample.read_s / sample.chunks, sample.raw_nbytes / sample.chunks
-    if byte_s is None:
-        byte_s = max(each_s - start_s, _LEAST_SHARE * each_s) / nbytes
-    if filters == facts.filters:
-        # A chunk as it is takes what it was seen to take.
-        return Speed(max(0.0, each_s - nbytes * byte_s), min(byte_s, each_s / nbytes))
-    return Speed(start_s, byte_s)
+    byte_s = max(each_s - start_s, _LEAST_SHARE * each_s) / nbytes
+    # A chunk like those of the sample takes what they took.
+    return Speed(each_s - nbytes * byte_s, byte_s)
 
 
 def _compressors(filters: str) -> set[str]:
     return {one.name for one in Pipeline.parse(filters).filters} - {"shuffle"}
-
-
-def _inflating_s(facts: DatasetFacts, filters: str) -> float | None:
-    """Seconds of a byte in a large chunk, with shuffle before deflate or without."""
-    shuffled = "shuffle" in {one.name for one in Pipeline.parse(filters).filters}
-    tried = facts.sample.encodings if facts.sample else ()
-    return next(
-        (one.inflating_s for one in tried if one.filters.startswith("shuffle+") == shuffled), None
-    )

@@ -136,22 +136,11 @@ class SampleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """What one pipeline makes of a sample: `raw_nbytes` become `nbytes`.
-
-    Attributes
-    ----------
-    filters
-        The pipeline.
-    raw_nbytes, nbytes
-        Bytes before and after it.
-    inflating_s
-        Seconds that a byte takes to inflate in one large piece; None where that was not timed.
-    """
+    """What one pipeline makes of a sample: `raw_nbytes` become `nbytes`."""
 
     filters: str
     raw_nbytes: int
     nbytes: int
-    inflating_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

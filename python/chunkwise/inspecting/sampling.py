@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d, h5f, h5p, h5s, h5t
+from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
 from chunkwise._lib import library
@@ -36,8 +36,6 @@ SAMPLED_CHUNKS: Final = 8
 # and then decodes them up to five times as fast as ones that it has not met.
 UNLEARNT_NBYTES: Final = 2 << 20
 MOST_CHUNKS: Final = 1_000
-# What is inflated in one piece, to learn the speed of larger chunks.
-INFLATED_NBYTES: Final = 1 << 18
 # One chunk beyond this is not worth its time and memory.
 LARGEST_CHUNK_NBYTES: Final = 64 << 20
 # Deflate takes some 50 ms for it.  Whole chunks, as far as they go: how well shuffle pays
@@ -99,7 +97,7 @@ def take_sample(
     facts: DatasetFacts,
     *,
     limit_nbytes: int = SAMPLED_NBYTES,
-    chunks: int = SAMPLED_CHUNKS,
+    chunks: int | None = None,
     deadline: float | None = None,
 ) -> SampleFacts | None:
     """Read a few stored chunks, timed, and try filters on a part of them.
@@ -116,7 +114,8 @@ def take_sample(
         Bytes read at most, before filters; one chunk is read even if it is larger, up
         to `LARGEST_CHUNK_NBYTES`.
     chunks
-        Chunks or pieces read at most; of small chunks as many as make `UNLEARNT_NBYTES`.
+        Chunks or pieces read at most; None for `SAMPLED_CHUNKS`, and of small chunks for as many
+        as make `UNLEARNT_NBYTES`.
     deadline
         By `time.monotonic`, when to stop: after it no filter is tried, and no chunk read but
         the first.  None: no limit.
@@ -135,11 +134,14 @@ def take_sample(
         if datatype.detect_class(h5t.REFERENCE):
             return None
         if facts.chunks is None:
-            boxes = _pieces(facts, min(chunks, max(1, limit_nbytes // PIECE_NBYTES)))
+            boxes = _pieces(
+                facts, min(chunks or SAMPLED_CHUNKS, max(1, limit_nbytes // PIECE_NBYTES))
+            )
             passes = 2
         else:
             fewest = min(MOST_CHUNKS, -(-UNLEARNT_NBYTES // facts.chunks.nbytes))
-            number = min(max(chunks, fewest), max(1, limit_nbytes // facts.chunks.nbytes))
+            wanted = max(SAMPLED_CHUNKS, fewest) if chunks is None else chunks
+            number = min(wanted, max(1, limit_nbytes // facts.chunks.nbytes))
             boxes = _stored_chunks(dataset, facts, facts.chunks, number, limit_nbytes, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
             # So many chunks are met once: the first of them count little.
@@ -352,33 +354,7 @@ def _encodings(
             # HDF5 stores a chunk as it is where deflate does not make it smaller.
             nbytes += min(len(part), len(zlib.compress(plain, level)))
         name = f"shuffle+deflate:{level}" if shuffled else f"deflate:{level}"
-        whole = b"".join(parts)[:INFLATED_NBYTES]
-        yield Encoding(name, raw_nbytes, nbytes, _inflating_s(whole, itemsize, level, shuffled))
-
-
-def _inflating_s(whole: bytes, itemsize: int, level: int, shuffled: bool) -> float | None:
-    """Time how long a byte takes to inflate where it lies in a large chunk, in seconds."""
-    if not whole:
-        return None
-    encoded = zlib.compress(shuffle(whole, itemsize) if shuffled else whole, level)
-    # By libhdf5's zlib, which need not be Python's.
-    dcpl = h5p.create(h5p.DATASET_CREATE)
-    dcpl.set_chunk((len(whole),))
-    dcpl.set_deflate(level)
-    fapl = h5p.create(h5p.FILE_ACCESS)
-    fapl.set_fapl_core(backing_store=False)
-    with phil:
-        file = h5f.create(b"inflated", h5f.ACC_TRUNC, fapl=fapl)
-        try:
-            space = h5s.create_simple((len(whole),))
-            made = h5d.create(file, b"x", h5t.STD_U8LE, space, dcpl)
-            made.write_direct_chunk((0,), encoded)
-            values = np.full(len(whole), 0, np.uint8)
-            begin = time.perf_counter()
-            made.read(h5s.ALL, h5s.ALL, values)
-            return (time.perf_counter() - begin) / len(whole)
-        finally:
-            file.close()
+        yield Encoding(name, raw_nbytes, nbytes)
 
 
 def shuffle(data: bytes, itemsize: int) -> bytes:
