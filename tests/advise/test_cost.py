@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from chunkwise.advise.chunk_cache import fits
 from chunkwise.advise.cost import (
-    START_NBYTES,
     Stored,
     decodes_by_size,
     decodes_in_no_order,
     decodes_of_walk,
-    effort,
     walk_cost,
 )
 from chunkwise.advise.readers import LIBHDF5_1, LIBRARIES, UNCACHED, Reader
@@ -60,12 +58,6 @@ def test_what_is_counted_is_what_a_walk_touches(case: tuple[Stored, tuple[int, .
     # Nothing is kept: every chunk of every read is decoded.
     each = sum(map(len, reads)) / math.prod(stored.grid)
     assert cost.decodes == pytest.approx(each)
-    mean = sum(map(len, reads)) / len(reads)
-    asked = cost.selected_nbytes + START_NBYTES
-    expected = 2 * mean * (stored.chunk_nbytes + START_NBYTES) / asked
-    assert effort(stored, block, ()) == pytest.approx(expected)
-    # All of this fits every cache.
-    assert effort(stored, block, LIBRARIES) == pytest.approx(expected / 2)
     assert walk_cost(stored, block, LIBHDF5_1).reloads == 0
 
 

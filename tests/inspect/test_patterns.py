@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, reader
+from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting import DatasetFacts, dataset_facts
 from chunkwise.inspecting.facts import SampleFacts
 from chunkwise.inspecting.patterns import blocks, pattern_facts, pieces, row, survival
@@ -66,24 +67,26 @@ def test_seconds_follow_from_the_sample(cris: DatasetFacts) -> None:
     assert rows.read_s == pytest.approx(0.1)
     assert [each.total_s for each in rows.survival] == pytest.approx([0.1 * 15 * 1080, 1.5, 1.5])
     # chunkwise decodes at another speed, which this sample does not tell.
-    here = survival(replace(cris, sample=sample), rows.block, reader("chunkwise"), 3.1e7)
+    here = survival(
+        replace(cris, sample=sample), Pattern("", rows.block), reader("chunkwise"), 3.1e7
+    )
     assert (here.decodes, here.total_s) == (1, None)
 
 
 def test_unfiltered_chunks_that_do_not_fit_are_not_read_whole() -> None:
     facts = facts_of((60, 30, 9, 717), (4, 30, 9, 717))
     # Paper 004, Recommendations: without compression only what is selected is read then.
-    assert survival(facts, (1, 1, 1, 717), LIBHDF5_1).decodes == 1
-    assert survival(facts, (1, 1, 1, 717), LIBHDF5_2).decodes == 1
+    assert survival(facts, Pattern("", (1, 1, 1, 717)), LIBHDF5_1).decodes == 1
+    assert survival(facts, Pattern("", (1, 1, 1, 717)), LIBHDF5_2).decodes == 1
 
 
 def test_collisions_count_as_lost() -> None:
     # A line along 0 has 1024 chunks of 1 KiB: they fit 1 MiB, and not 521 slots.
     facts = facts_of((1024, 1024), (1, 1024), dtype="u1")
-    found = survival(facts, (1024, 1), LIBHDF5_1)
+    found = survival(facts, Pattern("", (1024, 1)), LIBHDF5_1)
     assert found.collisions == found.reloads == 2 * (1024 - 521)
     assert found.decodes == pytest.approx(1 + found.collisions / 1024 * 1023)
-    assert survival(facts, (1024, 1), LIBHDF5_2).decodes == 1
+    assert survival(facts, Pattern("", (1024, 1)), LIBHDF5_2).decodes == 1
 
 
 def test_small_ranks() -> None:

@@ -13,10 +13,10 @@ from chunkwise.access.grammar import (
     count,
     defaults,
     parse,
-    stated,
     weight,
     whole,
 )
+from chunkwise.access.stated import as_pattern, done, stated
 
 __all__ = [
     "HOW_TO_WRITE",
@@ -25,8 +25,10 @@ __all__ = [
     "Around",
     "Hyperslab",
     "Union",
+    "as_pattern",
     "count",
     "defaults",
+    "done",
     "parse",
     "stated",
     "weight",

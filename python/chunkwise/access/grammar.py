@@ -20,7 +20,6 @@ from typing import Final, cast
 from chunkwise import _native, grammar
 from chunkwise.access.around import Around, by_names, drawn
 from chunkwise.access.pattern import Access, Hyperslab, Union, is_union
-from chunkwise.advise.chunk_shape import expected_shape
 from chunkwise.advise.geometry import line, plane
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.names import printable
@@ -31,7 +30,6 @@ from chunkwise.words import counted
 WHOLE_NBYTES = 512 << 20
 # A list of more selections is not what a person wrote down.
 MOST_LISTED: Final = 1_000_000
-_UNLIMITED: Final = 2**63 - 1
 
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
@@ -60,14 +58,13 @@ _NUMBERED: Final = re.compile(r"(line|plane):([0-9]+)(?::(.+))?")
 _AT_RANDOM: Final = re.compile(r"random:([^:]+)(?::(.+))?")
 # How often a pattern counts beside others.
 _WEIGHT: Final = re.compile(r"\s+weight[\s=]+(\S+)\s*$")
-_MOST_TIMES: Final = 100
 # K planes, how many unions, and which of the random ones.
 _CELLS: Final = re.compile(r"cells:([0-9]+)(?::([0-9][^:]*))?(?::([0-9]+))?")
 # As many as paper 003 reads.
 UNIONS_OF_CELLS: Final = 100
 _RANDOM: Final = re.compile(r"random(?::([0-9]+))?")
 
-__all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "stated", "whole"]
+__all__ = ["Access", "Hyperslab", "Union", "count", "defaults", "parse", "weight", "whole"]
 
 
 def count(shape: Sequence[int], block: Sequence[int]) -> int:
@@ -134,60 +131,6 @@ def parse(
     return _ordered(access, order, text, len(shape)) if at else access
 
 
-def stated(
-    texts: Sequence[str],
-    shape: tuple[int, ...],
-    itemsize: int,
-    maxshape: Sequence[int | None] | None,
-    where: str,
-    around: Around | None = None,
-) -> list[tuple[int, ...]]:
-    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        As for `parse`, each with ``weight W`` behind it if it counts more than once.  A block
-        may be larger than what the dataset has now, up to `maxshape`; words such as ``row`` mean
-        what `chunk_shape.expected_shape` tells.
-    shape, maxshape : sequence of int, sequence of int or None
-        Of the dataset; `maxshape` None where it cannot grow.
-    itemsize : int
-        Bytes of an element.
-    where : str
-        File and dataset, for messages.
-    around : Around, optional
-        As for `parse`.
-
-    Returns
-    -------
-    list of tuple of int
-        The shape of each pattern's block, as often as its weight says; of a list of selections
-        that of the first, of a union that of the box around it.
-
-    Raises
-    ------
-    UsageError, SelectionError
-        As `parse`.
-    """
-    now = expected_shape(shape, itemsize, maxshape)
-    most = shape if maxshape is None else maxshape
-    largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
-    blocks = []
-    for text in texts:
-        try:
-            block = parse(text, now, itemsize, where, around).block
-        except SelectionError:
-            try:
-                block = parse(text, largest, itemsize, where, around).block
-            except SelectionError:
-                # What does not fit at all is refused by the shape that the user knows.
-                block = parse(text, shape, itemsize, where, around).block
-        blocks.append(block)
-    times = _times([weight(text) for text in texts])
-    return [block for block, count in zip(blocks, times, strict=True) for _ in range(count)]
-
-
 def weight(text: str) -> float:
     """Tell how often a pattern is read beside the others: 1, or what ``weight W`` behind it says.
 
@@ -209,16 +152,6 @@ def weight(text: str) -> float:
             "pattern is read beside the others, such as 'weight 3'"
         )
     return value
-
-
-def _times(weights: list[float]) -> list[int]:
-    """Turn weights into whole numbers of about the same ratios."""
-    whole_numbers = all(one == int(one) and one <= _MOST_TIMES for one in weights)
-    least = 1.0 if whole_numbers else min(weights)
-    ratios = [one / least for one in weights]
-    most = max(ratios, default=1.0)
-    shrink = min(1.0, _MOST_TIMES / most)
-    return [max(1, round(ratio * shrink)) for ratio in ratios]
 
 
 def _named(text: str) -> tuple[str, str]:

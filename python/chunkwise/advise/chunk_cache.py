@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +162,7 @@ def kept(reader: Reader, read: Read) -> Kept:
         return Kept(chunks, lost, lost)
     if chunks > MOST_FOLLOWED:
         return Kept(chunks, lost, chunks)
-    cache = _ChunkCache(reader.cache_nbytes // nbytes, reader.w0, nbytes)
+    cache = ChunkCache(reader.cache_nbytes // nbytes, reader.w0, nbytes)
     accesses = list(zip(places.tolist(), read.wanted_nbytes(), strict=True))
     for _ in range(2):
         loads = sum(cache.access(i, *access) for i, access in enumerate(accesses))
@@ -195,42 +196,69 @@ def hash_slots(chunks: int) -> int:
     return number
 
 
+# Before the first chunk to be dropped, and behind the last one.
+_END: Final = -1
+
+
 @dataclass(slots=True)
-class _ChunkCache:
+class ChunkCache:
     """libhdf5's chunk cache (``H5D_rdcc_t``), for reads.
 
-    `room` chunks of `nbytes` bytes fit.
+    Attributes
+    ----------
+    room
+        Chunks that fit its bytes.
+    w0
+        Its preemption policy.
+    nbytes
+        Bytes of a chunk.
+    steps
+        Chunks that were looked at so far: what following it has taken.
     """
 
     room: int
     w0: float
     nbytes: int
-    # Of each chunk held, the first to be dropped first: its bytes not read yet, its slot.
-    queue: list[int] = field(default_factory=list)
-    unread: dict[int, int] = field(default_factory=dict)
-    slot_of: dict[int, int] = field(default_factory=dict)
-    holder: dict[int, int] = field(default_factory=dict)
+    steps: int = 0
+    # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
+    _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
+    _before: dict[int, int] = field(default_factory=lambda: {_END: _END})
+    # Of each chunk held, its bytes not read yet, and its slot; of each slot, its chunk.
+    _unread: dict[int, int] = field(default_factory=dict)
+    _slot_of: dict[int, int] = field(default_factory=dict)
+    _holder: dict[int, int] = field(default_factory=dict)
 
     def access(self, chunk: int, slot: int, wanted_nbytes: int) -> bool:
-        """Read from a chunk; tell whether it had to be loaded."""
-        load = self.holder.get(slot) != chunk
+        """Read from a chunk, known by a number from 0 on; tell whether it had to be loaded."""
+        self.steps += 1
+        load = self._holder.get(slot) != chunk
         if load:
-            if slot in self.holder:
-                self._drop(self.holder[slot])
+            if slot in self._holder:
+                self._drop(self._holder[slot])
             self._prune()
-            self.queue.append(chunk)
-            self.unread[chunk] = self.nbytes
-            self.slot_of[chunk] = slot
-            self.holder[slot] = chunk
-        else:
-            at = self.queue.index(chunk)
-            self.queue[at : at + 2] = reversed(self.queue[at : at + 2])
-        self.unread[chunk] = max(0, self.unread[chunk] - wanted_nbytes)
+            self._put(chunk, self._before[_END], _END)
+            self._unread[chunk] = self.nbytes
+            self._slot_of[chunk] = slot
+            self._holder[slot] = chunk
+        elif (later := self._behind[chunk]) != _END:
+            # It changes places with the next one.
+            self._take(chunk)
+            self._put(chunk, later, self._behind[later])
+        self._unread[chunk] = max(0, self._unread[chunk] - wanted_nbytes)
         return load
 
+    def _put(self, chunk: int, before: int, behind: int) -> None:
+        self._before[chunk], self._behind[chunk] = before, behind
+        self._behind[before] = self._before[behind] = chunk
+
+    def _take(self, chunk: int) -> None:
+        before, behind = self._before[chunk], self._behind[chunk]
+        self._behind[before], self._before[behind] = behind, before
+
     def _drop(self, chunk: int) -> None:
-        self.queue.remove(chunk)
-        del self.holder[self.slot_of.pop(chunk)], self.unread[chunk]
+        self._take(chunk)
+        del self._behind[chunk], self._before[chunk]
+        del self._holder[self._slot_of.pop(chunk)], self._unread[chunk]
 
     def _prune(self) -> None:
         """Make room for one chunk, if that can be done.
@@ -239,11 +267,19 @@ class _ChunkCache:
         `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
         1 the second never begins, and the cache may outgrow its bytes.
         """
-        head = int(len(self.queue) * self.w0)
-        for step, chunk in enumerate(order := self.queue.copy()):
-            if len(self.queue) < self.room:
-                return
-            if not self.unread[chunk]:
-                self._drop(chunk)
+        head, step = int(len(self._unread) * self.w0), 0
+        first = second = self._behind[_END]
+        while first != _END and len(self._unread) >= self.room:
+            later = self._behind[first]
+            if not self._unread[first]:
+                if second == first:
+                    second = later
+                self._drop(first)
             elif step >= head:
-                self._drop(order[step - head])
+                dropped, second = second, self._behind[second]
+                self._drop(dropped)
+                if dropped == first:
+                    later = second
+            first = later
+            step += 1
+        self.steps += step

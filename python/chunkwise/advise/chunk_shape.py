@@ -1,12 +1,13 @@
 """Which chunk shape serves what is read?
 
-The one rule for `--chunk auto`, for datasets that are made, for what `inspect` offers and for what
-`bench` advises.  Of the shapes that are looked at, it takes the one with the least effort
-(`cost.effort`), summed over the patterns that are stated and over reading everything, as a dataset
-is also written and copied.  Where no pattern is stated, a line along each dimension and a step
-along the slowest are meant (`geometry.canonical`).
+The one chooser: for ``--chunk auto``, for datasets that are made, for what `inspect` offers, what
+`fix` does, what `bench` advises, and for where `advise` begins.  Of the shapes that may be had, it
+takes the one with which the patterns that are stated, each as often as its weight says, and
+reading everything once take the least time by the model, with the figures of `nominal`: the same
+for the same question, on every machine.  Where no pattern is stated, the usual ones are meant
+(`usual`).
 
-*   Chunks hold at most `CHUNK_NBYTES`.
+*   Chunks hold at most `CHUNK_NBYTES`, and at least `SMALL_CHUNK_NBYTES`.
 *   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
     of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
     guideline 3, with which 3162 becomes 791 and not 790, that leaves half as much again unused).
@@ -19,20 +20,32 @@ Pure arithmetic on shapes: nothing is read.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import permutations
 from typing import Final
 
-from chunkwise.advise.cost import Stored, effort, is_held
-from chunkwise.advise.geometry import canonical, line
-from chunkwise.advise.readers import LIBRARIES, Reader
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.advise.geometry import canonical, touched_along
+from chunkwise.advise.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s
+from chunkwise.advise.readers import LIBRARIES, UNCACHED, Reader
+from chunkwise.advise.traffic import Pattern
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.names import printable
 
 # Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
 CHUNK_NBYTES: Final = 1 << 20
 # Smaller ones take longer to find and to start than to decode, wherever the file lies.
 SMALL_CHUNK_NBYTES: Final = 1 << 15
+# 32x32 32-bit integers, under which rates collapse ('NetCDF-4 Performance Report', Figures 10 and
+# 11).  libhdf5 2.0 spends about 5 us on a chunk before it touches its data, in which it copies
+# some 20 KiB.
+TINY_CHUNK_NBYTES: Final = 1 << 12
+# 5 ms, but as many requests to a disk or an object store; ten times that is noticed anywhere.
+MANY_CHUNKS: Final = 1_000
+VERY_MANY_CHUNKS: Final = 10_000
 # A dataset that is made empty, to be filled, is taken to become at least this large: its first
 # chunk must not fill a disk, nor its thousandth be of a few bytes.
 GROWN_NBYTES: Final = 1 << 17
@@ -45,13 +58,14 @@ PAGE_NBYTES: Final = 1 << 12
 # Of what the array has along a dimension.
 MOST_WASTE: Final = 1 / 16
 
-# What an element of a line counts that nobody stated: such lines decide between shapes that serve
-# all that is stated alike.
-_UNSTATED: Final = 0.05
-# Of shapes that are about as good, one whose reads all caches hold is taken.
-_ABOUT: Final = 1.05
-# One side becomes so many lengths longer, another one so many shorter.
-_TRADES: Final = ((1, 1), (1, 2), (2, 1))
+# Of a usual pattern, so many reads: a program reads some lines, not all there are.
+USUAL_READS: Final = 1_000
+# Of the shapes that look best, so many are looked at closely.
+_CLOSELY: Final = 24
+# Shapes that take so many times the least are as good as the best; of those the largest.
+_ABOUT: Final = 1.02
+# More are not looked at: one length of two is left out.
+_MOST_SHAPES: Final = 1 << 17
 
 _Shape = tuple[int, ...]
 
@@ -60,7 +74,7 @@ def default_chunk(
     shape: Sequence[int],
     itemsize: int,
     maxshape: Sequence[int | None] | None = None,
-    access: Sequence[Sequence[int]] = (),
+    access: Sequence[Pattern | Sequence[int]] = (),
     *,
     grown_nbytes: int | None = None,
     limit_nbytes: int = CHUNK_NBYTES,
@@ -77,9 +91,9 @@ def default_chunk(
     maxshape : sequence of int or None, optional
         As h5py has it: the most elements of each dimension, None for one that is unlimited;
         no sequence at all for a dataset that cannot grow.
-    access : sequence of shapes, optional
-        Blocks that will be read or written, each as often as the others; see
-        `chunkwise.access.stated`, which reads them from text.
+    access : sequence of Pattern or shapes, optional
+        What will be read or written, as `chunkwise.access.stated` reads it from text.  A shape
+        stands for blocks that are walked over the array.  None for the usual patterns.
     grown_nbytes : int, optional
         Bytes that a dataset which can grow is taken to become at least; `PAGE_NBYTES` for one
         that is in a file.  By default `GROWN_NBYTES` where there is no element yet, otherwise
@@ -87,7 +101,7 @@ def default_chunk(
     limit_nbytes : int, optional
         The most bytes of a chunk.
     readers : sequence of Reader, optional
-        Whose default chunk caches shall hold the chunks of a read, where that costs little.
+        Who reads: of their default chunk caches, the smallest counts.
 
     Returns
     -------
@@ -95,12 +109,80 @@ def default_chunk(
         Each at least 1, and no larger than a dimension may become.  At most `limit_nbytes`
         in all, unless one element is larger.
     """
-    extents = expected_shape(shape, itemsize, maxshape, access, grown_nbytes=grown_nbytes)
+    asked = [one if isinstance(one, Pattern) else Pattern("", tuple(one)) for one in access]
+    blocks = [one.block for one in asked]
+    extents = expected_shape(shape, itemsize, maxshape, blocks, grown_nbytes=grown_nbytes)
     if math.prod(extents) * itemsize <= limit_nbytes:
         return extents
-    stated = [tuple(map(min, block, extents)) for block in access]
-    blocks = tuple(stated or canonical(extents, itemsize))
-    return _best(extents, itemsize, blocks, limit_nbytes, tuple(readers))
+    found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
+    # Patterns that are the usual ones say no more than none.
+    load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
+    return _best(extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
+
+
+def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
+    """Return the patterns that are meant where none is stated, those that `inspect` judges by.
+
+    A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
+    at random places where there are more.
+    """
+    found = []
+    for block in canonical(shape, itemsize):
+        number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
+        many = number > USUAL_READS
+        name = _usual_name(shape, block)
+        found.append(Pattern(name, block, None, many, USUAL_READS if many else None))
+    return tuple(found)
+
+
+def _usual_name(shape: Sequence[int], block: Sequence[int]) -> str:
+    long = [axis for axis, (n, b) in enumerate(zip(shape, block, strict=True)) if n > 1 and b > 1]
+    if len(shape) == 1:
+        return "piece"
+    return f"line-along-{long[0]}" if len(long) == 1 else "step"
+
+
+def within(pattern: Pattern, extents: Sequence[int]) -> Pattern:
+    """Return a pattern with a block that is no larger than the array."""
+    block = tuple(map(min, pattern.block, extents))
+    return pattern if block == pattern.block else replace(pattern, block=block)
+
+
+def smallest(readers: Sequence[Reader]) -> Reader:
+    """Return the reader with the smallest cache: what serves it serves the others."""
+    return min(readers, key=lambda one: one.cache_nbytes, default=UNCACHED)
+
+
+def reason(
+    shape: Sequence[int], itemsize: int, chunks: Sequence[int], patterns: Sequence[Pattern]
+) -> str:
+    """Say in words what one read of each pattern comes to in chunks of a shape.
+
+    Returns
+    -------
+    str
+        ``one read of map touches 60 chunks (33 MiB decoded), of series 16 (8.8 MiB)``.
+    """
+    said: list[str] = []
+    for pattern in patterns:
+        lengths = zip(shape, within(pattern, shape).block, chunks, strict=True)
+        each = math.prod(touched_along(*one)[0] for one in lengths)
+        nbytes = format_size(round(each * math.prod(chunks) * itemsize))
+        number = f"{each:,.0f}" if each >= 9.5 else f"{each:.2g}"
+        name = printable(pattern.name) or format_shape(pattern.block)
+        first = not said
+        unit = f" chunk{'s' * (number != '1')}" if first else ""
+        said.append(
+            f"{'one read of ' if first else 'of '}{name}{' touches' if first else ''} "
+            f"{number}{unit} ({nbytes}{' decoded' if first else ''})"
+        )
+    return ", ".join(said)
+
+
+def are_too_small(count: int, nbytes: int) -> bool:
+    """Whether so many chunks of so many bytes take longer to find than to read."""
+    fewest = MANY_CHUNKS if nbytes < TINY_CHUNK_NBYTES else VERY_MANY_CHUNKS
+    return nbytes < SMALL_CHUNK_NBYTES and count >= fewest
 
 
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
@@ -146,18 +228,59 @@ def expected_shape(
 
 
 # Files have many datasets of one shape.
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _best(
     extents: _Shape,
     itemsize: int,
-    blocks: tuple[_Shape, ...],
+    patterns: tuple[Pattern, ...],
     limit_nbytes: int,
-    readers: tuple[Reader, ...],
+    reader: Reader,
+    load_s: float,
 ) -> _Shape:
+    """Look at all shapes quickly, and at the best of them closely."""
+    everything = (*patterns, Pattern("", extents))
     sides = [
-        divisors(extent, {block[axis] for block in blocks}) for axis, extent in enumerate(extents)
+        divisors(extent, {one.block[axis] for one in patterns})
+        for axis, extent in enumerate(extents)
     ]
-    return _Search(extents, itemsize, blocks, sides, limit_nbytes, readers).best()
+    shapes = _bounded(_thinned(sides), itemsize, limit_nbytes)
+    seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
+    order = np.lexsort((-shapes.prod(axis=1), seconds))[:_CLOSELY]
+    found = []
+    for place in order:
+        chunks = tuple(map(int, shapes[place]))
+        found.append(
+            (nominal_s(extents, itemsize, chunks, everything, reader, load_s=load_s), chunks)
+        )
+    least = min(found)[0]
+    return max(
+        (chunks for seconds, chunks in found if seconds <= _ABOUT * least),
+        key=lambda chunks: (math.prod(chunks), chunks),
+    )
+
+
+def _thinned(sides: list[list[int]]) -> list[list[int]]:
+    """Leave lengths out, of the dimension that has most, until the shapes are not too many."""
+    while math.prod(map(len, sides)) > _MOST_SHAPES:
+        most = max(range(len(sides)), key=lambda axis: len(sides[axis]))
+        # The whole dimension stays.
+        sides[most] = sides[most][::-2][::-1]
+    return sides
+
+
+def _bounded(sides: list[list[int]], itemsize: int, limit_nbytes: int) -> npt.NDArray[np.int64]:
+    """List the shapes that are neither too large nor too small, a row for each."""
+    grids = np.meshgrid(*(np.array(one, np.int64) for one in sides), indexing="ij")
+    shapes = np.stack([grid.ravel() for grid in grids], axis=1)
+    # Products of whole dimensions may be beyond 64 bits.
+    nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
+    fitting = nbytes <= limit_nbytes
+    if not fitting.any():
+        # One element may be larger than a chunk should be.
+        return np.ones((1, len(sides)), np.int64)
+    least = min(SMALL_CHUNK_NBYTES, limit_nbytes // 2, float(nbytes[fitting].max()))
+    found: npt.NDArray[np.int64] = shapes[fitting & (nbytes >= least)]
+    return found
 
 
 def divisors(extent: int, blocks: set[int]) -> list[int]:
@@ -190,106 +313,3 @@ def _parts(most: int) -> Iterator[int]:
 def _waste(extent: int, side: int) -> float:
     """What chunks have beyond the array, as part of the array."""
     return -(-extent // side) * side / extent - 1
-
-
-class _Search:
-    """Chunk shapes made of given sides, by the effort that the accesses are with them."""
-
-    def __init__(
-        self,
-        extents: _Shape,
-        itemsize: int,
-        blocks: tuple[_Shape, ...],
-        sides: list[list[int]],
-        limit_nbytes: int,
-        readers: tuple[Reader, ...],
-    ) -> None:
-        self.extents, self.itemsize, self.blocks, self.sides = extents, itemsize, blocks, sides
-        self.limit_nbytes, self.readers = limit_nbytes, readers
-        self.weights = {block: float(blocks.count(block)) for block in (*blocks, extents)}
-        self.weights[extents] += 1
-        for axis, extent in enumerate(extents):
-            self.weights.setdefault(line(extents, axis), _UNSTATED / extent)
-        self.efforts: dict[_Shape, float] = {}
-
-    def best(self) -> _Shape:
-        """Find a shape of little effort, step by step from the whole array and from two blocks.
-
-        Also from a small chunk: of these caches may hold as many as two patterns need, while
-        each step from larger ones to them is worse than staying.
-        """
-        whole = tuple(len(sides) - 1 for sides in self.sides)
-        starts = [whole, self.cut(whole, SMALL_CHUNK_NBYTES)]
-        for block in (self.blocks[0], self.blocks[-1]):
-            pairs = zip(self.sides, block, strict=True)
-            starts.append(tuple(bisect_right(sides, side) - 1 for sides, side in pairs))
-        best = min(map(self.improved, dict.fromkeys(starts)), key=self.effort)
-        most = _ABOUT * self.effort(best)
-        close = [
-            places
-            for places, effort in self.efforts.items()
-            if effort <= most and self.nbytes(places) <= self.limit_nbytes
-        ]
-        # One element may be larger than a chunk should be.
-        close = close or [best]
-        return self.shape(min(close, key=lambda places: (-self.held(places), self.effort(places))))
-
-    def improved(self, places: _Shape) -> _Shape:
-        """Cut to the size of a chunk, then improve step by step."""
-        places = self.cut(places, self.limit_nbytes)
-        while (better := min(self.neighbours(places), key=self.effort, default=places)) != places:
-            if self.effort(better) >= self.effort(places):
-                break
-            places = better
-        return places
-
-    def cut(self, places: _Shape, limit_nbytes: int) -> _Shape:
-        """Make it smaller, the cheapest way first, until it fits, or is one element."""
-        while self.nbytes(places) > limit_nbytes:
-            cuts = [_moved(places, i, -1) for i, place in enumerate(places) if place]
-            if not cuts:
-                break
-            places = min(cuts, key=self.effort)
-        return places
-
-    def neighbours(self, places: _Shape) -> Iterator[_Shape]:
-        """Give shapes with one longer side, one shorter side, or one of each."""
-        ranks = range(len(places))
-        # Two lengths may be nearly the same, and worse than both beside them.
-        moved = [_moved(places, i, step) for i in ranks for step in (-2, -1, 1, 2)]
-        moved += [
-            _moved(_moved(places, i, longer), j, -shorter)
-            for i, j in permutations(ranks, 2)
-            for longer, shorter in _TRADES
-        ]
-        for candidate in moved:
-            pairs = zip(candidate, self.sides, strict=True)
-            if all(0 <= place < len(sides) for place, sides in pairs) and (
-                self.nbytes(candidate) <= self.limit_nbytes
-            ):
-                yield candidate
-
-    def held(self, places: _Shape) -> int:
-        """Count the accesses whose next read finds all its chunks in every reader's cache."""
-        stored = Stored(self.extents, self.shape(places), self.itemsize)
-        return sum(is_held(stored, block, self.readers) for block in self.blocks)
-
-    def shape(self, places: _Shape) -> _Shape:
-        return tuple(sides[place] for sides, place in zip(self.sides, places, strict=True))
-
-    def nbytes(self, places: _Shape) -> int:
-        return math.prod(self.shape(places)) * self.itemsize
-
-    def effort(self, places: _Shape) -> float:
-        """Sum over the accesses what they are with a chunk shape."""
-        if places not in self.efforts:
-            stored = Stored(self.extents, self.shape(places), self.itemsize)
-            self.efforts[places] = sum(
-                weight * effort(stored, block, self.readers)
-                for block, weight in self.weights.items()
-            )
-        return self.efforts[places]
-
-
-def _moved(places: _Shape, axis: int, step: int) -> _Shape:
-    return (*places[:axis], places[axis] + step, *places[axis + 1 :])

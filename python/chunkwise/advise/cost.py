@@ -1,8 +1,8 @@
 """What does reading a dataset block by block cost?
 
 Chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of each chunk
-in a walk over everything, seconds where a speed is known: `inspect` judges by these figures,
-`bench` explains by them, and `chunk_shape` chooses by them.
+in a walk over everything, seconds where a speed is known: `inspect` judges by these figures, and
+`bench` explains by them.
 
 Arithmetic on shapes and the models of `geometry` and `chunk_cache`: nothing is read.
 """
@@ -13,18 +13,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
-from chunkwise.advise.chunk_cache import Read, collisions, fits, kept
-from chunkwise.advise.geometry import Walk, touched_along
+from chunkwise.advise.chunk_cache import Read, collisions, kept
+from chunkwise.advise.geometry import Walk
 from chunkwise.advise.readers import UNCACHED, Reader
 
 Shape = tuple[int, ...]
-
-# To find a chunk, to fetch it and to start its filters takes as long as to decode so many bytes:
-# about two milliseconds.  A file in memory needs less (10 us), a disk or an object store more
-# (10 ms and above); nobody knows where a file will be read.
-START_NBYTES: Final = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,36 +195,3 @@ def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations
     touched = operations * walk.chunks_per_operation
     lost = max(0.0, 1 - reader.cache_nbytes // stored.chunk_nbytes / walk.chunk_count)
     return max(1.0, touched * lost / min(touched or 1, walk.chunk_count))
-
-
-def is_held(stored: Stored, block: Shape, readers: Sequence[Reader]) -> bool:
-    """Tell whether the caches of all these readers hold a read's chunks until the next one."""
-    pairs = zip(stored.shape, block, stored.chunks, strict=True)
-    most = math.prod(touched_along(extent, length, side)[1] for extent, length, side in pairs)
-    return bool(readers) and all(fits(one, most, stored.chunk_nbytes) for one in readers)
-
-
-def effort(stored: Stored, block: Shape, readers: Sequence[Reader]) -> float:
-    """Rate a chunk shape for one pattern; the smaller the better.
-
-    What counts is a read anywhere in the dataset, and the next one beside it: bytes decoded, and
-    `START_NBYTES` for each chunk, over those that are asked for and one start.  The next read
-    costs nothing where the caches of all the readers still hold its chunks: a shape that serves
-    the larger caches alone only moves the cost to the others.
-
-    Parameters
-    ----------
-    stored
-        The dataset, with elements.
-    block
-        Shape of a read, in elements.
-    readers
-        Whose caches; without any, nobody has one.
-    """
-    each = 1.0
-    for extent, length, side in zip(stored.shape, block, stored.chunks, strict=True):
-        each *= touched_along(extent, length, side)[0]
-    nbytes = stored.chunk_nbytes
-    again = 1 if is_held(stored, block, readers) else 2
-    selected = math.prod(block) * stored.itemsize
-    return again * each * (nbytes + START_NBYTES) / (selected + START_NBYTES)

@@ -1,8 +1,7 @@
 """Which chunk shapes do others take, that a search must not lose to?
 
 The guess of h5py, netCDF-C's default, the rule of thumb of 'about 1 MiB, square', shapes from the
-literature for a mix of reads, the chooser's own (`chunk_shape.default_chunk`), and the block of
-each pattern.  Pure arithmetic on shapes.
+literature for a mix of reads, and the block of each pattern.  Pure arithmetic on shapes.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
-
-from chunkwise.advise.chunk_shape import default_chunk
 
 Shape = tuple[int, ...]
 
@@ -46,7 +43,6 @@ def references(
     maxshape
         As h5py has it.
     """
-    yield "chunkwise's rule", default_chunk(shape, itemsize, None, tuple(blocks))
     yield "h5py's guess", h5py_guess(shape, itemsize)
     yield "netCDF-C's default", netcdf_default(shape, itemsize, maxshape)
     yield "1 MiB, square", square(shape, itemsize)

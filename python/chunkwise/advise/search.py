@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import Any, Final, Literal
 
-from chunkwise.advise.chunk_shape import divisors
+from chunkwise.advise.chunk_shape import are_too_small, divisors
 from chunkwise.advise.cost import Stored
 from chunkwise.advise.layout import Layout
 from chunkwise.advise.readers import Reader
@@ -114,6 +114,8 @@ class Problem:
         Where bytes come from; None for memory.
     barred
         Pipelines that only the present layout may have.
+    usual
+        The chunks that everything but a measurement chooses (`chunk_shape.default_chunk`).
     """
 
     shape: Shape
@@ -130,6 +132,7 @@ class Problem:
     maxshape: tuple[int | None, ...] | None = None
     storage: Storage | None = None
     barred: frozenset[str] = frozenset()
+    usual: Shape | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
     # Seconds by layout and place of the pattern: they are the same whatever the weights are.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
@@ -311,6 +314,8 @@ def _named(problem: Problem) -> Iterator[tuple[Shape, list[str]]]:
     if problem.present is not None and problem.present.chunks is not None:
         found[problem.present.chunks] = ["the present one"]
     if "chunk" not in problem.keep:
+        if problem.usual is not None:
+            found.setdefault(problem.usual, []).append("chunkwise's own")
         blocks = [pattern.block for pattern in problem.patterns]
         weights = [pattern.weight for pattern in problem.patterns]
         shapes = references(problem.shape, problem.itemsize, blocks, weights, problem.maxshape)
@@ -414,6 +419,9 @@ class _Steps:
         count = math.prod(-(-n // c) for n, c in zip(problem.shape, chunks, strict=True))
         if count > MOST_CHUNKS or (nbytes > MOST_CHUNK_NBYTES and math.prod(chunks) > 1):
             return math.inf
+        if are_too_small(count, nbytes):
+            # Whoever inspects the file is told so.
+            return math.inf
         return problem.score(problem.outcome(Layout(chunks, filters)).figures)
 
 
@@ -428,6 +436,17 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
     return (*places[:axis], places[axis] + step, *places[axis + 1 :])
 
 
+def by_rule(found: Found, problem: Problem) -> Outcome:
+    """Return the layout to take where nothing was measured: the usual chunks, the best filters.
+
+    Figures of a machine may say that others are faster; but where the model errs by as much, the
+    same answer everywhere is worth more.
+    """
+    able = [one for one in found.ranked if problem.fits(one)] or list(found.ranked)
+    usual = [one for one in able if one.layout.chunks == problem.usual]
+    return (usual or able)[0]
+
+
 def chosen(found: Found, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
     """Choose the layouts that are worth a measurement: the best, and unlike each other.
 
@@ -437,9 +456,10 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     # What others would choose is worth a look even where the model thinks less of it.
     named = (one for one in found.ranked if one.names and one.layout != present)
     others = [one for one in named if problem.fits(one)][: number // _REFERENCES]
-    kept: list[Outcome] = []
+    first = by_rule(found, problem)
+    kept = [first] if first.layout != present else []
     for one in found.ranked:
-        if len(kept) == number - len(others):
+        if len(kept) >= number - len(others):
             break
         if one.layout != present and problem.fits(one) and _is_new(one, kept):
             kept.append(one)

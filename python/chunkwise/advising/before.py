@@ -20,7 +20,7 @@ import numpy as np
 from chunkwise.advise.chunk_shape import default_chunk, shrunk
 from chunkwise.advise.encoding import xarray_encoding
 from chunkwise.advise.remedies import refilter
-from chunkwise.advise.search import Problem, search, worth_a_look
+from chunkwise.advise.search import Problem, by_rule, search, worth_a_look
 from chunkwise.advise.seconds import Codec
 from chunkwise.advising import calibration, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
@@ -96,7 +96,7 @@ def advise_new(
 
     with scratch_folder(scratch) as folder:
         machine = calibration.machine(again=calibrate, say=say)
-        usual = default_chunk(extents, itemsize, None, [one.pattern.block for one in asked])
+        usual = patterns.usual_chunks(extents, itemsize, None, asked, asked_for.readers)
         pipelines = wishes.pipelines(asked_for, None, itemsize)
         file, name = source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2
@@ -120,6 +120,7 @@ def advise_new(
         codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
         objective=asked_for.objective,
         most_nbytes=most,
+        usual=usual,
     )
     ratio = min(one.ratio(usual) for one in problem.codecs.values())
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
@@ -129,7 +130,7 @@ def advise_new(
         problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
     say("comparing layouts by the model")
     found = search(problem)
-    best = found.ranked[0]
+    best = by_rule(found, problem)
     chunks = best.layout.chunks or extents
     told = joined([f"'{one.pattern.name}'" for one in asked])
     source_words = "what --like shows" if like is not None else (

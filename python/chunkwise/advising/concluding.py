@@ -24,7 +24,7 @@ from chunkwise.advise.remedies import (
     rechunk,
     refilter,
 )
-from chunkwise.advise.search import Found, Outcome, Problem, front, worth_a_look
+from chunkwise.advise.search import Found, Outcome, Problem, by_rule, front, worth_a_look
 from chunkwise.advise.traffic import traffic
 from chunkwise.advising import patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
@@ -138,10 +138,8 @@ def _best(case: Case) -> Layout:
         known = [one for one in timings if repeats[one] > 1 or max(repeats.values()) == 1]
         able = [one for one in known if _fits(case, one)] or known
         return min(able, key=lambda layout: problem.score(case.figures(layout)))
-    able = [o.layout for o in case.found.ranked if problem.fits(o)] or [
-        o.layout for o in case.found.ranked
-    ]
-    return min([*able[:1], case.present], key=lambda one: problem.score(case.figures(one)))
+    others = [by_rule(case.found, problem).layout, case.present]
+    return min(others, key=lambda one: problem.score(case.figures(one)))
 
 
 def _fits(case: Case, layout: Layout) -> bool:
@@ -412,8 +410,41 @@ def _with_smaller_cache(case: Case, best: Layout) -> str | None:
     )
 
 
+def _beside_the_rule(case: Case, best: Layout) -> str | None:
+    """Say where this machine's figures prefer other chunks than are chosen without them."""
+    problem, usual = case.problem, case.problem.usual
+    if usual is None:
+        return None
+    said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
+    if case.is_proved and case.proof is not None:
+        measured = [one for one in case.proof.timings if one.chunks == usual]
+        if best.chunks == usual or best == case.present or not measured:
+            return None
+        other = min(measured, key=lambda one: problem.score(case.figures(one)))
+        times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
+        if times < WORTH_IT:
+            return None
+        return (
+            f"As measured, this reads {format_ratio(times)} as fast as {said} by the model: "
+            "chunkwise fix --advise takes what is measured."
+        )
+    first = next((one for one in case.found.ranked if problem.fits(one)), None)
+    if first is None or best.chunks != usual or first.layout.chunks in (usual, None):
+        return None
+    times = case.outcome(best).read_s / max(1e-12, first.read_s)
+    if times < _MUCH_SLOWER:
+        return None
+    return (
+        f"By this machine's figures, {first.layout} would read {format_ratio(times)} as fast as "
+        f"{said}: with more time (--budget) that is measured."
+    )
+
+
 def _notes(case: Case, best: Layout) -> list[str]:
     notes = []
+    beside = _beside_the_rule(case, best)
+    if beside is not None:
+        notes.append(beside)
     smaller = _with_smaller_cache(case, best)
     if smaller is not None:
         notes.append(smaller)

@@ -5,24 +5,20 @@ As for bench, with words behind it: ``map=1x721x1440 weight 3``, ``step=1x721x14
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
 
 from chunkwise import access
-from chunkwise.access.pattern import Access, is_union
-from chunkwise.advise.geometry import canonical
+from chunkwise.access import Access, as_pattern
+from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
+from chunkwise.advise.chunk_shape import usual as meant_where_none_is_stated
+from chunkwise.advise.readers import Reader
 from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 
-_DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
-# Of a list, so many selections are followed chunk by chunk.
-_FOLLOWED: Final = 400
-# Of a canonical pattern, so many reads: a program reads some lines, not all there are.
-_CANONICAL_READS: Final = 1_000
+__all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
 
 
 @dataclass(frozen=True)
@@ -86,26 +82,14 @@ def read(
 def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
     """Write the patterns that are meant where none is stated, those that `inspect` judges by.
 
-    A line along each dimension, and a step: as many of each as cover the array, or some at random
-    places where there are many.
+    See `chunkwise.advise.chunk_shape.usual`.
     """
     texts = []
-    for block in canonical(shape, itemsize):
-        word = format_shape(block)
-        name = _canonical_name(shape, block)
-        number = access.count(shape, block)
-        spec = f"random:{_CANONICAL_READS}:{word}" if number > _CANONICAL_READS else word
-        texts.append(f"{name}={spec}")
+    for one in meant_where_none_is_stated(shape, itemsize):
+        word = format_shape(one.block)
+        spec = word if one.operations is None else f"random:{one.operations}:{word}"
+        texts.append(f"{one.name}={spec}")
     return texts
-
-
-def _canonical_name(shape: tuple[int, ...], block: tuple[int, ...]) -> str:
-    long = [axis for axis, (n, b) in enumerate(zip(shape, block, strict=True)) if n > 1 and b > 1]
-    if len(shape) == 1:
-        return "piece"
-    if len(long) == 1:
-        return f"line-along-{long[0]}"
-    return "step"
 
 
 def _asked(
@@ -115,35 +99,20 @@ def _asked(
     where: str,
     around: access.Around | None,
 ) -> Asked:
-    found = _DONE.search(text)
-    done, rest = ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
+    _, rest = access.done(text)
     meant = access.parse(rest, shape, itemsize, where, around)
-    weight = access.weight(rest)
-    pattern = replace(as_pattern(meant, shape), weight=weight, writes=done != "read")
-    if pattern.writes and (pattern.scattered or pattern.selections is not None):
-        raise UsageError(
-            f"access pattern '{printable(text)}': only blocks that cover the array can be "
-            f"{'appended' if done == 'append' else 'written'}; write a block such as "
-            f"{format_shape((1, *shape[1:]))}"
-        )
-    return Asked(rest, meant, pattern)
+    return Asked(rest, meant, as_pattern(meant, shape, text))
 
 
-def as_pattern(meant: Access, shape: tuple[int, ...]) -> Pattern:
-    """Give a pattern to the model."""
-    if meant.slabs is None and meant.cells is None:
-        scattered = meant.seed is not None
-        return Pattern(meant.name, meant.block, meant.order, scattered, meant.limit)
-    walk = meant.walk(shape)
-    number = walk.operations
-    step = max(1, number // _FOLLOWED)
-    # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
-    first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
-    found = [_frozen(walk[i]) for i in first]
-    selections = tuple(one if is_union(one) else (one,) for one in found)
-    flat = any(is_union(one) for one in found)
-    return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+def usual_chunks(
+    shape: tuple[int, ...],
+    itemsize: int,
+    maxshape: tuple[int | None, ...] | None,
+    asked: Sequence[Asked],
+    readers: Sequence[Reader],
+) -> tuple[int, ...]:
+    """Return the chunks that `repack --chunk auto` and all others choose for these patterns."""
+    found = [one.pattern for one in asked]
+    return default_chunk(
+        shape, itemsize, maxshape, found, grown_nbytes=PAGE_NBYTES, readers=readers
+    )

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import h5py
 
-from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Problem, search
+from chunkwise.advise.search import Problem, by_rule, search
 from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advise.traffic import Pattern
 from chunkwise.advising import calibration, patterns, sampling, wishes
@@ -255,7 +254,9 @@ def _kind(
     asked_patterns = tuple(one.pattern for one in asked)
     present = Layout(target.chunks, target.filters)
     pipelines = wishes.pipelines(asked_for, present, target.itemsize)
-    usual = default_chunk(target.shape, target.itemsize, None, [p.block for p in asked_patterns])
+    usual = patterns.usual_chunks(
+        target.shape, target.itemsize, target.maxshape, asked, asked_for.readers
+    )
     with open_readable(target.file) as file:
         samples = sampling.take(
             find_dataset(file, target.dataset),
@@ -283,9 +284,10 @@ def _kind(
         most_nbytes=asked_for.most_nbytes(target.stored_nbytes, compressed),
         maxshape=target.maxshape,
         barred=wishes.barred(asked_for, present),
+        usual=usual,
     )
     found = search(problem)
-    now, best = problem.outcome(present), found.ranked[0]
+    now, best = problem.outcome(present), by_rule(found, problem)
     copying = problem.pattern_s(best.layout, Pattern("", best.layout.chunks or target.shape,
                                                      writes=True))  # fmt: skip
     reading = problem.pattern_s(present, Pattern("", present.chunks or target.shape))

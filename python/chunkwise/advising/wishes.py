@@ -11,7 +11,7 @@ from typing import Final, cast
 from chunkwise import _native
 from chunkwise.advise.layout import Layout
 from chunkwise.advise.readability import PROGRAM_NAMES, program
-from chunkwise.advise.readers import CHUNKWISE, NAMES, Reader, reader, this_process
+from chunkwise.advise.readers import CHUNKWISE, LIBRARIES, NAMES, Reader, reader, this_process
 from chunkwise.advise.search import OBJECTIVES, Objective
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, parse_size
@@ -64,6 +64,11 @@ class Wishes:
     max_size: str | None = None
     lossless: bool = True
     program: str | None = None
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """Whose caches decide about chunks: everybody's where nobody is named, as for inspect."""
+        return LIBRARIES if self.reader is this_process() else (self.reader,)
 
     def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
         """Return the most bytes that the dataset may take; None for any number.

@@ -8,9 +8,10 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk, shrunk
+from chunkwise.advise.chunk_shape import PAGE_NBYTES, shrunk
 from chunkwise.advise.layout import Layout
 from chunkwise.advise.search import Found, Outcome, Problem, chosen, near, search
 from chunkwise.advise.seconds import Codec, Machine
@@ -158,12 +159,16 @@ class Work:
             samples = self._samples(present, machine, folder)
         return self._problem(present, machine, samples)
 
+    @cached_property
+    def _usual(self) -> tuple[int, ...]:
+        target = self.target
+        return patterns.usual_chunks(
+            target.shape, target.itemsize, target.maxshape, self.asked, self.wishes.readers
+        )
+
     def _samples(self, present: Layout, machine: Machine, folder: str) -> sampling.Samples:
         """Try filters on blocks in the shapes that are the likeliest."""
-        target = self.target
-        usual = default_chunk(
-            target.shape, target.itemsize, None, [one.pattern.block for one in self.asked]
-        )
+        target, usual = self.target, self._usual
         shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
         pipelines = wishes.pipelines(self.wishes, present, target.itemsize)
         if wishes.plugins_may_be_used(self.wishes, present):
@@ -208,6 +213,7 @@ class Work:
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
             barred=wishes.barred(self.wishes, present),
+            usual=None if "chunk" in self.wishes.keep else self._usual,
         )
         if present.chunks is None and "chunk" in self.wishes.keep:
             raise UsageError(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chunkwise.access import defaults
+from chunkwise.access import as_pattern, defaults
 from chunkwise.advise import in_c
 from chunkwise.advise.chunk_cache import FEWEST_SLOTS
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
@@ -445,12 +445,13 @@ def _suitable_chunks(results: Results) -> tuple[int, ...]:
     A run of nothing but patterns that bench takes by itself states none.
     """
     target = results.target
-    blocks = list(dict.fromkeys(cell.access.block for cell in results.cells))
+    accesses = list(dict.fromkeys(cell.access for cell in results.cells))
     usual = {access.block for access in defaults(target.shape, target.itemsize)}
-    if usual.union([target.shape]).issuperset(blocks):
-        blocks = []
+    if usual.union([target.shape]).issuperset(access.block for access in accesses):
+        accesses = []
+    patterns = [as_pattern(access, target.shape) for access in accesses]
     return default_chunk(
-        target.shape, target.itemsize, target.maxshape, blocks, grown_nbytes=PAGE_NBYTES
+        target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
     )
 
 

@@ -30,6 +30,7 @@ Examples:
   chunkwise fix model.nc --in-place
   chunkwise fix model.nc -o maps.nc --access 1x721x1440
   chunkwise fix model.nc -o fast.nc --access line:0 --budget 2min
+  chunkwise fix model.nc -o fast.nc --access line:0 --advise 60s
   chunkwise fix model.nc -o model_fixed.nc --json > fixed.json
   chunkwise fix archive/ --dry-run
   chunkwise fix archive/ --in-place --jobs 4
@@ -64,6 +65,14 @@ Exit code:
     type=Duration(),
     help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; of many files, "
     "none is measured]",
+)
+@click.option(
+    "--advise",
+    "advise_s",
+    metavar="TIME",
+    type=Duration(),
+    help="Measure layouts for the largest datasets for so long, as in 60s or 5min, and take the "
+    "best.  [default: what the model chooses]",
 )
 @click.option("--no-measure", is_flag=True, help="Do not measure the gain.")
 @click.option(
@@ -107,6 +116,7 @@ def command(
     dry_run: bool,
     merge: bool,
     seconds: float | None,
+    advise_s: float | None,
     no_measure: bool,
     verify: str,
     force: bool,
@@ -144,6 +154,8 @@ def command(
         raise UsageError("--unchanged is for --out; without, such files are left alone")
     if (jobs or 1) > 1 and seconds is not None:
         raise UsageError("--jobs and --budget: what others disturb cannot be measured; give one")
+    if (jobs or 1) > 1 and advise_s:
+        raise UsageError("--jobs and --advise: what others disturb cannot be measured; give one")
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
     if out is not None and in_place:
@@ -161,6 +173,7 @@ def command(
         Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
         0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
         resume,
+        advise_s or 0.0,
     )
     with using_threads(threads), ending() as ends, leaving():
         if not many:

@@ -24,6 +24,7 @@ Examples:
   chunkwise inspect model.nc                    what is wrong, then a tree
   chunkwise inspect model.nc temperature        one dataset, a fact a line
   chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
+  chunkwise inspect model.nc --access line:0    for those reads
   chunkwise inspect model.nc --sort waste       its datasets, the worst first
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
@@ -100,6 +101,13 @@ Exit code:
     "process]",
 )
 @click.option(
+    "--access",
+    multiple=True,
+    metavar="PATTERN",
+    help="What is read, such as line:0 or '1x600x600 weight 3'; may be repeated: findings and "
+    "remedies are for that.  [default: a line along each dimension, and a plane across each]",
+)
+@click.option(
     "--fixes",
     "tool",
     type=click.Choice(_TOOLS, case_sensitive=False),
@@ -123,6 +131,7 @@ def command(
     baseline: str | None,
     sarif: str | None,
     readers: tuple[str, ...],
+    access: tuple[str, ...],
     tool: str | None,
     sample: bool | None,
     everything: bool,
@@ -163,7 +172,7 @@ def command(
     if one is None:
         if tool is not None or everything:
             raise UsageError("--fixes and --all are for one file; name it alone")
-        inspect_one = partial(inspect, readers=known, sample=bool(sample))
+        inspect_one = partial(inspect, access=access, readers=known, sample=bool(sample))
         return show_many(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
         )
@@ -174,7 +183,7 @@ def command(
     # It may take a while.
     with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
         # In a process of its own: libhdf5 crashes on some damaged files.
-        work = partial(inspect, file, dataset, readers=known, sample=sampled)
+        work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
         facts = counted.in_facts(contained(work, printable(file)))
     if as_json:
         for line in json_lines(facts.as_dict()):

@@ -1,36 +1,28 @@
 """What is a file to have in place of what it has: which chunks, filters, pages, and why?
 
 The findings say it, each by its own remedy, and agree about each dataset
-(`chunkwise.inspecting.findings`).  Where access patterns are stated, the one rule for chunks
-(`chunkwise.advise.chunk_shape`) decides by them, also for datasets without a finding.
+(`chunkwise.inspecting.findings`): for the patterns that were stated to `inspect`, if any were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
-from chunkwise.access import stated
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
-from chunkwise.advise.cost import effort
-from chunkwise.advise.layout import DatasetLayout, FileLayout, together
+from chunkwise.advise.layout import DatasetLayout, FileLayout, Layout, together
 from chunkwise.advise.readability import Needs, losses, program
-from chunkwise.advise.readers import LIBRARIES, this_process
-from chunkwise.errors import SelectionError
-from chunkwise.files.around import Surroundings
+from chunkwise.advise.readers import this_process
 from chunkwise.grammar import Pipeline
-from chunkwise.inspecting.facts import DatasetFacts, FileFacts
+from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.patterns import stored_as
-from chunkwise.names import printable
 
-# A dataset without a finding is written anew where the patterns take so many times less effort.
-_WORTH: Final = 1.25
-# Below this nothing about a dataset takes a noticeable time.
-_SMALL_NBYTES: Final = 1 << 20
 # What a person decides: one file in place of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
+# Why a dataset has what no finding asks for.
+MEASURED: Final = "advise"
+NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,7 @@ class Change:
     filters_before, filters
         Pipelines; None in `filters` for what stays.
     why
-        Codes of the findings that it mends, and ``access`` for the patterns that were stated.
+        Codes of the findings that it mends, and ``advise`` for what was measured to be best.
     cache_nbytes
         The chunk cache of the reader that findings are about, where that is less than what reads
         here have; None for the library's own.
@@ -102,29 +94,25 @@ class Choice:
 
 def choose(
     facts: FileFacts,
-    access: Sequence[str] = (),
     *,
     merge: bool = False,
     readers: Sequence[str] = (),
+    proved: Mapping[str, Layout] = NOTHING,
 ) -> Choice:
     """Choose what a file is to have.
 
     Parameters
     ----------
     facts
-        What `chunkwise.inspecting.inspect` found, with samples.
-    access
-        Patterns that will be read; none for those that inspect looks at.
+        What `chunkwise.inspecting.inspect` found, with samples, for the patterns that are read.
     merge
         Whether virtual and external datasets become the file's own data; else they stay.
     readers
         Programs that must read the result as they read the file: what they could not read is not
         followed.
-
-    Raises
-    ------
-    SelectionError, UsageError
-        A pattern cannot be understood, or fits none of the datasets.
+    proved
+        Layouts that were measured to be the best, by the paths of datasets: they take the place
+        of what findings offer.
     """
     mended = [one for one in facts.findings if one.layout is not None]
     if not merge:
@@ -138,23 +126,28 @@ def choose(
     ]
     layout = replace(facts, findings=tuple(mended)).layout
     wanted = {one.path: one for one in layout.datasets} if layout is not None else {}
-    stated_for = _by_access(facts, access, wanted) if access else {}
     datasets = {one.path: one.dataset for one in facts.objects if one.dataset is not None}
     changes, layouts = [], []
     for path, dataset in datasets.items():
         own = wanted.get(path, DatasetLayout(path))
-        chunk = stated_for.get(path, own.chunk)
+        if path in proved:
+            filters = proved[path].filters
+            own = DatasetLayout(
+                path, proved[path].chunks, None if filters == dataset.filters else filters
+            )
+        chunk = own.chunk
         before = None if dataset.chunks is None else dataset.chunks.shape
         if chunk == before:
             chunk = None
         if chunk is None and own.filters is None:
             continue
-        why = [one.code for one in mended if one.path == path]
-        if path in stated_for and chunk is not None:
-            why.append("access")
         layouts.append(replace(own, chunk=chunk))
-        codes = tuple(dict.fromkeys(why))
-        cache = _cache_nbytes([one for one in mended if one.path == path])
+        codes = tuple(dict.fromkeys(one.code for one in mended if one.path == path))
+        if path in proved:
+            codes = (*codes, MEASURED)
+        # What was measured to be best is so with the cache that there is here.
+        own_findings = [one for one in mended if one.path == path and path not in proved]
+        cache = _cache_nbytes(own_findings)
         changes.append(Change(path, before, chunk, dataset.filters, own.filters, codes, cache))
     of_file = tuple(dict.fromkeys(one.code for one in mended if _is_of_file(one)))
     if layouts or of_file:
@@ -201,72 +194,3 @@ def _with(before: Needs, layout: FileLayout) -> Needs:
 def _is_of_file(finding: Finding) -> bool:
     """Whether what mends it is about the file as a whole: its metadata, its space, its order."""
     return finding.layout is not None and not finding.layout.datasets
-
-
-def _by_access(
-    facts: FileFacts, access: Sequence[str], wanted: dict[str, DatasetLayout]
-) -> dict[str, tuple[int, ...]]:
-    """Choose chunks for the patterns that are stated.
-
-    For datasets with a finding, and for those that are read with much less effort; coordinates
-    that have no finding stay as they are.
-    """
-    found: dict[str, tuple[int, ...]] = {}
-    reasons: list[SelectionError] = []
-    fitting = 0
-    for entry in facts.objects:
-        dataset = entry.dataset
-        if dataset is None or not _can_be_chunked(dataset):
-            continue
-        assert dataset.shape is not None
-        where = f"'{printable(entry.path)}'"
-        try:
-            blocks = stated(
-                access,
-                dataset.shape,
-                dataset.itemsize,
-                dataset.maxshape,
-                where,
-                Surroundings(facts.path, entry.path),
-            )
-        except SelectionError as wrong:
-            reasons.append(wrong)
-            continue
-        fitting += 1
-        asked = wanted.get(entry.path)
-        has_wish = asked is not None and asked.chunk is not None
-        if not has_wish and (dataset.is_scale or not _is_large(dataset)):
-            continue
-        offered = default_chunk(
-            dataset.shape, dataset.itemsize, dataset.maxshape, blocks, grown_nbytes=PAGE_NBYTES
-        )
-        if has_wish or _is_worth(dataset, offered, blocks):
-            found[entry.path] = offered
-    if not fitting and reasons:
-        raise reasons[0]
-    return found
-
-
-def _can_be_chunked(dataset: DatasetFacts) -> bool:
-    if not dataset.shape or 0 in dataset.shape or dataset.variable_length:
-        return False
-    return dataset.layout in ("chunked", "contiguous") and not dataset.unlisted
-
-
-def _is_large(dataset: DatasetFacts) -> bool:
-    return (dataset.logical_nbytes or 0) >= _SMALL_NBYTES
-
-
-def _is_worth(
-    dataset: DatasetFacts, offered: tuple[int, ...], blocks: Sequence[tuple[int, ...]]
-) -> bool:
-    """Whether chunks take so much less effort that a copy is worth its while."""
-    if dataset.chunks is None:
-        # Without chunks and without a finding it is read well enough as it is.
-        return False
-    stored = stored_as(dataset)
-    before, after = (
-        sum(effort(one, block, LIBRARIES) for block in blocks)
-        for one in (stored, replace(stored, chunks=offered))
-    )
-    return before > _WORTH * after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -28,9 +28,9 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.target import Place
 
 
-def inspect_apart(path: str) -> FileFacts:
+def inspect_apart(path: str, access: Sequence[str] = ()) -> FileFacts:
     """Collect the facts about a file in a process of its own: libhdf5 crashes on some."""
-    return contained(partial(inspect, path), printable(path))
+    return contained(partial(inspect, path, access=access), printable(path))
 
 
 def survey(
@@ -69,7 +69,7 @@ def survey(
     treat = partial(mend_one, wish, unchanged)
     # What decides how results look.
     options = {**asdict(wish.options), "memory_nbytes": None}
-    said = json.dumps([wish.access, wish.merge, options, unchanged])
+    said = json.dumps([wish.access, wish.merge, options, unchanged, wish.advise_s])
     key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     yield from each(
         batch,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chunkwise.access import Access, defaults, parse
+from chunkwise.access import Access, defaults, done, parse
 from chunkwise.advise.readers import Reader, this_process
 from chunkwise.benching.planning import trial_of
 from chunkwise.benching.results import spread
@@ -105,9 +105,12 @@ def _patterns(
         return defaults(shape, itemsize)
     found = []
     for text in access:
+        what, rest = done(text)
+        if what != "read":
+            continue
         try:
             where = f"'{printable(path)}'"
-            found.append(parse(text, shape, itemsize, where, Surroundings(file, path)))
+            found.append(parse(rest, shape, itemsize, where, Surroundings(file, path)))
         except SelectionError:
             continue
     return found

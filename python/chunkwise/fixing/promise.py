@@ -1,33 +1,48 @@
 """How long will a pattern take before and after, by the model?
 
-Chunks touched and decoded are counted (`chunkwise.advise.cost`), and the sample that inspect took
-tells how fast they decode.  The rest are costs of h5py and libhdf5 on bytes in memory.
+The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
+through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
+tells how fast chunks decode; what a chunk takes to start is told apart from what its bytes take.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Final
 
-from chunkwise.access import Access
-from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.access import Access, as_pattern
+from chunkwise.advise.cost import Stored
+from chunkwise.advise.followed import loads_of_walk
 from chunkwise.advise.readers import Reader, this_process
+from chunkwise.advise.seconds import Codec, Machine, Rates, Speed, parts
+from chunkwise.advise.traffic import contiguous_traffic, traffic
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts
 from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S
-from chunkwise.inspecting.patterns import decoding_speed, pieces
 
-# One read: Python, h5py and libhdf5's selections (10 us), and each chunk that it touches.
-_CALL_S: Final = 1e-5
-_TOUCH_S: Final = 3e-6
-# One chunk that is not cached: found, fetched, its filters started.
-_LOAD_S: Final = 5e-6
-# Bytes copied, and chunks fetched that have no filters.
-_COPIED_NBYTES_PER_S: Final = 4e9
-_FETCHED_NBYTES_PER_S: Final = 2.5e9
-# A piece of contiguous data, if it lies beyond what libhdf5's sieve buffer holds.
-_PIECE_S: Final = 4e-6
-_SIEVE_NBYTES: Final = 1 << 16
+# What reading takes h5py from memory.  One read: Python, h5py, libhdf5's selections (10 us), and
+# each chunk that it touches; one chunk that is not cached: found, fetched, its filters started.
+_RATES: Final = Rates(
+    call_s=1e-5,
+    touch_s=1e-6,
+    crowd_s=1e-7,
+    load_s=4e-6,
+    piece_s=2.3e-7,
+    run_s=4e-9,
+    copy_s=2e-10,
+    fetch_s=1e-10,
+    irregular_s=2e-8,
+)
+_MACHINE: Final = Machine({"libhdf5": _RATES}, {})
+# To begin with a chunk: zlib clears its tables, others have none.
+_INFLATE_START_S: Final = 4e-5
+_START_S: Final = 2e-6
+# Of smaller chunks the time says little about their bytes: a byte takes no more than usual.
+_TELLING_NBYTES: Final = 4096
+_INFLATED_BYTE_S: Final = 1.2e-8
+_BYTE_S: Final = 4e-9
+# Of a chunk's time, at least this share is for its bytes.
+_LEAST_SHARE: Final = 0.2
 
 
 def promised_s(
@@ -61,36 +76,22 @@ def promised_s(
     shape = facts.shape
     if not shape or access.has_unions:
         return None
-    reads = _reads(shape, access)
-    selected = reads * math.prod(access.block) * facts.itemsize
-    if access.is_ordered:
-        selected = math.prod(shape) * facts.itemsize
-    seconds = reads * _CALL_S + selected / _COPIED_NBYTES_PER_S
+    pattern, one = as_pattern(access, shape), reader or this_process()
     if chunk is None:
-        return seconds + reads * _contiguous_s(shape, access.block, facts.itemsize)
-    speed = _speed(facts, filters)
-    if speed is None:
-        return None
-    stored = Stored(shape, chunk, facts.itemsize, filters != "none")
-    one = reader or this_process()
-    cost = walk_cost(stored, access.block, one, order=access.order)
-    chunks = math.prod(stored.grid) * _share(facts)
-    if access.is_ordered:
-        loads = cost.decodes * chunks
+        found = contiguous_traffic(shape, facts.itemsize, pattern, one)
+        codec = Codec("none")
     else:
-        again = decodes_in_no_order(stored, access.block, one, reads)
-        loads = again * min(reads * cost.chunks, chunks)
-    return (
-        seconds + reads * cost.chunks * _TOUCH_S + loads * (_LOAD_S + stored.chunk_nbytes / speed)
-    )
-
-
-def _reads(shape: tuple[int, ...], access: Access) -> int:
-    if access.limit is not None:
-        return access.limit
-    if access.slabs is not None:
-        return len(access.slabs)
-    return math.prod(-(-n // b) for n, b in zip(shape, access.block, strict=True))
+        speed = _speed(facts, filters)
+        if speed is None:
+            return None
+        stored = Stored(shape, chunk, facts.itemsize, filters != "none")
+        found = traffic(stored, pattern, one)
+        if found.loads and access.is_ordered:
+            loads = loads_of_walk(stored, access.block, one, order=access.order)
+            found = replace(found, loads=loads)
+        found = replace(found, loads=found.loads * _share(facts))
+        codec = Codec(filters, (((), _ratio(facts, filters)),), {"libhdf5": speed})
+    return sum(parts(found, chunk or shape, facts.itemsize, codec, _MACHINE, "libhdf5").values())
 
 
 def _share(facts: DatasetFacts) -> float:
@@ -98,22 +99,32 @@ def _share(facts: DatasetFacts) -> float:
     return facts.chunks.allocated / facts.chunks.grid if facts.chunks else 1.0
 
 
-def _speed(facts: DatasetFacts, filters: str) -> float | None:
-    """Bytes decoded in a second under a pipeline, by the sample where it tells."""
-    codecs = [one.name for one in Pipeline.parse(filters).filters]
-    if not codecs:
-        return _FETCHED_NBYTES_PER_S
-    own = [one.name for one in Pipeline.parse(facts.filters).filters]
+def _ratio(facts: DatasetFacts, filters: str) -> float:
+    sample = facts.sample
+    if filters == "none" or sample is None or not sample.raw_nbytes:
+        return 1.0
+    return sample.stored_nbytes / sample.raw_nbytes
+
+
+def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
+    """Tell how fast chunks decode under a pipeline, by the sample where it tells."""
+    if filters == "none":
+        return Speed()
+    wanted, own = (_compressors(text) for text in (filters, facts.filters))
+    start_s = _INFLATE_START_S if "deflate" in wanted else _START_S
+    if wanted != own:
+        return Speed(start_s, 1 / DECODED_NBYTES_PER_S)
     # What shuffle adds is little beside what compressors take.
-    if set(own) - {"shuffle"} == set(codecs) - {"shuffle"}:
-        return decoding_speed(facts)
-    return float(DECODED_NBYTES_PER_S)
+    sample = facts.sample
+    if sample is None or sample.read_s <= 0:
+        return None
+    each_s, nbytes = sample.read_s / sample.chunks, sample.raw_nbytes / sample.chunks
+    byte_s = max(each_s - start_s, _LEAST_SHARE * each_s) / nbytes
+    if nbytes < _TELLING_NBYTES:
+        byte_s = min(byte_s, _INFLATED_BYTE_S if "deflate" in wanted else _BYTE_S)
+    # A chunk like those of the sample takes what they took.
+    return Speed(each_s - nbytes * byte_s, byte_s)
 
 
-def _contiguous_s(shape: tuple[int, ...], block: tuple[int, ...], itemsize: int) -> float:
-    """Predict what gathering one block of contiguous data takes."""
-    count = pieces(shape, block)
-    inner = next((d for d in reversed(range(len(shape))) if block[d] < shape[d]), 0)
-    split = next((d for d in reversed(range(inner)) if block[d] > 1), None)
-    stride = itemsize * math.prod(shape[(inner if split is None else split) + 1 :])
-    return count * _PIECE_S * min(1.0, stride / _SIEVE_NBYTES)
+def _compressors(filters: str) -> set[str]:
+    return {one.name for one in Pipeline.parse(filters).filters} - {"shuffle"}

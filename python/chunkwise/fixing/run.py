@@ -1,20 +1,21 @@
 """How is one file mended, from what is found to what was gained?
 
-inspect -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
+inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from chunkwise.advise.layout import FileLayout, as_pattern
+from chunkwise.advise.layout import FileLayout, Layout, as_pattern
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
+from chunkwise.fixing.proving import proved
 from chunkwise.fixing.records import Fixed, Found, Metadata
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
@@ -49,6 +50,8 @@ class Wish:
         What measuring may take; 0 for no measurement.
     resume
         Whether to go on from what a stopped run left.
+    advise_s
+        What measuring layouts for the largest datasets may take; 0 takes what findings offer.
     """
 
     access: tuple[str, ...] = ()
@@ -56,6 +59,7 @@ class Wish:
     options: Options = field(default_factory=Options)
     seconds: float = DEFAULT_SECONDS
     resume: bool = False
+    advise_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -65,21 +69,26 @@ class Doing:
     Attributes
     ----------
     inspect
-        Collects the facts about a file: in a process of its own where it may be damaged.
+        Collects the facts about a file, for the patterns that are read: in a process of its own
+        where it may be damaged.
     tell
         Told what is done next, in words; may raise to end the run.
     watch
         Told about the progress of the repack; may raise to end the run.
     """
 
-    inspect: Callable[[str], FileFacts]
+    inspect: Callable[[str, Sequence[str]], FileFacts]
     tell: Callable[[str], None]
     watch: Watch
 
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
-    return Doing(inspect, tell or (lambda _: None), watch or (lambda _: None))
+    return Doing(_look, tell or (lambda _: None), watch or (lambda _: None))
+
+
+def _look(path: str, access: Sequence[str]) -> FileFacts:
+    return inspect(path, access=access)
 
 
 def job_of(layout: FileLayout, wish: Wish) -> Job:
@@ -123,8 +132,8 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+    facts = replace(do.inspect(readable, wish.access), path=source)
+    choice = _chosen(facts, wish, _proved(facts, readable, wish, do))
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -179,8 +188,9 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
     do.tell("reading and sampling the file")
     file = str(place.source)
-    facts = replace(do.inspect(file), path=source)
-    choice = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+    facts = replace(do.inspect(file, wish.access), path=source)
+    best = _proved(facts, file, wish, do)
+    choice = _chosen(facts, wish, best)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -191,7 +201,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     do.tell("writing")
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     target = str(place.target)
-    choice, after = _once_more(choice, target, wish, do)
+    choice, after = _once_more(choice, best, target, wish, do)
     gains = tuple(one.promised for one in asked)
     if measured is not None:
         if not place.in_place:
@@ -213,7 +223,20 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     )
 
 
-def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choice, FileFacts]:
+def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:
+    if not wish.advise_s:
+        return {}
+    readers = wish.options.readers
+    return proved(facts, file, wish.access, budget_s=wish.advise_s, readers=readers, tell=do.tell)
+
+
+def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
+    return choose(facts, merge=wish.merge, readers=wish.options.readers, proved=best)
+
+
+def _once_more(
+    choice: Choice, best: dict[str, Layout], target: str, wish: Wish, do: Doing
+) -> tuple[Choice, FileFacts]:
     """Look at the result, and mend in place what is found in it only now.
 
     Returns
@@ -225,8 +248,8 @@ def _once_more(choice: Choice, target: str, wish: Wish, do: Doing) -> tuple[Choi
     """
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
-        facts = do.inspect(target)
-        more = choose(facts, wish.access, merge=wish.merge, readers=wish.options.readers)
+        facts = do.inspect(target, wish.access)
+        more = _chosen(facts, wish, best)
         if more.layout is None:
             break
         do.tell("writing once more")

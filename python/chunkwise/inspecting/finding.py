@@ -33,6 +33,7 @@ CODES: Final[dict[str, str]] = {
     "unlimited-chunk-1": "each appended step is a chunk",
     "floor-chunk": "a little larger chunk would save a row of them",
     "edge-waste": "chunks reach far beyond the data",
+    "access-mismatch": "chunks do not suit the patterns of --access",
     "small-chunks": "chunks cost more to find than to read",
     "weak-compression": "compression saves under 10%",
     "shuffle-missing": "shuffle would pay",

@@ -14,19 +14,23 @@ from pathlib import Path
 from typing import Final
 
 import h5py
+from h5py import h5d
 
 from chunkwise.advise.readers import LIBRARIES, NAMES, Reader, reader, this_process
+from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import UsageError
 from chunkwise.files.objects import Address, Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
 from chunkwise.inspecting.collect import forget_filters, object_facts
+from chunkwise.inspecting.dimensions import coordinates
 from chunkwise.inspecting.facts import FileFacts, ObjectFacts
 from chunkwise.inspecting.findings import find
 from chunkwise.inspecting.format import format_facts
 from chunkwise.inspecting.metadata import metadata_facts
 from chunkwise.inspecting.patterns import pattern_facts
 from chunkwise.inspecting.sampling import choose, take_sample
+from chunkwise.inspecting.stated import of_each
 from chunkwise.writing.pending import flush_beside
 
 # What sampling may take altogether: a person waits for it.
@@ -37,6 +41,7 @@ def inspect(
     path: str | os.PathLike[str],
     dataset: str | None = None,
     *,
+    access: Sequence[str] = (),
     readers: Sequence[str | Reader] | None = None,
     sample: bool = True,
     metadata: bool = True,
@@ -52,6 +57,11 @@ def inspect(
         An HDF5 or netCDF-4 file.
     dataset : str, optional
         The path of one dataset; None collects the whole file.
+    access : sequence of str, optional
+        What is read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
+        (`chunkwise.access.parse`): datasets that the patterns fit are judged by them, and offered
+        chunks for them.  Coordinates are not meant, but where `dataset` names one.  Without any,
+        a line along each dimension and a plane across each.
     readers : sequence of str, optional
         Whom the file must serve well: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``,
         ``chunkwise``.  None for the first three, and the library of this process.
@@ -74,7 +84,9 @@ def inspect(
     DatasetNotFoundError, NotADatasetError, CorruptDataError
         See `chunkwise.files.opening.find_dataset`.
     UsageError
-        There is no reader of that name.
+        There is no reader of that name, or a pattern cannot be understood.
+    SelectionError
+        The patterns fit none of the datasets.
 
     Examples
     --------
@@ -92,8 +104,13 @@ def inspect(
         collected = [object_facts(file, entry, paths) for entry in entries]
         if sample:
             collected = _sampled(entries, collected)
+        known = _coordinates(entries) if access and dataset is None else {}
+        stated = of_each(access, file, collected, known) if access else {}
         if dataset is not None or sample:
-            collected = [_with_patterns(each, served, dataset) for each in collected]
+            collected = [
+                _with_patterns(each, served, dataset, stated.get(each.path, ()))
+                for each in collected
+            ]
         facts = FileFacts(
             path=os.fspath(path),
             nbytes=Path(path).stat().st_size,
@@ -105,7 +122,7 @@ def inspect(
         )
     if metadata and dataset is None:
         facts = replace(facts, metadata=metadata_facts(path))
-    return replace(facts, findings=find(facts, served))
+    return replace(facts, findings=find(facts, served, stated))
 
 
 def _reader(named: str | Reader) -> Reader:
@@ -146,6 +163,17 @@ def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | No
     }
 
 
+def _coordinates(entries: list[Entry]) -> dict[str, str]:
+    """Tell which datasets say where others lie, by their paths."""
+    return coordinates(
+        {
+            each.path: each.identifier
+            for each in entries
+            if each.kind == "dataset" and isinstance(each.identifier, h5d.DatasetID)
+        }
+    )
+
+
 def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:
     """Read samples of the datasets that matter most, as far as time allows."""
     deadline = time.monotonic() + SAMPLING_S
@@ -160,10 +188,13 @@ def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectF
 
 
 def _with_patterns(
-    each: ObjectFacts, readers: tuple[Reader, ...], dataset: str | None
+    each: ObjectFacts,
+    readers: tuple[Reader, ...],
+    dataset: str | None,
+    stated: tuple[Pattern, ...],
 ) -> ObjectFacts:
     """Add the access patterns of the dataset asked for, or of one that was sampled."""
     facts = each.dataset
     if facts is None or (dataset is None and facts.sample is None):
         return each
-    return replace(each, dataset=replace(facts, patterns=pattern_facts(facts, readers)))
+    return replace(each, dataset=replace(facts, patterns=pattern_facts(facts, readers, stated)))

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
-from chunkwise.advise.cost import Stored, walk_cost
+from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.advise.geometry import line, piece, plane
 from chunkwise.advise.readers import Reader
+from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting.facts import DatasetFacts, PatternFacts, Survival
 
 Block = tuple[int, ...]
 
 
-def pattern_facts(facts: DatasetFacts, readers: tuple[Reader, ...]) -> tuple[PatternFacts, ...]:
-    """Work out the canonical access patterns of a dataset.
+def pattern_facts(
+    facts: DatasetFacts, readers: tuple[Reader, ...], stated: tuple[Pattern, ...] = ()
+) -> tuple[PatternFacts, ...]:
+    """Work out the access patterns of a dataset: the canonical ones, or those that are stated.
 
     Parameters
     ----------
@@ -25,6 +29,8 @@ def pattern_facts(facts: DatasetFacts, readers: tuple[Reader, ...]) -> tuple[Pat
         How it is stored.
     readers
         Whose chunk caches are looked at.
+    stated
+        What is read, where somebody said so; lists of selections are left out.
 
     Returns
     -------
@@ -37,7 +43,7 @@ def pattern_facts(facts: DatasetFacts, readers: tuple[Reader, ...]) -> tuple[Pat
         return ()
     if facts.layout not in ("chunked", "contiguous"):
         return ()
-    return tuple(_pattern(facts, name, block, readers) for name, block in blocks(facts))
+    return tuple(_pattern(facts, one, readers) for one in walked(facts, stated))
 
 
 def blocks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
@@ -48,6 +54,14 @@ def blocks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
         if block not in seen:
             seen.add(block)
             yield name, block
+
+
+def walked(facts: DatasetFacts, stated: tuple[Pattern, ...] = ()) -> Iterator[Pattern]:
+    """Give the patterns of blocks that are stated; without any, the canonical ones."""
+    if stated:
+        yield from (one for one in stated if one.selections is None)
+    else:
+        yield from (Pattern(name, block) for name, block in blocks(facts))
 
 
 def row(facts: DatasetFacts) -> Block:
@@ -63,7 +77,7 @@ def row(facts: DatasetFacts) -> Block:
 
 
 def survival(
-    facts: DatasetFacts, block: Block, reader: Reader, nbytes_per_s: float | None = None
+    facts: DatasetFacts, read: Pattern, reader: Reader, nbytes_per_s: float | None = None
 ) -> Survival:
     """Tell what a reader's cache keeps of one read, and what the whole dataset costs so.
 
@@ -71,8 +85,8 @@ def survival(
     ----------
     facts
         Of a chunked dataset with elements.
-    block
-        Shape of a read, in elements; the dataset is walked in C order.
+    read
+        Blocks that are read, and in which order.
     reader
         Whose cache.
     nbytes_per_s
@@ -80,7 +94,11 @@ def survival(
     """
     assert facts.chunks is not None
     stored = stored_as(facts)
-    cost = walk_cost(stored, block, reader)
+    cost = walk_cost(stored, read.block, reader, order=read.order)
+    if read.scattered:
+        number = math.prod(-(-n // b) for n, b in zip(stored.shape, read.block, strict=True))
+        reads = number if read.operations is None else read.operations
+        cost = replace(cost, decodes=decodes_in_no_order(stored, read.block, reader, reads))
     # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for, piece
     # by piece: how long that takes no sample tells.  The sample was read by libhdf5; chunkwise
     # decodes otherwise, and on all cores.
@@ -117,10 +135,9 @@ def _candidates(shape: Block, facts: DatasetFacts) -> Iterator[tuple[str, Block]
     yield "all", shape
 
 
-def _pattern(
-    facts: DatasetFacts, name: str, block: Block, readers: tuple[Reader, ...]
-) -> PatternFacts:
+def _pattern(facts: DatasetFacts, read: Pattern, readers: tuple[Reader, ...]) -> PatternFacts:
     assert facts.shape is not None
+    name, block = read.name, read.block
     if facts.chunks is None:
         selected = math.prod(block) * facts.itemsize
         return PatternFacts(
@@ -136,7 +153,7 @@ def _pattern(
         decoded_nbytes=cost.decoded_nbytes,
         amplification=cost.amplification,
         read_s=cost.decoded_nbytes / speed if speed else None,
-        survival=tuple(survival(facts, block, reader, speed) for reader in readers),
+        survival=tuple(survival(facts, read, reader, speed) for reader in readers),
     )
 
 

@@ -32,6 +32,10 @@ Bytes = npt.NDArray[np.uint8]
 SAMPLED_NBYTES: Final = 24 << 20
 # Chunks differ, a few of them suffice for an average.
 SAMPLED_CHUNKS: Final = 8
+# Of small chunks more: a processor learns the branches of as little as a few hundred KiB by heart,
+# and then decodes them up to five times as fast as ones that it has not met.
+UNLEARNT_NBYTES: Final = 2 << 20
+MOST_CHUNKS: Final = 1_000
 # One chunk beyond this is not worth its time and memory.
 LARGEST_CHUNK_NBYTES: Final = 64 << 20
 # Deflate takes some 50 ms for it.  Whole chunks, as far as they go: how well shuffle pays
@@ -93,7 +97,7 @@ def take_sample(
     facts: DatasetFacts,
     *,
     limit_nbytes: int = SAMPLED_NBYTES,
-    chunks: int = SAMPLED_CHUNKS,
+    chunks: int | None = None,
     deadline: float | None = None,
 ) -> SampleFacts | None:
     """Read a few stored chunks, timed, and try filters on a part of them.
@@ -110,7 +114,8 @@ def take_sample(
         Bytes read at most, before filters; one chunk is read even if it is larger, up
         to `LARGEST_CHUNK_NBYTES`.
     chunks
-        Chunks or pieces read at most.
+        Chunks or pieces read at most; None for `SAMPLED_CHUNKS`, and of small chunks for as many
+        as make `UNLEARNT_NBYTES`.
     deadline
         By `time.monotonic`, when to stop: after it no filter is tried, and no chunk read but
         the first.  None: no limit.
@@ -129,13 +134,19 @@ def take_sample(
         if datatype.detect_class(h5t.REFERENCE):
             return None
         if facts.chunks is None:
-            boxes = _pieces(facts, min(chunks, max(1, limit_nbytes // PIECE_NBYTES)))
+            boxes = _pieces(
+                facts, min(chunks or SAMPLED_CHUNKS, max(1, limit_nbytes // PIECE_NBYTES))
+            )
             passes = 2
         else:
-            number = min(chunks, max(1, limit_nbytes // facts.chunks.nbytes))
+            fewest = min(MOST_CHUNKS, -(-UNLEARNT_NBYTES // facts.chunks.nbytes))
+            wanted = max(SAMPLED_CHUNKS, fewest) if chunks is None else chunks
+            number = min(wanted, max(1, limit_nbytes // facts.chunks.nbytes))
             boxes = _stored_chunks(dataset, facts, facts.chunks, number, limit_nbytes, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
-            passes = 2 if cache_nbytes < facts.chunks.nbytes else 1
+            # So many chunks are met once: the first of them count little.
+            again = cache_nbytes < facts.chunks.nbytes and len(boxes) <= SAMPLED_CHUNKS
+            passes = 2 if again else 1
         return _measure(dataset, datatype, boxes, passes, _level(facts), deadline)
     except (*HDF5_ERRORS, MemoryError):
         return None

@@ -13,7 +13,14 @@ from typing import TypeVar
 import h5py
 
 from chunkwise.access import stated
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
+from chunkwise.advise.chunk_shape import (
+    PAGE_NBYTES,
+    SMALL_CHUNK_NBYTES,
+    default_chunk,
+    reason,
+    usual,
+)
+from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
@@ -45,6 +52,8 @@ class Wanted:
         Whether a rule asked for the very filters that it has.
     left
         Why rules that mean it by a pattern do not apply to it.
+    why
+        Of chunks that were chosen, what reads come to in them.
     """
 
     chunk: Shape | None
@@ -54,6 +63,7 @@ class Wanted:
     named: bool = False
     filtered: bool = False
     left: tuple[str, ...] = ()
+    why: str = ""
 
     def changes(self, source: Source) -> bool:
         """Tell whether it differs from what is stored."""
@@ -155,15 +165,28 @@ def _with_chunk(
     else:
         pipeline = wanted.pipeline
         chunk = _auto(source, access) if isinstance(wish, str) else wish
-    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline), source, rule)
+    why = _why(source, chunk, access) if wish == "auto" and chunk is not None else ""
+    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline, why=why), source, rule)
 
 
 def _auto(source: Source, access: Sequence[str]) -> Shape:
-    shape, limits = source.shape or (), source.maxshape
+    patterns = _stated(source, access)
+    return default_chunk(
+        source.shape or (), source.itemsize, source.maxshape, patterns, grown_nbytes=PAGE_NBYTES
+    )
+
+
+def _stated(source: Source, access: Sequence[str]) -> list[Pattern]:
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
-    blocks = stated(access, shape, source.itemsize, limits, where, around)
-    return default_chunk(shape, source.itemsize, limits, blocks, grown_nbytes=PAGE_NBYTES)
+    return stated(access, source.shape or (), source.itemsize, source.maxshape, where, around)
+
+
+def _why(source: Source, chunk: Shape, access: Sequence[str]) -> str:
+    """Say what reads come to in chunks that were chosen."""
+    shape = tuple(max(1, n) for n in source.shape or ())
+    patterns = _stated(source, access) or usual(shape, source.itemsize)
+    return reason(shape, source.itemsize, chunk, patterns)
 
 
 def _auto_in_vain(

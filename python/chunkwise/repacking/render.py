@@ -61,6 +61,8 @@ def _step_lines(step: Step) -> Iterator[str]:
         storage_of(source, wanted.chunk, wanted.merged),
     )
     yield from _change("chunk", before, after)
+    if wanted.why:
+        yield from _wrapped(f"because  {wanted.why}", "    ")
     yield from _change("filters", str(source.pipeline), str(wanted.pipeline))
     if step.lossy:
         yield "             rounds values, which cannot be verified"

@@ -246,10 +246,10 @@ def _chunk(
         if wanted is None and not (needed or named or asked.access):
             return None
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
-        blocks = patterns.stated(texts, shape, itemsize, maxshape, where)
+        stated = patterns.stated(texts, shape, itemsize, maxshape, where)
         # What is compressed takes no more room in larger chunks that are mostly empty.
         room = GROWN_NBYTES if _compresses(pipeline, asked.options) else None
-        return default_chunk(shape, itemsize, maxshape, blocks, grown_nbytes=room)
+        return default_chunk(shape, itemsize, maxshape, stated, grown_nbytes=room)
     return _checked_chunk(wanted, shape, maxshape, itemsize, where)
 
 

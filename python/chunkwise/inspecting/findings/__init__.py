@@ -6,15 +6,18 @@ nothing of the file itself.  docs/findings.md explains each code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
 from chunkwise.advise.remedies import keeps_all_data
+from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
-from chunkwise.inspecting.findings import cache, chunks, file, filters, objects, placement
+from chunkwise.inspecting.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
 
 __all__ = ["find"]
@@ -24,9 +27,11 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
     *cache.CHECKS,
     *chunks.CHECKS,
     *placement.CHECKS,
+    *access.CHECKS,
 )
 
 
+NOTHING: Final[Mapping[str, tuple[Pattern, ...]]] = MappingProxyType({})
 # Of several findings that offer filters, the first of these is followed.
 _BY_FILTERS = (
     "weak-compression",
@@ -37,7 +42,11 @@ _BY_FILTERS = (
 )
 
 
-def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
+def find(
+    facts: FileFacts,
+    readers: tuple[Reader, ...],
+    stated: Mapping[str, tuple[Pattern, ...]] = NOTHING,
+) -> tuple[Finding, ...]:
     """Run every check on a file and all that is in it.
 
     Parameters
@@ -46,6 +55,9 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
         What was collected; its own `findings` are not looked at.
     readers
         Whom the file must serve well.
+    stated
+        The patterns that are stated for datasets, by their paths: those are judged by them, and
+        not by others that somebody might use.
 
     Returns
     -------
@@ -58,7 +70,8 @@ def find(facts: FileFacts, readers: tuple[Reader, ...]) -> tuple[Finding, ...]:
     for entry in facts.objects:
         found += (finding for check in objects.CHECKS for finding in check(facts.path, entry))
         if entry.dataset is not None:
-            found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers))
+            patterns = stated.get(entry.path, ())
+            found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers, patterns))
     pipelines = {entry.dataset.filters for entry in facts.objects if entry.dataset is not None}
     found = [_trusted(finding, pipelines) for finding in found]
     if facts.file_format.flags:
@@ -152,7 +165,7 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, 
 def _serves(subject: Subject, shape: tuple[int, ...]) -> bool:
     """Whether a dataset in chunks of this shape would not be offered others again."""
     instead = chunks.in_chunks(subject, shape)
-    checks = (*cache.CHECKS, *chunks.CHECKS)
+    checks = (*cache.CHECKS, *chunks.CHECKS, *access.CHECKS)
     return all(_shape(found) is None for check in checks for found in check(instead))
 
 

@@ -16,6 +16,7 @@ from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import plane
 from chunkwise.advise.readers import CHUNKWISE, NETCDF_C, Reader, this_process
 from chunkwise.advise.remedies import larger_cache, read_natively, read_once
+from chunkwise.advise.traffic import Pattern
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, Survival
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
@@ -24,11 +25,11 @@ from chunkwise.inspecting.findings.severity import by_cost
 from chunkwise.inspecting.findings.subject import COMPRESSED, DatasetCheck, Subject
 from chunkwise.inspecting.patterns import (
     Block,
-    blocks,
     decoding_speed,
     row,
     stored_as,
     survival,
+    walked,
 )
 from chunkwise.words import counted, format_seconds, joined
 
@@ -55,8 +56,10 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     small = [each for each in subject.readers if facts.chunks.nbytes > each.cache_nbytes]
     if not small:
         return
-    block, speed = row(facts), decoding_speed(facts)
-    lost = survival(facts, block, small[0], speed)
+    block, speed = _in_a_loop(subject), decoding_speed(facts)
+    if block is None:
+        return
+    lost = survival(facts, Pattern("", block), small[0], speed)
     if lost.decodes < FEWEST_DECODES or not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
@@ -97,7 +100,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     if everything <= min((each.cache_nbytes for each in subject.readers), default=0):
         return
     found: list[tuple[Severity, float, str, Block, list[Reader]]] = []
-    for name, block in _walks(facts):
+    for name, block in _walks(subject):
         affected = [
             (decodes, reader)
             for reader in subject.readers
@@ -115,7 +118,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
         return
     severity, _, name, block, affected_readers = worst
     reader = min(affected_readers, key=lambda each: each.cache_nbytes)
-    lost = survival(facts, block, reader, decoding_speed(facts))
+    lost = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
     yield Finding(
@@ -155,12 +158,12 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
     for reader in subject.readers:
         if not _may_collide(facts, reader):
             continue
-        for name, block in _walks(facts):
+        for name, block in _walks(subject):
             chunks = stored.walk(block).chunks_per_operation
             # What does not fit by its bytes is lost whatever the slots.
             if chunks * facts.chunks.nbytes > reader.cache_nbytes:
                 continue
-            kept = survival(facts, block, reader, decoding_speed(facts))
+            kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
             if kept.decodes >= FEWEST_DECODES and _is_noticed(facts, kept.decodes):
                 found.append((kept, name, block, reader))
     worst = max(found, key=lambda each: each[0].decodes, default=None)
@@ -211,9 +214,22 @@ def _has_chunks(facts: DatasetFacts) -> bool:
     return facts.chunks is not None and facts.chunks.allocated > 0 and not facts.variable_length
 
 
-def _walks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
-    """Give the patterns that come back to chunks: not everything at once, nor by chunks."""
-    return ((name, block) for name, block in blocks(facts) if name not in ("all", "chunk"))
+def _walks(subject: Subject) -> Iterator[tuple[str, Block]]:
+    """Give the patterns that come back to chunks: not everything at once, nor by chunks.
+
+    Of those that are stated, the ones in C order; `access` judges all.
+    """
+    for one in walked(subject.facts, subject.stated):
+        plain = one.order is None and not one.scattered and not one.writes
+        if plain if subject.stated else one.name not in ("all", "chunk"):
+            yield one.name, one.block
+
+
+def _in_a_loop(subject: Subject) -> Block | None:
+    """Give the block that programs read in a loop; of stated ones the first, if there is any."""
+    if not subject.stated:
+        return row(subject.facts)
+    return next((block for _, block in _walks(subject)), None)
 
 
 def _severity(facts: DatasetFacts, decodes: float, *, rare: bool) -> Severity:
@@ -232,7 +248,8 @@ def _of_walk(
     """
     shape = subject.facts.shape or ()
     axes = [d for d, n in enumerate(shape) if n > 1]
-    natural = block in (row(subject.facts), plane(shape, axes[0]))
+    # Nobody states a way of reading that nobody uses.
+    natural = bool(subject.stated) or block in (row(subject.facts), plane(shape, axes[0]))
     here = this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
     return _severity(subject.facts, decodes, rare=not natural) if concerned else "note"

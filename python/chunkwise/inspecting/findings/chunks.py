@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
+from chunkwise.advise.chunk_shape import (
+    PAGE_NBYTES,
+    TINY_CHUNK_NBYTES,
+    are_too_small,
+    default_chunk,
+)
 from chunkwise.advise.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.geometry import line, plane
@@ -30,12 +35,6 @@ from chunkwise.words import counted
 
 # Below this nothing about a dataset takes a noticeable time, except by the counts below.
 SMALL_DATASET_NBYTES: Final = 1 << 20
-# 32x32 32-bit integers, under which the paper saw rates collapse.  libhdf5 2.0 spends
-# about 5 us on a chunk before it touches its data, in which it copies some 20 KiB.
-TINY_CHUNK_NBYTES: Final = 1 << 12
-# 5 ms, but as many requests to a disk or an object store; ten times that is noticed anywhere.
-MANY_CHUNKS: Final = 1_000
-VERY_MANY_CHUNKS: Final = 10_000
 # A series through fewer chunks than this is quick even if each is a seek (10 ms).
 MANY_STEPS: Final = 100
 # A chunk that is used to an eighth or less, because the others fall short by that much.
@@ -62,6 +61,7 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
         facts.shape,
         facts.itemsize,
         facts.maxshape,
+        subject.stated,
         grown_nbytes=PAGE_NBYTES,
         readers=subject.readers if subject.names_readers else LIBRARIES,
     )
@@ -106,7 +106,9 @@ def check_count(subject: Subject) -> Iterator[Finding]:
     """Report too many chunks: ``unlimited-chunk-1``, or else ``small-chunks``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
-        found = _unlimited_chunk_1(subject, chunks) or _small_chunks(subject, chunks)
+        # Whoever says what is read wants to hear of that (`access`).
+        found = None if subject.stated else _unlimited_chunk_1(subject, chunks)
+        found = found or _small_chunks(subject, chunks)
         if found is not None:
             yield found
 
@@ -127,7 +129,7 @@ def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iter
         found = (
             _floor_chunk(subject, chunks, agreed)
             or _edge_waste(subject, chunks, agreed)
-            or _single_chunk(subject, chunks)
+            or (None if subject.stated else _single_chunk(subject, chunks))
         )
         if found is not None:
             yield found
@@ -241,10 +243,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
 def _are_small(chunks: ChunkFacts) -> bool:
     """Whether there are so many chunks, and so small ones, that finding them takes the time."""
     # Small chunks are what keeps an array small that is mostly empty.
-    if chunks.nbytes >= SMALL_CHUNK_NBYTES or 2 * chunks.allocated < chunks.grid:
-        return False
-    fewest = MANY_CHUNKS if chunks.nbytes < TINY_CHUNK_NBYTES else VERY_MANY_CHUNKS
-    return chunks.allocated >= fewest
+    return 2 * chunks.allocated >= chunks.grid and are_too_small(chunks.allocated, chunks.nbytes)
 
 
 def _smallness(chunks: ChunkFacts) -> Severity:

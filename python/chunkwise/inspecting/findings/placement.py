@@ -39,6 +39,8 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
     facts = subject.facts
     if facts.layout != "contiguous" or not facts.shape or not facts.stored_nbytes:
         return
+    if subject.stated:
+        return
     shape = facts.shape
     strides = [math.prod(shape[i + 1 :]) * facts.itemsize for i in range(len(shape))]
     # The dimension whose lines bring in most: for each element a page, or all up to the next.

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from chunkwise.advise.readers import LIBRARIES, Reader
+from chunkwise.advise.traffic import Pattern
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspecting.finding import Finding
@@ -32,12 +33,15 @@ class Subject:
         How it is stored.
     readers
         The readers that it must serve well.
+    stated
+        The patterns that it is read by, as somebody stated them; none where nobody did.
     """
 
     file: str
     path: str
     facts: DatasetFacts
     readers: tuple[Reader, ...]
+    stated: tuple[Pattern, ...] = ()
 
     @property
     def names_readers(self) -> bool:

@@ -1,0 +1,139 @@
+"""Which patterns will a dataset be read and written by, as the model takes them?
+
+As `parse` reads them, and behind each how often it is run and whether it writes:
+``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from chunkwise.access.around import Around
+from chunkwise.access.grammar import parse, weight
+from chunkwise.access.pattern import Access, is_union
+from chunkwise.advise.chunk_shape import expected_shape
+from chunkwise.advise.traffic import Hyperslab, Pattern
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.grammar import format_shape
+from chunkwise.names import printable
+
+_DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
+# Of a list, so many selections are followed chunk by chunk.
+_FOLLOWED: Final = 400
+_UNLIMITED: Final = 2**63 - 1
+
+
+def stated(
+    texts: Sequence[str],
+    shape: tuple[int, ...],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    where: str,
+    around: Around | None = None,
+) -> list[Pattern]:
+    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        As for `parse`, each with ``weight W``, ``read``, ``write`` or ``append`` behind it.  A
+        block may be larger than what the dataset has now, up to `maxshape`; words such as ``row``
+        mean what `chunk_shape.expected_shape` tells.
+    shape, maxshape : sequence of int, sequence of int or None
+        Of the dataset; `maxshape` None where it cannot grow.
+    itemsize : int
+        Bytes of an element.
+    where : str
+        File and dataset, for messages.
+    around : Around, optional
+        As for `parse`.
+
+    Raises
+    ------
+    UsageError, SelectionError
+        As `parse`.
+    """
+    now = expected_shape(shape, itemsize, maxshape)
+    most = shape if maxshape is None else maxshape
+    largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
+    found = []
+    for text in texts:
+        _, rest = done(text)
+        try:
+            meant = parse(rest, now, itemsize, where, around)
+        except SelectionError:
+            try:
+                meant = parse(rest, largest, itemsize, where, around)
+            except SelectionError:
+                # What does not fit at all is refused by the shape that the user knows.
+                meant = parse(rest, shape, itemsize, where, around)
+            # Where its selections lie, nobody knows before the dataset has grown.
+            meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
+        found.append(as_pattern(meant, now, text))
+    return found
+
+
+def done(text: str) -> tuple[str, str]:
+    """Split off whether a pattern is for ``read``, ``write`` or ``append``; the first if not said.
+
+    Returns
+    -------
+    done, rest : str
+        That word, and the pattern without it, its weight still behind it.
+    """
+    found = _DONE.search(text)
+    return ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
+
+
+def as_pattern(meant: Access, shape: tuple[int, ...], text: str = "") -> Pattern:
+    """Give a pattern to the model.
+
+    Parameters
+    ----------
+    meant
+        What it means for a dataset.
+    shape
+        The dataset's, in elements.
+    text
+        How it was written, with its weight and whether it writes.
+
+    Raises
+    ------
+    UsageError
+        It writes, and is no walk over the array.
+    """
+    what, rest = done(text)
+    found = replace(_modelled(meant, shape), weight=weight(rest), writes=what != "read")
+    if found.writes and (found.scattered or found.selections is not None):
+        raise UsageError(
+            f"access pattern '{printable(text)}': only blocks that cover the array can be "
+            f"{'appended' if what == 'append' else 'written'}; write a block such as "
+            f"{format_shape((1, *shape[1:]))}"
+        )
+    return found
+
+
+def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
+    if meant.slabs is None and meant.cells is None:
+        scattered = meant.seed is not None
+        return Pattern(meant.name, meant.block, meant.order, scattered, meant.limit)
+    walk = meant.walk(shape)
+    number = walk.operations
+    step = max(1, number // _FOLLOWED)
+    # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
+    first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
+    selections = tuple(_parts(walk[i]) for i in first)
+    # Of unions the result is one row.
+    flat = any(len(parts) > 1 for parts in selections)
+    return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
+
+
+def _parts(selection: object) -> tuple[Hyperslab, ...]:
+    def frozen(value: object) -> object:
+        return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+    found = frozen(selection)
+    return found if is_union(found) else (found,)  # type: ignore[return-value, arg-type]

@@ -1,0 +1,76 @@
+"""Which of the datasets of a file are read by the patterns that a user states, and how?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import h5py
+
+from chunkwise.access import stated
+from chunkwise.advise.traffic import Pattern
+from chunkwise.errors import SelectionError
+from chunkwise.files.around import Surroundings
+from chunkwise.inspecting.facts import DatasetFacts, ObjectFacts
+from chunkwise.names import printable
+
+
+def of_each(
+    access: Sequence[str],
+    file: h5py.File,
+    objects: Iterable[ObjectFacts],
+    coordinates: Mapping[str, str],
+) -> dict[str, tuple[Pattern, ...]]:
+    """Read the patterns for each dataset that they fit.
+
+    Parameters
+    ----------
+    access
+        As `chunkwise.access.stated` takes them.
+    file
+        The file, open.
+    objects
+        What is looked at.
+    coordinates
+        Datasets that say where others lie, by their paths: nobody means them by a pattern.
+
+    Returns
+    -------
+    dict
+        By path; datasets that some pattern does not fit, or that cannot have other chunks, are
+        not in it.
+
+    Raises
+    ------
+    UsageError, SelectionError
+        A pattern cannot be understood, or all together fit none of the datasets.
+    """
+    found: dict[str, tuple[Pattern, ...]] = {}
+    reasons: list[SelectionError] = []
+    for one in objects:
+        dataset = one.dataset
+        if dataset is None or one.path in coordinates or not can_be_chunked(dataset):
+            continue
+        assert dataset.shape is not None
+        try:
+            found[one.path] = tuple(
+                stated(
+                    access,
+                    dataset.shape,
+                    dataset.itemsize,
+                    dataset.maxshape,
+                    f"'{printable(one.path)}'",
+                    Surroundings(file, one.path),
+                )
+            )
+        except SelectionError as wrong:
+            reasons.append(wrong)
+    if reasons and not found:
+        raise reasons[0]
+    return found
+
+
+def can_be_chunked(dataset: DatasetFacts) -> bool:
+    """Whether a dataset has elements of its own, and HDF5 tells how they lie."""
+    if not dataset.shape or 0 in dataset.shape or dataset.variable_length:
+        return False
+    return dataset.layout in ("chunked", "contiguous") and not dataset.unlisted

@@ -1,0 +1,118 @@
+"""Does inspect judge by the patterns that are stated, where they are meant, and nowhere else?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from chunkwise.advise.chunk_shape import default_chunk
+from chunkwise.advise.cost import decodes_in_no_order
+from chunkwise.advise.readers import LIBHDF5_1
+from chunkwise.cli.main import main
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.grammar import format_shape
+from chunkwise.inspecting import inspect
+from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspecting.patterns import stored_as
+
+SHAPE = (120, 150, 150)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A map of each day in a chunk, and coordinates of as many dimensions as patterns have."""
+    found = tmp_path / "a.h5"
+    values = np.arange(np.prod(SHAPE), dtype="<f4").reshape(SHAPE)
+    with h5py.File(found, "w") as file:
+        file.create_dataset("t", data=values, chunks=(1, 150, 150), compression=1)
+        file.create_dataset("height", data=values, chunks=(1, 150, 150), compression=1)
+        file["t"].attrs["coordinates"] = "height"
+        for axis, name in enumerate(("time", "y", "x")):
+            file[name] = np.arange(SHAPE[axis], dtype="<f8")
+            file[name].make_scale(name)
+            file["t"].dims[axis].attach_scale(file[name])
+    return found
+
+
+def offered(facts: FileFacts, path: str = "/t") -> set[str]:
+    return {
+        str(one.evidence["offered_chunks"])
+        for one in facts.findings
+        if one.path == path and "offered_chunks" in one.evidence
+    }
+
+
+def about(facts: FileFacts, code: str = "access-mismatch") -> list[str | None]:
+    return [one.path for one in facts.findings if one.code == code]
+
+
+def test_chunks_are_offered_for_what_is_stated(path: Path) -> None:
+    for access, block in (("line:0", (120, 1, 1)), ("series=y=1,x=1", (120, 1, 1))):
+        facts = inspect(path, access=[access])
+        (found,) = [one for one in facts.findings if one.code == "access-mismatch"]
+        assert found.path == "/t"
+        expected = default_chunk(SHAPE, 4, SHAPE, [block])
+        assert offered(facts) == {format_shape(expected)}
+        assert found.layout is not None
+        assert found.layout.datasets[0].chunk == expected
+        assert float(found.evidence["times"]) > 10
+        assert found.evidence["loaded_nbytes"] > found.evidence["offered_loaded_nbytes"]
+    # Maps are served well.
+    assert about(inspect(path, access=["plane:0"])) == []
+    assert about(inspect(path)) == []
+
+
+def test_ways_of_reading_that_nobody_stated_are_no_matter(path: Path) -> None:
+    assert "reads-exceed-cache" in {one.code for one in inspect(path).findings}
+    assert not [one for one in inspect(path, access=["plane:0"]).findings if one.path == "/t"
+                and one.layout is not None and one.layout.datasets[0].chunk]  # fmt: skip
+
+
+def test_coordinates_are_not_meant_unless_they_are_named(path: Path) -> None:
+    assert about(inspect(path, access=["line:0"])) == ["/t"]
+    assert about(inspect(path, "height", access=["line:0"])) == ["/height"]
+
+
+def test_what_was_stated_is_in_the_tables(path: Path) -> None:
+    facts = inspect(path, "t", access=["line:0", "random:50:1x20x20", "plane:2@f"])
+    (entry,) = facts.objects
+    assert entry.dataset is not None
+    assert entry.dataset.patterns is not None
+    names = {one.name: one for one in entry.dataset.patterns}
+    assert list(names) == ["line:0", "random:50:1x20x20", "plane:2@f"]
+    survival = next(
+        one for one in names["random:50:1x20x20"].survival if one.reader == LIBHDF5_1.name
+    )
+    stored = stored_as(entry.dataset)
+    assert survival.decodes == decodes_in_no_order(stored, (1, 20, 20), LIBHDF5_1, 50)
+
+
+def test_lists_of_selections_are_taken(path: Path) -> None:
+    facts = inspect(path, access=["roi:1x1:500"])
+    assert len(offered(facts)) == 1
+    assert about(facts) == ["/t"]
+
+
+def test_patterns_that_fit_nothing_are_an_error(path: Path) -> None:
+    with pytest.raises(SelectionError, match="'1x1x1x1' has 4 dimensions"):
+        inspect(path, access=["1x1x1x1"])
+    with pytest.raises(UsageError, match="no access pattern is called 'nonsense'"):
+        inspect(path, access=["nonsense"])
+
+
+def test_the_command_takes_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--access", "time=all,y=1,x=1", "--access", "plane:0 weight 0.01"]
+    monkeypatch.setattr("sys.argv", ["chunkwise", "inspect", str(path), *words, "--json"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert not left.value.code
+    told = json.loads(capsys.readouterr().out)
+    expected = inspect(path, access=["time=all,y=1,x=1", "plane:0 weight 0.01"])
+    assert [one["code"] for one in told["findings"]] == [one.code for one in expected.findings]
+    assert "access-mismatch" in [one["code"] for one in told["findings"]]
