@@ -45,7 +45,7 @@ def test_no_rate_is_negative_whatever_was_measured() -> None:
 
 
 def test_one_measurement_that_is_far_off_says_little() -> None:
-    counts = np.linspace(1, 100, 30)[:, None]
+    counts = np.linspace(1, 100, 30, dtype=np.float64)[:, None].astype(np.float64)
     measured = 2.0 * counts[:, 0]
     measured[7] *= 50
     assert abs(fitted_columns(counts, measured)[0] / 2.0 - 1) < 0.1

@@ -18,6 +18,7 @@ from chunkwise.access import Access
 from chunkwise.advise.cost import Stored
 from chunkwise.advise.followed import loads_of_walk
 from chunkwise.advise.readers import UNCACHED, Reader, reader
+from chunkwise.advise.seconds import parts as parts_of
 from chunkwise.fixing import promise
 from chunkwise.inspecting import inspect
 
@@ -90,7 +91,7 @@ def test_a_promise_counts_what_libhdf5_decodes(tmp_path: Path, monkeypatch: Any)
     """Before and after, where slots collide and where chunks are tiny."""
     shape, before, after = (512, 1024), (1, 32), (64, 128)
     promised = []
-    parts = promise.parts
+    parts = parts_of
 
     def seen(found: Any, *arguments: Any, **options: Any) -> dict[str, float]:
         promised.append(found.loads)

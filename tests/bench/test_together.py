@@ -84,7 +84,8 @@ def test_a_report_has_a_section_for_each_dataset(found: Together, tmp_path: Path
         "several.json: t", "several.json: group/u"
     ]  # fmt: skip
     assert len({chart.id for chart in made.charts}) == 4
-    for wrong in ([], None, [7], [{}]):
+    several: tuple[object, ...] = ([], None, [7], [{}])
+    for wrong in several:
         path.write_text(json.dumps({**found.as_dict(), "datasets": wrong}), encoding="utf-8")
         with pytest.raises(UsageError):
             report([path])

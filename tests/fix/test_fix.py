@@ -458,6 +458,9 @@ def test_what_is_measured_takes_the_place_of_what_findings_offer(
         chunkwise.fix(path, tmp_path / "c.h5", advise=-1)
 
 
+_ADVISED_OR_NOT: tuple[dict[str, Any], ...] = ({"advise": 9}, {})
+
+
 def test_a_dataset_that_cannot_be_advised_on_has_what_findings_offer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -468,7 +471,7 @@ def test_a_dataset_that_cannot_be_advised_on_has_what_findings_offer(
     path = maps(tmp_path / "a.h5")
     told, plain = (
         chunkwise.fix(path, dry_run=True, access=["line:0"], **more).changes
-        for more in ({"advise": 9}, {})
+        for more in _ADVISED_OR_NOT
     )
     assert told == plain != ()
 

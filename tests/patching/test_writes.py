@@ -258,7 +258,7 @@ def test_virtual_datasets_and_h5dump_see_what_was_written(tmp_path: Path) -> Non
         d[...] = NUMBERS.astype("i4")
         assert (virtual[...] == NUMBERS.astype("i4")).all()
     dumped = tmp_path / "dumped"
-    command = [require_tool("h5dump"), "-d", "/x", "-b", "LE", "-o", dumped, path]
+    command = [require_tool("h5dump"), "-d", "/x", "-b", "LE", "-o", str(dumped), str(path)]
     subprocess.run(command, check=True, capture_output=True)
     assert dumped.read_bytes() == NUMBERS.astype("<i4").tobytes()
 
