@@ -192,6 +192,9 @@ RUN_BY = {
         "advise/test_advice_writing.py::test_each_chunk_is_encoded_once",
         "advise/test_remedies.py::test_the_lines_for_c_compile",
     ),
+    "benching/restoring.py:_contiguous": (
+        "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
+    ),
     "inspecting/doctor.py:": ("inspect/test_doctor.py",),
     "inspecting/doctor.py:_explain": ("inspect/test_doctor.py",),
     "inspecting/doctor.py:_explain_builtin": ("inspect/test_doctor.py",),

@@ -165,7 +165,7 @@ class _Along:
 def _counted(
     along: list[_Along], pattern: Pattern, room: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Count chunks touched, chunks loaded, and chunks that there are."""
+    """Count chunks touched, chunks loaded, and different ones among them."""
     touches = np.prod([one.touches for one in along], axis=0)
     chunks = np.prod([one.chunks for one in along], axis=0)
     number = math.prod(one.positions for one in along)
@@ -181,7 +181,7 @@ def _counted(
     met = 1 - (1 - np.minimum(1.0, each / chunks)) ** reads
     distinct = np.maximum(np.minimum(touched, chunks * met), 1.0)
     lost = np.where(room >= each, np.maximum(0.0, 1 - room / chunks), 1.0)
-    return touched, distinct + (touched - distinct) * lost, chunks
+    return touched, distinct + (touched - distinct) * lost, distinct
 
 
 def _decodes(along: list[_Along], room: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
