@@ -109,6 +109,7 @@ impl Bitshuffle {
             let bytes = self.next_block(block.len(), &mut rest).ok_or(DAMAGED)?;
             self.decode_block(bytes, state, block)?;
         }
+        output.ends_after(stored.len() - rest.len());
         Ok(())
     }
 

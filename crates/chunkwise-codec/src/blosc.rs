@@ -140,6 +140,7 @@ pub(crate) fn decode(
 ) -> Result<(), DecodeError> {
     let head = Head::parse(stored)?;
     let Cut { len, block_len } = head.cut;
+    output.ends_after(head.stored_len);
     let stored = &stored[..head.stored_len];
     let rest = &stored[HEADER_LEN..];
     let Some(streams) = head.streams else {

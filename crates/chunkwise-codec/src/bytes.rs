@@ -16,6 +16,11 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    /// Bytes that are left.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

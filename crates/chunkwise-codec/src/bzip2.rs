@@ -1,5 +1,7 @@
 //! How is a bzip2 stream compressed and decompressed?
 
+use std::cell::Cell;
+
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
 use crate::{DecodeError, EncodeError, Output, grown};
@@ -12,9 +14,11 @@ pub(crate) const MOST_EXPANSION: usize = 1 << 21;
 /// (`H5Zbzip2.c`) does.
 pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
     let damaged = output.damaged();
+    let used = Cell::new(0);
     let attempt = |out: &mut [u8]| {
         let mut state = Decompress::new(false);
         let status = state.decompress(stored, out);
+        used.set(state.total_in());
         let written = usize::try_from(state.total_out()).map_err(|_| damaged.clone())?;
         match status {
             Ok(Status::StreamEnd) => Ok(Some(written)),
@@ -23,6 +27,7 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
                 let read = usize::try_from(state.total_in()).map_err(|_| damaged.clone())?;
                 match state.decompress(stored.get(read..).unwrap_or_default(), &mut [0]) {
                     Ok(Status::StreamEnd) if state.total_out() as usize == written => {
+                        used.set(state.total_in());
                         Ok(Some(written))
                     }
                     Ok(_) if state.total_out() as usize > written => Ok(None),
@@ -36,7 +41,9 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
         true => Ok(()),
         false => Err(damaged.clone()),
     };
-    output.growing(usize::MAX, attempt, Some(&first))
+    output.growing(usize::MAX, attempt, Some(&first))?;
+    output.ends_after(usize::try_from(used.get()).unwrap_or(usize::MAX));
+    Ok(())
 }
 
 /// Decompress the first bytes of `stored` to `chunk` and all others to nowhere; whether the

@@ -6,25 +6,20 @@
 //! Of a chunk that holds more than it should, zlib inflates the rest, piece by piece, to see
 //! whether it is sound.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
-
-use libdeflater::{DecompressionError, Decompressor};
+use std::ptr::NonNull;
 
 use crate::{DecodeError, Output};
 
 /// A byte of deflate gives at most this many (zlib's documentation: 1032 to 1).
 pub(crate) const MOST_EXPANSION: usize = 1032;
 
-/// Reusable state for inflating; one for each thread.
+/// Reusable state for inflating, made when it is first needed; one for each thread.
+#[derive(Default)]
 pub(crate) struct Inflater {
-    state: Decompressor,
-}
-
-impl Default for Inflater {
-    fn default() -> Self {
-        Self { state: Decompressor::new() }
-    }
+    state: Option<Libdeflate>,
 }
 
 impl std::fmt::Debug for Inflater {
@@ -42,21 +37,91 @@ impl Inflater {
     ) -> Result<(), DecodeError> {
         let ceiling = stored.len().saturating_mul(MOST_EXPANSION).saturating_add(64);
         let damaged = output.damaged();
-        let attempt = |out: &mut [u8]| match self.state.zlib_decompress(stored, out) {
-            Ok(written) => Ok(Some(written)),
-            Err(DecompressionError::InsufficientSpace) => Ok(None),
-            Err(DecompressionError::BadData) => Err(damaged.clone()),
+        let state = self.state()?;
+        let used = Cell::new(stored.len());
+        let attempt = |out: &mut [u8]| match state.inflate(stored, out) {
+            Inflated::Whole { read, written } => {
+                used.set(read);
+                Ok(Some(written))
+            }
+            Inflated::TooLong => Ok(None),
+            Inflated::Damaged => Err(damaged.clone()),
         };
         let first = |chunk: &mut [u8]| match inflate_first(stored, chunk) {
             true => Ok(()),
             false => Err(damaged.clone()),
         };
-        output.growing(ceiling, attempt, Some(&first))
+        output.growing(ceiling, attempt, Some(&first))?;
+        output.ends_after(used.get());
+        Ok(())
     }
 
     /// Inflate `stored` to exactly `out`; whether that went well.
     pub(crate) fn inflate_exactly(&mut self, stored: &[u8], out: &mut [u8]) -> bool {
-        self.state.zlib_decompress(stored, out) == Ok(out.len())
+        let Ok(state) = self.state() else { return false };
+        matches!(state.inflate(stored, out), Inflated::Whole { written, .. } if written == out.len())
+    }
+
+    fn state(&mut self) -> Result<&mut Libdeflate, DecodeError> {
+        if self.state.is_none() {
+            self.state = Libdeflate::new();
+        }
+        self.state.as_mut().ok_or(DecodeError::Memory { nbytes: 0 })
+    }
+}
+
+/// What became of a stream.
+enum Inflated {
+    /// It ended after so many bytes, and so many came out.
+    Whole { read: usize, written: usize },
+    /// More comes out than there is room for.
+    TooLong,
+    /// It is no stream, or cut off, or its checksum is wrong.
+    Damaged,
+}
+
+/// libdeflate's decompressor.  `libdeflater` does not tell where a stream ends.
+struct Libdeflate(NonNull<libdeflate_sys::libdeflate_decompressor>);
+
+// SAFETY: plain memory of its own, which no thread holds on to.
+unsafe impl Send for Libdeflate {}
+
+impl Libdeflate {
+    /// None where there is no memory.
+    fn new() -> Option<Self> {
+        // SAFETY: takes nothing.
+        NonNull::new(unsafe { libdeflate_sys::libdeflate_alloc_decompressor() }).map(Self)
+    }
+
+    fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Inflated {
+        let (mut read, mut written) = (0, 0);
+        // SAFETY: a live decompressor, held exclusively; the lengths are those of live slices,
+        // beyond which nothing is read or written, whatever the bytes are.
+        let result = unsafe {
+            libdeflate_sys::libdeflate_zlib_decompress_ex(
+                self.0.as_ptr(),
+                stored.as_ptr().cast(),
+                stored.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                &raw mut read,
+                &raw mut written,
+            )
+        };
+        match result {
+            libdeflate_sys::libdeflate_result_LIBDEFLATE_SUCCESS => {
+                Inflated::Whole { read, written }
+            }
+            libdeflate_sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Inflated::TooLong,
+            _ => Inflated::Damaged,
+        }
+    }
+}
+
+impl Drop for Libdeflate {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and not used again.
+        unsafe { libdeflate_sys::libdeflate_free_decompressor(self.0.as_ptr()) };
     }
 }
 

@@ -66,6 +66,29 @@ pub enum DecodeError {
     },
 }
 
+/// What decoding a chunk passed over, as libhdf5 does: it is whole, and more than was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Bytes after the end of a filter's stream.
+    pub trailing_nbytes: usize,
+    /// Whether more was decoded than a chunk holds.
+    pub beyond_chunk: bool,
+}
+
+impl PassedOver {
+    /// Whether nothing was.
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            trailing_nbytes: self.trailing_nbytes.saturating_add(other.trailing_nbytes),
+            beyond_chunk: self.beyond_chunk || other.beyond_chunk,
+        }
+    }
+}
+
 /// Why a chunk could not be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EncodeError {

@@ -59,7 +59,7 @@ pub use effort::Effort;
 pub use encoded_blocks::EncodedBlocks;
 pub use encoder::Encoder;
 pub use encoding::{EncodeScratch, Encoding, Step};
-pub use error::{DecodeError, EncodeError};
+pub use error::{DecodeError, EncodeError, PassedOver};
 pub use filter::{Filter, FilterKind};
 pub use memory::resize;
 pub use nbit::Nbit;

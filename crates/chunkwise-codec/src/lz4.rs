@@ -52,6 +52,7 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
     for block in out.chunks_mut(block_len.max(1)) {
         decode_block(next_block(&mut rest).ok_or(DAMAGED)?, block)?;
     }
+    output.ends_after(stored.len() - rest.len());
     Ok(())
 }
 

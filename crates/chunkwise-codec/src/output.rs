@@ -5,7 +5,7 @@
 //! it is bounded here, so that a damaged or hostile chunk costs little more than a chunk's
 //! memory.  What comes after the last byte of a chunk is dropped, as libhdf5 drops it.
 
-use crate::{DecodeError, resize};
+use crate::{DecodeError, PassedOver, resize};
 
 /// Decodes the first bytes of a stream, and sees that the rest is sound.
 type First<'a> = &'a dyn Fn(&mut [u8]) -> Result<(), DecodeError>;
@@ -20,6 +20,8 @@ pub(crate) struct Output<'a> {
     expected: usize,
     most: usize,
     in_chunk: bool,
+    used_nbytes: Option<usize>,
+    beyond_chunk: bool,
 }
 
 impl<'a> Output<'a> {
@@ -32,7 +34,30 @@ impl<'a> Output<'a> {
         expected: usize,
         most: usize,
     ) -> Self {
-        Self { filter, chunk, buffer, expected: expected.min(most), most, in_chunk: false }
+        Self {
+            filter,
+            chunk,
+            buffer,
+            expected: expected.min(most),
+            most,
+            in_chunk: false,
+            used_nbytes: None,
+            beyond_chunk: false,
+        }
+    }
+
+    /// The stream ends after so many bytes of what the filter was given.
+    pub(crate) fn ends_after(&mut self, nbytes: usize) {
+        self.used_nbytes = Some(nbytes);
+    }
+
+    /// What was passed over of a stream of so many bytes.
+    pub(crate) fn passed_over(&self, given_nbytes: usize) -> PassedOver {
+        let used_nbytes = self.used_nbytes.unwrap_or(given_nbytes);
+        PassedOver {
+            trailing_nbytes: given_nbytes.saturating_sub(used_nbytes),
+            beyond_chunk: self.beyond_chunk,
+        }
     }
 
     /// Whether the chunk has been filled.
@@ -93,7 +118,10 @@ impl<'a> Output<'a> {
                     return Ok(());
                 }
                 None => match first {
-                    Some(first) if self.in_chunk => return first(self.room(nbytes)?),
+                    Some(first) if self.in_chunk => {
+                        self.beyond_chunk = true;
+                        return first(self.room(nbytes)?);
+                    }
                     _ if nbytes < most => nbytes = nbytes.saturating_mul(2).clamp(64, most),
                     _ => return Err(DecodeError::TooLong { filter: self.filter, most }),
                 },

@@ -1,6 +1,8 @@
 //! How do a chunk's stored bytes become the bytes it holds?
 
-use crate::{Blocks, DecodeError, Filter, FilterKind, Output, Scratch, fletcher32, resize};
+use crate::{
+    Blocks, DecodeError, Filter, FilterKind, Output, PassedOver, Scratch, fletcher32, resize,
+};
 
 /// A dataset's filters, in the order in which they were applied when writing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -89,6 +91,21 @@ impl Pipeline {
         self.decode_in_steps(stored, filter_mask, scratch, out, |_| ())
     }
 
+    /// As [`decode`](Self::decode), and say what was passed over: nothing, of a chunk that is as
+    /// it was written.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn decode_strictly(
+        &self,
+        stored: &[u8],
+        filter_mask: u32,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<PassedOver, DecodeError> {
+        self.run(stored, filter_mask, scratch, out, |_| ())
+    }
+
     /// As [`decode`](Self::decode); `done` is called after each filter.
     ///
     /// # Errors
@@ -99,8 +116,20 @@ impl Pipeline {
         filter_mask: u32,
         scratch: &mut Scratch,
         out: &mut [u8],
-        mut done: impl FnMut(FilterKind),
+        done: impl FnMut(FilterKind),
     ) -> Result<(), DecodeError> {
+        self.run(stored, filter_mask, scratch, out, done).map(drop)
+    }
+
+    fn run(
+        &self,
+        stored: &[u8],
+        filter_mask: u32,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+        mut done: impl FnMut(FilterKind),
+    ) -> Result<PassedOver, DecodeError> {
+        let mut passed_over = PassedOver::default();
         let Scratch { buffers: [first, second], state } = scratch;
         let raw_len = out.len();
         // What the next stage reads: the stored bytes at first (None), then that many
@@ -126,7 +155,7 @@ impl Pipeline {
                     continue;
                 }
                 if left == 0 {
-                    return finish(&stored[..len], out);
+                    return finish(&stored[..len], out, passed_over);
                 }
                 resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
                 to.copy_from_slice(&stored[..len]);
@@ -138,16 +167,17 @@ impl Pipeline {
                 let mut output = Output::new(filter.kind().name(), chunk, to, expected, most);
                 filter.decode(source, state, &mut output)?;
                 done(filter.kind());
+                passed_over = passed_over.and(output.passed_over(source.len()));
                 if output.in_chunk() {
-                    return Ok(());
+                    return Ok(passed_over);
                 }
             }
             std::mem::swap(&mut from, &mut to);
             current = Some(from.len());
         }
         match current {
-            None => finish(stored, out),
-            Some(len) => finish(&from[..len], out),
+            None => finish(stored, out, passed_over),
+            Some(len) => finish(&from[..len], out, passed_over),
         }
     }
 
@@ -166,11 +196,16 @@ fn masked(filter_mask: u32, i: usize) -> bool {
     u32::try_from(i).ok().and_then(|i| filter_mask.checked_shr(i)).is_some_and(|m| m & 1 == 1)
 }
 
-fn finish(decoded: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
+fn finish(
+    decoded: &[u8],
+    out: &mut [u8],
+    passed_over: PassedOver,
+) -> Result<PassedOver, DecodeError> {
     match decoded.get(..out.len()) {
         Some(chunk) => {
             out.copy_from_slice(chunk);
-            Ok(())
+            let beyond_chunk = decoded.len() > out.len();
+            Ok(passed_over.and(PassedOver { trailing_nbytes: 0, beyond_chunk }))
         }
         None => Err(DecodeError::TooShort { len: decoded.len(), expected: out.len() }),
     }

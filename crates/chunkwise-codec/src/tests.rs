@@ -8,7 +8,7 @@ use std::io::Write;
 use libdeflater::{CompressionLvl, Compressor};
 use proptest::prelude::*;
 
-use crate::{DecodeError, Filter, FilterKind, Pipeline, Scratch, fletcher32};
+use crate::{DecodeError, Filter, FilterKind, PassedOver, Pipeline, Scratch, fletcher32};
 
 fn encode(filters: &[Filter], mask: u32, raw: &[u8]) -> Vec<u8> {
     let mut data = raw.to_vec();
@@ -250,5 +250,47 @@ fn a_bomb_before_a_filter_that_wants_all_of_it_is_refused() {
         // The first bytes of what the whole becomes, as libhdf5 has it.
         assert_eq!((some, &out[..]), (Ok(()), &raw[..100]));
         assert_eq!(many, Err(DecodeError::TooLong { filter: "deflate", most: 4 << 20 }));
+    }
+}
+
+proptest! {
+    /// What decoding passes over is said, and nothing of what was written is passed over.
+    #[test]
+    fn what_is_passed_over_is_said(
+        filter in prop::sample::select(vec![
+            Filter::Deflate, Filter::Lz4, Filter::Bzip2, Filter::Fletcher32,
+        ]),
+        checked in any::<bool>(),
+        raw in prop::collection::vec(0u8..4, 1..2000),
+        more in prop::collection::vec(any::<u8>(), 1..20),
+    ) {
+        let mut filters = vec![Filter::Shuffle { element_size: 4 }, filter.clone()];
+        let mut stored = encode(&filters, 0, &raw);
+        let mut longer = stored.clone();
+        longer.extend(&more);
+        if checked {
+            filters.push(Filter::Fletcher32);
+            for bytes in [&mut stored, &mut longer] {
+                let sum = fletcher32::checksum(bytes);
+                bytes.extend(sum.to_le_bytes());
+            }
+        }
+        let pipeline = Pipeline::new(filters);
+        let mut scratch = Scratch::default();
+        let mut strictly = |stored: &[u8], len: usize| {
+            let mut out = vec![0; len];
+            let found = pipeline.decode_strictly(stored, 0, &mut scratch, &mut out);
+            found.map(|passed_over| (passed_over, out))
+        };
+        let (nothing, out) = strictly(&stored, raw.len()).unwrap();
+        prop_assert!(nothing.is_nothing());
+        prop_assert_eq!(out, raw.clone());
+        if filter != Filter::Fletcher32 {
+            let (trailing, _) = strictly(&longer, raw.len()).unwrap();
+            let expected = PassedOver { trailing_nbytes: more.len(), beyond_chunk: false };
+            prop_assert_eq!(trailing, expected);
+        }
+        let (beyond, _) = strictly(&stored, raw.len() - 1).unwrap();
+        prop_assert!(beyond.beyond_chunk);
     }
 }

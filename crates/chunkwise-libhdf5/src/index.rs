@@ -76,7 +76,7 @@ pub(crate) unsafe fn index_of(
 ///
 /// # Safety
 /// As [`find_index`].
-unsafe fn stored_index(
+pub(crate) unsafe fn stored_index(
     api: &Api,
     dataset: hid_t,
     storage: Arc<dyn Storage>,

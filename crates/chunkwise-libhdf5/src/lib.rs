@@ -40,8 +40,8 @@ pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
 pub use eligibility::{
-    Asked, Described, describe, describe_as, describe_as_stored, describe_for_writing,
-    describe_listed, encoding_of, look_again,
+    Asked, Described, Examinable, describe, describe_as, describe_as_stored, describe_for_writing,
+    describe_listed, encoding_of, examinable, look_again,
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};

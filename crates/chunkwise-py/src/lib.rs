@@ -11,6 +11,7 @@ mod conversion;
 mod dataset;
 mod encoding;
 mod errors;
+mod examine;
 mod index;
 mod interrupts;
 mod library;
@@ -161,6 +162,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<opened::PyOpenDataset>()?;
     m.add_function(wrap_pyfunction!(opened::set_properties, m)?)?;
     m.add_function(wrap_pyfunction!(opened::walk_reopened, m)?)?;
+    m.add_class::<examine::PyExamined>()?;
+    m.add_function(wrap_pyfunction!(examine::examine_data, m)?)?;
     m.add_class::<repack::PyRechunkPlan>()?;
     m.add_class::<repack::PyJournal>()?;
     m.add_class::<repack::PyEncoders>()?;

@@ -356,7 +356,7 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 /// signals.
 ///
 /// The outer error is what `told` or a signal handler raised; by then the work has ended.
-fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
+pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
     py: Python<'_>,
     told: Option<Bound<'_, PyAny>>,
     progresses: &[P],

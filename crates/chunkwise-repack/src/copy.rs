@@ -17,7 +17,7 @@ use crate::checksums::{Checksums, Collector, Taken};
 use crate::copying::{Copying, Done};
 use crate::journal::{Journal, Records};
 use crate::maker::Form;
-use crate::raw::{RawCopying, difference};
+use crate::raw::{Probe, RawCopying, difference};
 use crate::share::Share;
 use crate::source::Source;
 use crate::turns::Turn;
@@ -165,6 +165,7 @@ impl Pair<'_> {
         };
         let collector = request.checksums.then(Collector::default);
         let lost = request.salvage.then(Mutex::default);
+        let probe = if request.salvage { Probe::new(&self.from) } else { None };
         let copying = RawCopying {
             storage: &*storage,
             grid: &grid,
@@ -173,6 +174,7 @@ impl Pair<'_> {
             threads: request.threads,
             collector: collector.as_ref(),
             lost: lost.as_ref(),
+            probe: probe.as_ref(),
             turn: request.turn,
             share: request.part.as_ref().map(|part| part.share),
             progress: request.progress,

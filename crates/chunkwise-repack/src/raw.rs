@@ -5,9 +5,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use chunkwise_codec::resize;
+use chunkwise_codec::{DecodeError, Filter, Pipeline, Scratch, resize};
 use chunkwise_engine::{
-    ChunkIndex, ChunkPlace, Committer, EncodedChunk, InOrder, LostChunk, ReadError, Storage,
+    ChunkIndex, ChunkPlace, ChunkRecord, Committer, EncodedChunk, InOrder, LostChunk, ReadError,
+    Storage,
 };
 use chunkwise_libhdf5::DatasetFacts;
 use chunkwise_select::ChunkGrid;
@@ -29,7 +30,10 @@ pub struct RawCopying<'a> {
     pub element_size: usize,
     pub threads: usize,
     pub collector: Option<&'a Collector>,
+    /// Where chunks are listed that cannot be read, or not be decoded.
     pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
+    /// By what chunks are decoded before they are copied, to find those that are damaged.
+    pub probe: Option<&'a Probe>,
     pub turn: Option<Turn<'a>>,
     pub share: Option<&'a dyn Share>,
     pub progress: &'a Progress,
@@ -57,6 +61,41 @@ pub fn difference(source: &DatasetFacts, target: &DatasetFacts) -> Option<&'stat
         return Some("chunks at the edges are not filtered alike");
     }
     None
+}
+
+/// Tells chunks that decode from those that do not.
+#[derive(Debug, Default)]
+pub struct Probe {
+    pipeline: Pipeline,
+    unfiltered_partial_chunks: bool,
+    spare: Mutex<Vec<(Vec<u8>, Scratch)>>,
+}
+
+impl Probe {
+    /// None where a filter is not decoded here.
+    pub fn new(facts: &DatasetFacts) -> Option<Self> {
+        let decoder = |(id, _, values): &(i32, u32, Vec<u32>)| Filter::from_hdf5(*id, values);
+        let decoders: Option<Vec<Filter>> = facts.filters.iter().map(decoder).collect();
+        Some(Self {
+            pipeline: Pipeline::new(decoders?),
+            unfiltered_partial_chunks: facts.unfiltered_partial_chunks,
+            spare: Mutex::default(),
+        })
+    }
+
+    /// Decode a chunk of so many bytes.
+    fn check(&self, chunk: &EncodedChunk, mask: u32, nbytes: u64) -> Result<(), DecodeError> {
+        let too_large = DecodeError::Memory { nbytes: usize::MAX };
+        let nbytes = usize::try_from(nbytes).map_err(|_| too_large)?;
+        self.pipeline.check_len(chunk.bytes.len(), mask, nbytes)?;
+        let locked = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let popped = locked().pop();
+        let (mut raw, mut scratch) = popped.unwrap_or_default();
+        resize(&mut raw, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
+        let decoded = self.pipeline.decode(&chunk.bytes, mask, &mut scratch, &mut raw);
+        locked().push((raw, scratch));
+        decoded
+    }
 }
 
 impl RawCopying<'_> {
@@ -104,13 +143,11 @@ impl RawCopying<'_> {
     fn fetch(&self, position: u64, chunk: &mut EncodedChunk) -> Result<bool, CopyError> {
         let Some(record) = self.index.get(position) else { return Ok(false) };
         let extent = Extent::of_chunk(self.grid, position);
-        if let Err(error) = self.read(record.address, record.stored_nbytes, &mut chunk.bytes) {
+        let read = self.read(record.address, record.stored_nbytes, &mut chunk.bytes);
+        if let Err(error) = read.and_then(|()| self.probe(position, &record, chunk)) {
             let error = match error {
                 ReadError::Truncated { end, .. } => {
-                    let chunk_origin = extent.origin.clone();
-                    let (address, stored_nbytes) = (record.address, record.stored_nbytes);
-                    let place = ChunkPlace { chunk_origin, address, stored_nbytes };
-                    ReadError::TruncatedChunk { place, end }
+                    ReadError::TruncatedChunk { place: place(&extent, &record), end }
                 }
                 other => other,
             };
@@ -131,6 +168,30 @@ impl RawCopying<'_> {
         Ok(true)
     }
 
+    /// Whether a chunk that was read decodes, where that is asked for.
+    fn probe(
+        &self,
+        position: u64,
+        record: &ChunkRecord,
+        chunk: &EncodedChunk,
+    ) -> Result<(), ReadError> {
+        let Some(probe) = self.probe else { return Ok(()) };
+        let partial = self.grid.is_partial(&self.grid.chunk_index(position));
+        if probe.unfiltered_partial_chunks && partial {
+            return Ok(());
+        }
+        let nbytes = self.grid.chunk_len().saturating_mul(self.element_size as u64);
+        match probe.check(chunk, record.filter_mask, nbytes) {
+            Ok(()) => Ok(()),
+            // What only libhdf5 can tell, or nobody here: it is copied.
+            Err(DecodeError::Unsupported { .. } | DecodeError::Memory { .. }) => Ok(()),
+            Err(source) => {
+                let extent = Extent::of_chunk(self.grid, position);
+                Err(ReadError::Decode { place: place(&extent, record), source })
+            }
+        }
+    }
+
     fn read(&self, address: u64, nbytes: u64, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let end = self.storage.end();
         // Before there is room for what a damaged index may claim.
@@ -141,4 +202,9 @@ impl RawCopying<'_> {
         resize(out, nbytes)?;
         self.storage.read_at(address, out)
     }
+}
+
+fn place(extent: &Extent, record: &ChunkRecord) -> ChunkPlace {
+    let (address, stored_nbytes) = (record.address, record.stored_nbytes);
+    ChunkPlace { chunk_origin: extent.origin.clone(), address, stored_nbytes }
 }

@@ -24,9 +24,9 @@ from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_piece
 from chunkwise.dask.pieces import Piece, Target
 from chunkwise.dask.tasks import Encoded, Form, encode
 from chunkwise.errors import CorruptDataError, UsageError, WrongValueError
+from chunkwise.files.boxes import boxes
 from chunkwise.grammar import parse_size
 from chunkwise.names import decode_name, encode_name, printable
-from chunkwise.repacking.boxes import boxes
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import access_list
 from chunkwise.repacking.memory import default_budget

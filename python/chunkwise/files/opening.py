@@ -49,6 +49,7 @@ __all__ = [
     "find_dataset",
     "full_name",
     "has_variable_length",
+    "is_plain",
     "largest_chunked",
     "missing_filter",
     "open_h5",
@@ -256,6 +257,14 @@ def has_variable_length(datatype: h5t.TypeID) -> bool:
         members = range(datatype.get_nmembers())
         return any(has_variable_length(datatype.get_member_type(i)) for i in members)
     return False
+
+
+def is_plain(datatype: h5t.TypeID) -> bool:
+    """Tell whether stored bytes of a type mean the same in every file.
+
+    False for what has variable length, and for references.
+    """
+    return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)
 
 
 # --- opening ---------------------------------------------------------------------------

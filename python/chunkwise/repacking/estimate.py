@@ -15,9 +15,9 @@ import h5py
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise import thread_count
+from chunkwise.files.boxes import read_box
 from chunkwise.grammar import Pipeline, Shape
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.repacking.boxes import read_box
 from chunkwise.repacking.facts import Source
 
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import h5py
-from h5py import h5t
 
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.files.objects import Address, decode_attributes, walk
-from chunkwise.files.opening import has_variable_length
+from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.collect import extent_of, layout_of
@@ -166,8 +165,3 @@ def source_of(path: str, names: tuple[str, ...], address: Address, identifier: A
         stored_nbytes=stored_nbytes(identifier),
         plain=is_plain(datatype),
     )
-
-
-def is_plain(datatype: Any) -> bool:
-    """Whether stored bytes of a type mean the same in every file."""
-    return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)

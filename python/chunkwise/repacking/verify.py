@@ -16,12 +16,13 @@ import numpy as np
 from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise.errors import CorruptDataError
+from chunkwise.files.boxes import Box, Bytes, boxes, read_box
 from chunkwise.files.objects import Entry, walk
+from chunkwise.files.opening import is_plain
+from chunkwise.files.references import Paths
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
-from chunkwise.repacking.boxes import Box, Bytes, boxes, read_box
-from chunkwise.repacking.facts import is_plain
 from chunkwise.repacking.progress import Teller
-from chunkwise.repacking.values import Paths, equal_values
+from chunkwise.repacking.values import equal_values
 
 _BOX_NBYTES = 32 << 20
 

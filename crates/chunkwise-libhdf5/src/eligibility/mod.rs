@@ -17,9 +17,11 @@
 //! `routing/eligibility.py`.
 
 mod element_type;
+mod examining;
 mod on_demand;
 mod reading;
 mod writing;
 
+pub use examining::{Examinable, examinable};
 pub use reading::{Asked, Described, describe, describe_as, describe_as_stored, describe_listed};
 pub use writing::{describe_for_writing, encoding_of, look_again};

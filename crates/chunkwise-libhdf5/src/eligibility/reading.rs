@@ -137,7 +137,11 @@ pub unsafe fn describe_as(
     })
 }
 
-unsafe fn contiguous(
+/// Where contiguous data lies.
+///
+/// # Safety
+/// Live handles of this library; the lock must be held.
+pub(super) unsafe fn contiguous(
     api: &Api,
     dataset: hid_t,
     dcpl: hid_t,

@@ -1,0 +1,126 @@
+"""Does a file end where it says that it ends?"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import FileFormatError
+from chunkwise.files.magic import HDF5_SIGNATURE, hdf5_offset, what_it_is
+from chunkwise.files.superblock import Superblock, read_superblock
+from chunkwise.names import printable
+from chunkwise.verifying.records import Damage
+from chunkwise.words import counted
+
+# Names that an HDF5 file has, and seldom any other.
+SUFFIXES: Final = frozenset({".h5", ".hdf5", ".he5", ".nc", ".nc4", ".nxs"})
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where a file ends.
+
+    Attributes
+    ----------
+    nbytes
+        Its size.
+    stated
+        Where it ends by its own account; None where its superblock does not tell.
+    damage
+        What is wrong with that, or with its first bytes; None for nothing.
+    """
+
+    nbytes: int
+    stated: int | None = None
+    damage: Damage | None = None
+
+
+def look_at_ends(path: str | os.PathLike[str]) -> Ending:
+    """Look at the first bytes of a file, and where it ends.
+
+    Raises
+    ------
+    FileFormatError
+        There is no file, it may not be read, or is of another format.
+    """
+    where = printable(os.fspath(path))
+    try:
+        status = Path(path).stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FileFormatError(f"{where}: not a regular file; name a file")
+        with Path(path).open("rb") as stream:
+            head = stream.read(64)
+            offset = hdf5_offset(stream, status.st_size)
+    except FileFormatError:
+        raise
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise FileFormatError(f"{where}: cannot be read: {said}") from None
+    if offset is None:
+        return Ending(status.st_size, damage=_unsigned(Path(path), head))
+    superblock = read_superblock(path)
+    if superblock is None:
+        said = f"the file ends within its superblock, after {counted(status.st_size, 'byte')}"
+        whole = status.st_size >= offset + 128
+        if whole:
+            said = "the superblock is of no known version"
+        return Ending(
+            status.st_size, damage=Damage("cannot-open" if whole else "truncated", None, said)
+        )
+    stated = stated_end(superblock)
+    # A writer that is at work, or was killed, has not said yet where the file ends.
+    if stated is not None and status.st_size < stated and not superblock.flags:
+        said = f"the file has {counted(status.st_size, 'byte')}, and should have {stated:,}"
+        return Ending(status.st_size, stated, Damage("truncated", None, said))
+    return Ending(status.st_size, stated)
+
+
+def is_wanted(path: str) -> bool:
+    """Tell of a file without HDF5's signature whether its name says that it should have one."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        return False
+    try:
+        with Path(path).open("rb") as stream:
+            return _format(Path(path), stream.read(64)) is None
+    except OSError:
+        return False
+
+
+def stated_end(superblock: Superblock) -> int | None:
+    """Give where a file ends by its own account, in bytes from its first one."""
+    if superblock.version >= 2:
+        return superblock.offset + superblock.end - _number(superblock, 12, superblock.content[9])
+    # After the sizes and nodes of B-trees, of which version 1 has more: where the file begins,
+    # where its free space is listed, and where it ends.
+    width = superblock.content[13]
+    begin = 24 + 4 * superblock.version
+    begin_at = _number(superblock, begin, width)
+    return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
+
+
+def _number(superblock: Superblock, at: int, width: int) -> int:
+    return int.from_bytes(superblock.content[at : at + width], "little")
+
+
+def _unsigned(path: Path, head: bytes) -> Damage:
+    """Say what is wrong with a file that does not begin as HDF5; raise if it is of another kind."""
+    if not head:
+        return Damage("truncated", None, "the file is empty (0 bytes)")
+    if HDF5_SIGNATURE.startswith(head):
+        return Damage("truncated", None, f"the file has {counted(len(head), 'byte')}")
+    known = _format(path, head)
+    if known is not None:
+        raise FileFormatError(f"{printable(str(path))}: not an HDF5 file: {known}")
+    said = "it begins with zeros" if not any(head) else "its format is not known"
+    if path.suffix.lower() not in SUFFIXES:
+        raise FileFormatError(f"{printable(str(path))}: not an HDF5 file: {said}")
+    return Damage("no-signature", None, f"not an HDF5 file any more: {said}")
+
+
+def _format(path: Path, head: bytes) -> str | None:
+    """Name a format that is known, with what to do; None for others."""
+    said = what_it_is(path, head)
+    return said if said.startswith("it is ") else None
