@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.repacking import plan_repack, repack
     from chunkwise.selection import Hyperslab, Points, Selection, Union, hyperslab, points, union
+    from chunkwise.verifying.api import verify
 
 __all__ = [
     "ChunkwiseError",
@@ -67,6 +68,7 @@ __all__ = [
     "thread_count",
     "union",
     "unpatch_h5py",
+    "verify",
     "wrap",
 ]
 
@@ -85,6 +87,7 @@ _LATER = {
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),
         "repacking": ("plan_repack", "repack"),
         "selection": ("Hyperslab", "Points", "Selection", "Union", "hyperslab", "points", "union"),
+        "verifying.api": ("verify",),
     }.items()
     for name in names
 }

@@ -1049,6 +1049,68 @@ def verify_data(
         Naming a chunk that differs, is missing, or should not be there.
     """
 
+@final
+class Examined:
+    """What was found in a dataset's stored bytes."""
+
+    @property
+    def chunks(self) -> int:
+        """Chunks that were read."""
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes that were read, as stored."""
+    @property
+    def flaws(self) -> list[tuple[str, list[int], int, int, str]]:
+        """Kind, the chunk's origin, address and stored bytes, and words; by address.
+
+        Kinds are ``beyond-end``, ``overlap``, ``checksum``, ``decode``, ``length``, ``trailing``
+        and ``unreadable``.
+        """
+    @property
+    def flaw_count(self) -> int:
+        """How many there are, listed or not."""
+    @property
+    def undecided(self) -> list[list[int]]:
+        """Origins of chunks that only libhdf5's filters can tell."""
+    @property
+    def undecoded(self) -> str | None:
+        """Why chunks were read and not decoded; None where they were."""
+    @property
+    def unsound(self) -> str | None:
+        """What is wrong with the chunk index, of which no chunk was read; None for nothing."""
+    @property
+    def elsewhere(self) -> str | None:
+        """Why nothing can be examined in the file's bytes; None where it was."""
+
+def examine_data(
+    library: Library,
+    dataset_id: int,
+    *,
+    label: str,
+    most_flaws: int,
+    progress: Callable[[int, int, int], None] | None = None,
+) -> Examined:
+    """Read and decode all that is stored of a dataset, and list what is not as it was written.
+
+    Parameters
+    ----------
+    library, dataset_id
+        A live handle of that library, in a file that is open for reading.
+    label
+        Dataset and file, for messages.
+    most_flaws
+        How many flaws are listed.
+    progress
+        As for `copy_data`: bytes of chunks that are done, as decoded.
+
+    Raises
+    ------
+    chunkwise.errors.CorruptDataError
+        A call of libhdf5 failed.
+    chunkwise.errors.OutOfMemoryError
+        No memory for a chunk.
+    """
+
 def copy_tree(
     library: Library,
     source_file_id: int,

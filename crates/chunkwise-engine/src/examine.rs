@@ -224,13 +224,16 @@ impl Work<'_> {
             }
             Ok(fault) => fault,
         };
+        let is_there = !matches!(fault, Some(Fault::BeyondEnd { .. }));
         if let Some(fault) = fault {
             let chunk_origin = self.origin(chunk.position);
             self.note(Flaw { place: ChunkPlace { chunk_origin, address, stored_nbytes }, fault });
         }
         let mut found = self.locked();
         found.chunks += 1;
-        found.stored_nbytes = found.stored_nbytes.saturating_add(stored_nbytes);
+        if is_there {
+            found.stored_nbytes = found.stored_nbytes.saturating_add(stored_nbytes);
+        }
         drop(found);
         self.how.done_nbytes.fetch_add(self.dataset.chunk_nbytes, Relaxed);
         Ok(())
@@ -310,10 +313,13 @@ impl Work<'_> {
 
     /// Note chunks that share bytes; they are in the order of their addresses.
     fn overlaps(&self, chunks: &[Lying]) {
+        let end = self.end();
         let mut furthest: Option<(u64, &Lying)> = None;
         for chunk in chunks {
             let Lying { address, stored_nbytes, position, .. } = *chunk;
-            if stored_nbytes == 0 {
+            // What reaches beyond the end is told as that.
+            let within = address.checked_add(stored_nbytes).is_some_and(|last| last <= end);
+            if stored_nbytes == 0 || !within {
                 continue;
             }
             if let Some((_, other)) = furthest.filter(|(last, _)| *last > address) {
@@ -321,7 +327,7 @@ impl Work<'_> {
                 let place = ChunkPlace { chunk_origin, address, stored_nbytes };
                 self.note(Flaw { place, fault: Fault::Overlap { address: other.address } });
             }
-            let last = address.saturating_add(stored_nbytes);
+            let last = address + stored_nbytes;
             if furthest.is_none_or(|(known, _)| last > known) {
                 furthest = Some((last, chunk));
             }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
     Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
+Command: TypeAlias = Callable[..., Any]
+
+files_from_option = click.option(
+    "--files-from",
+    metavar="FILE|-",
+    help="Take the names of files from FILE, or from standard input, a line each.",
+)
+
+
+def options(command: Command) -> Command:
     """Add the options that choose among many files."""
     for option in (
-        click.option(
-            "--files-from",
-            metavar="FILE|-",
-            help="Take the names of files from FILE, or from standard input, a line each.",
-        ),
+        files_from_option,
         click.option(
             "--jobs",
             type=Count(),

@@ -31,6 +31,7 @@ COMMANDS = {
     "trace": "Run a program, and say what it reads of which dataset, and how long that takes.",
     "study": "Measure again, on this machine, what the papers measured.",
     "report": "Show saved results of study and bench as one page: plots, tables, verdicts.",
+    "verify": "Read all of a file or an archive, and say whether it is as it was written.",
     "sample": "Write one of the papers' datasets, generated deterministically.",
     "mpi-check": "Say which MPI and HDF5 there are, and what is known against them.",
     "mpi-model": "Predict how long a parallel write takes on many ranks, and its limit.",
@@ -38,7 +39,7 @@ COMMANDS = {
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What reads or writes data with the engine, and so by its settings.
-BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "fix", "repack", "study")
+BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "fix", "repack", "study", "verify")
 
 
 class ReaderGoneError(Exception):

@@ -207,6 +207,9 @@ class _Child:
             signaled = os.WIFSIGNALED(self._status)
             name = signal.Signals(os.WTERMSIG(self._status)).name if signaled else "no answer"
             wrong = f"crashed on it ({name}): the file is damaged; fetch it again or restore it"
+            if name == signal.SIGALRM.name:
+                # The work had set itself an alarm.
+                wrong = "stood still with it: the file is damaged, or storage does not answer"
         else:
             done, outcome = pickle.loads(self._answer)
             return Outcome(outcome) if done else Outcome(None, outcome)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
@@ -112,38 +112,64 @@ def gather(
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}
     failed: list[tuple[str, str]] = []
-    common = _common(listed)
-    for argument, base in (
-        *((one, None) for one in arguments),
-        *((one, common) for one in listed),
-    ):
-        missing = base is not None and not os.path.lexists(argument)
-        if missing:
-            failed.append((argument, "no such file"))
+    for source, below in _found(arguments, listed, is_netcdf3, failed):
+        real = os.path.realpath(source)
+        if real_out is not None and real.startswith(real_out):
             continue
-        found = find_files([argument], is_netcdf3)
-        failed += found.unreadable
-        for name in found.files:
-            source = Path(name)
-            real = os.path.realpath(source)
-            if (real_out is not None and real.startswith(real_out)) or _is_ours(source):
-                continue
-            below = _base(argument) if base is None else base
-            target = source if folder is None else folder / _below(source, below)
-            # In place, a file that is named twice is one.
-            other = pairs.setdefault(Path(real) if folder is None else target, source)
-            if os.path.realpath(other) != real:
-                raise UsageError(
-                    f"{printable(str(source))} and {printable(str(other))} would both become "
-                    f"{printable(str(target))}; give the folder that both lie in"
-                )
-    if not pairs and not failed:
-        said = printable(" ".join(arguments)) or "the list"
-        raise FileFormatError(f"{said}: no HDF5 file found")
+        target = source if folder is None else folder / below
+        # In place, a file that is named twice is one.
+        other = pairs.setdefault(Path(real) if folder is None else target, source)
+        if os.path.realpath(other) != real:
+            raise UsageError(
+                f"{printable(str(source))} and {printable(str(other))} would both become "
+                f"{printable(str(target))}; give the folder that both lie in"
+            )
+    _require_any(pairs, failed, arguments)
     ordered = tuple(
         (source, source if folder is None else target) for target, source in pairs.items()
     )
     return Batch(ordered, folder, tuple(failed))
+
+
+@dataclass(frozen=True)
+class Named:
+    """Many files that are only read.
+
+    Attributes
+    ----------
+    files
+        Path of each, and its name below the folder that was given.
+    failed
+        What could not be looked into, with the reason.
+    """
+
+    files: tuple[tuple[Path, Path], ...]
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+def gather_named(
+    arguments: Sequence[str], listed: Sequence[str], taken: Callable[[str], bool]
+) -> Named:
+    """Find the files that arguments name, each once, and name each by where it lies below them.
+
+    Parameters
+    ----------
+    arguments, listed
+        As for `gather`.
+    taken
+        Tells of a file in a folder that is not HDF5 whether it is wanted all the same.
+
+    Raises
+    ------
+    FileFormatError
+        Nothing has that name.
+    """
+    failed: list[tuple[str, str]] = []
+    files: dict[str, tuple[Path, Path]] = {}
+    for source, below in _found(arguments, listed, taken, failed):
+        files.setdefault(os.path.realpath(source), (source, below))
+    _require_any(files, failed, arguments)
+    return Named(tuple(files.values()), tuple(failed))
 
 
 def read_list(path: str) -> tuple[str, ...]:
@@ -166,6 +192,35 @@ def read_list(path: str) -> tuple[str, ...]:
     if not found:
         raise UsageError(f"--files-from {said}: names no file ({counted(len(lines), 'line')})")
     return found
+
+
+def _found(
+    arguments: Sequence[str],
+    listed: Sequence[str],
+    taken: Callable[[str], bool],
+    failed: list[tuple[str, str]],
+) -> Iterator[tuple[Path, Path]]:
+    """Give each file, and its path below the folder that was given; the rest goes to `failed`."""
+    common = _common(listed)
+    for argument, base in (
+        *((one, None) for one in arguments),
+        *((one, common) for one in listed),
+    ):
+        if base is not None and not os.path.lexists(argument):
+            failed.append((argument, "no such file"))
+            continue
+        found = find_files([argument], taken)
+        failed += found.unreadable
+        for name in found.files:
+            source = Path(name)
+            if not _is_ours(source):
+                yield source, _below(source, _base(argument) if base is None else base)
+
+
+def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[str]) -> None:
+    if not found and not failed:
+        said = printable(" ".join(arguments)) or "the list"
+        raise FileFormatError(f"{said}: no HDF5 file found")
 
 
 def _is_ours(path: Path) -> bool:

@@ -70,7 +70,7 @@ def canonical(values: Array, paths: Paths) -> bytes | memoryview:
     if not values.dtype.hasobject:
         made = np.ascontiguousarray(values, packed(values.dtype))
         # Also of an array without elements, and of types that have no buffer.
-        return memoryview(made.reshape(-1).view(np.uint8)) if made.nbytes else b""
+        return made.reshape(-1).view(np.uint8).data if made.nbytes else b""
     parts: list[bytes] = []
     for value in values.reshape(-1):
         _append(value, values.dtype, parts, paths)

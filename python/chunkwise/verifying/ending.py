@@ -106,7 +106,7 @@ def _number(superblock: Superblock, at: int, width: int) -> int:
 
 
 def _unsigned(path: Path, head: bytes) -> Damage:
-    """Say what is wrong with a file that does not begin as HDF5; raise if it is of another kind."""
+    """Say what is wrong with a file without a signature; raise if it is of another format."""
     if not head:
         return Damage("truncated", None, "the file is empty (0 bytes)")
     if HDF5_SIGNATURE.startswith(head):

@@ -41,7 +41,7 @@ class Damage:
     kind
         What kind of damage it is; see ``docs/verify.md``.
     path
-        The object: a dataset's path, with ``@NAME`` behind it for an attribute.  None for the file.
+        The object's path, with ``@NAME`` behind it for an attribute; None for the file.
     reason
         What is wrong, in words.
     origin
@@ -117,7 +117,7 @@ class Verified:
 
     @property
     def verdict(self) -> Verdict:
-        """``damaged`` where anything was found; ``unchecked`` where some could not be looked at."""
+        """``damaged`` where anything was found, ``unchecked`` where some was not looked at."""
         if self.damage_count:
             return "damaged"
         return "unchecked" if any(note.unchecked for note in self.notes) else "sound"

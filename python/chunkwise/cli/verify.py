@@ -1,0 +1,244 @@
+"""Which words does `chunkwise verify` take, and what does it print?"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from chunkwise.cli import batches
+from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.reading import showing_bytes
+from chunkwise.cli.signals import Ending, ending
+from chunkwise.cli.values import Count
+from chunkwise.errors import UsageError
+from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    from chunkwise.verifying.file import Looked
+    from chunkwise.verifying.records import Verified
+    from chunkwise.verifying.state import State
+    from chunkwise.verifying.survey import Asked, File, Progress
+
+EXAMPLES = """\b
+Examples:
+  chunkwise verify model.nc                     each chunk, all metadata
+  chunkwise verify archive/ --resume done.state
+  chunkwise verify archive/ --write-manifest archive.json
+  chunkwise verify repacked/ --manifest archive.json
+  chunkwise verify damaged.h5 --salvage rest.h5
+  chunkwise verify archive/ --json > verified.jsonl
+
+\b
+Exit code:
+  0    all is sound
+  1    damage was found, or values are not those of the manifest
+  2    wrong usage, or some could not be looked at
+  130  interrupted
+"""
+INTERRUPTED = 130
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB...")
+@click.option(
+    "--manifest",
+    metavar="FILE",
+    help="Compare all values with the checksums in FILE, whatever chunks and filters they have.",
+)
+@click.option(
+    "--write-manifest",
+    metavar="FILE",
+    help="Write the checksums of all values of the files that are sound to FILE.",
+)
+@click.option(
+    "--salvage",
+    metavar="OUT",
+    help="Write what can be read of one file to OUT, and fill values for the rest.",
+)
+@click.option(
+    "--resume",
+    metavar="STATE",
+    help="Keep what comes of each file in STATE, and pass over what is in it already.",
+)
+@click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
+@batches.files_from_option
+@click.option(
+    "--jobs", type=Count(), help="Of many files, so many at a time.  [default: all processors]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+def command(
+    arguments: tuple[str, ...],
+    manifest: str | None,
+    write_manifest: str | None,
+    salvage: str | None,
+    resume: str | None,
+    force: bool,
+    files_from: str | None,
+    jobs: int | None,
+    as_json: bool,
+) -> int:
+    """Read all of a file, and say whether it is as it was written.
+
+    Each stored chunk: that it lies within the file, its checksums, that it decodes to
+    what a chunk holds and to no more.  All metadata, attributes, references, and what
+    lies on the file's heaps.  Files are only read.
+
+    Of several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
+    each is verified for itself, on all processors.
+    """
+    from chunkwise.verifying.state import State
+    from chunkwise.verifying.survey import Progress
+
+    if not arguments and files_from is None:
+        raise UsageError("name a file, as in: chunkwise verify FILE")
+    many = len(arguments) > 1 or batches.are_many(arguments, files_from)
+    if salvage is not None and many:
+        raise UsageError("--salvage is for one file; name it alone")
+    if salvage is not None and resume is not None:
+        raise UsageError("--salvage and --resume: give one of them")
+    with ending() as ends:
+        asked = _asked(arguments, files_from, manifest, write_manifest, jobs, many=many)
+        if write_manifest is not None:
+            _require_free(write_manifest, force=force)
+        progress = Progress()
+        state = None if resume is None else State(resume, asked.wish, _digest(manifest))
+        begun = time.monotonic()
+        with nullcontext() if state is None else closing(state):
+            say_json = as_json and salvage is None
+            found, complete = _verify(
+                asked, state, progress, ends, many=many, as_text=not as_json, as_json=say_json
+            )
+        elapsed_s = time.monotonic() - begun
+        if write_manifest is not None and complete:
+            _write_manifest(write_manifest, found, force=force)
+        verified = [looked.verified for _, looked in found]
+        if salvage is not None and complete:
+            return _salvage(verified[0], salvage, ends, force=force, as_json=as_json)
+    if not as_json:
+        from chunkwise.verifying.render import summary_lines
+
+        for line in summary_lines(verified, elapsed_s, progress.known):
+            echo(line)
+    if not complete:
+        total = len(asked.files) + len(asked.failed)
+        said = f"interrupted after {len(found):,} of {counted(total, 'file')}"
+        more = "" if resume is None else "; the same command goes on"
+        echo(f"chunkwise: {said}{more}", err=True)
+        return INTERRUPTED
+    return code(verified)
+
+
+def code(verified: list[Verified]) -> int:
+    """Return the exit code."""
+    verdicts = {one.verdict for one in verified}
+    return 1 if "damaged" in verdicts else 2 if "unchecked" in verdicts else 0
+
+
+def _asked(
+    arguments: tuple[str, ...],
+    files_from: str | None,
+    manifest: str | None,
+    write_manifest: str | None,
+    jobs: int | None,
+    *,
+    many: bool,
+) -> Asked:
+    from chunkwise.repacking.gathering import gather_named, read_list
+    from chunkwise.trials.environment import usable_cpus
+    from chunkwise.verifying import manifest as manifests
+    from chunkwise.verifying.ending import is_wanted
+    from chunkwise.verifying.file import Wish
+    from chunkwise.verifying.survey import Asked, File
+
+    known = None if manifest is None else manifests.read(manifest)
+    wish = Wish(sums=write_manifest is not None)
+    if not many:
+        from pathlib import Path
+
+        alone = File(arguments[0], Path(arguments[0]).name)
+        return Asked((alone,), (), wish, known)
+    listed = () if files_from is None else read_list(files_from)
+    found = gather_named(arguments, listed, is_wanted)
+    files = tuple(File(str(path), below.as_posix()) for path, below in found.files)
+    return Asked(files, found.failed, wish, known, jobs or usable_cpus())
+
+
+def _require_free(path: str, *, force: bool) -> None:
+    """Refuse a manifest that exists before anything is read."""
+    import os
+
+    from chunkwise.errors import AlreadyExistsError
+    from chunkwise.names import printable
+
+    if os.path.lexists(path) and not force:
+        raise AlreadyExistsError(
+            f"{printable(path)}: exists; remove it, or give another name or --force"
+        )
+
+
+def _verify(
+    asked: Asked,
+    state: State | None,
+    progress: Progress,
+    ends: Ending,
+    *,
+    many: bool,
+    as_text: bool,
+    as_json: bool,
+) -> tuple[list[tuple[File, Looked]], bool]:
+    """Verify all files, and print what comes of each; whether that went to the end."""
+    from chunkwise.verifying.render import file_lines, is_told
+    from chunkwise.verifying.survey import survey
+
+    found: list[tuple[File, Looked]] = []
+    try:
+        with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json) as say:
+            for file, looked in survey(asked, state, progress):
+                found.append((file, looked))
+                if as_json:
+                    echo_json(looked.verified.as_dict(), indent=None if many else 2)
+                elif as_text and is_told(looked.verified, alone=not many):
+                    for line in file_lines(looked.verified):
+                        say(line)
+                ends.check()
+    except KeyboardInterrupt:
+        return found, False
+    return found, True
+
+
+def _digest(manifest: str | None) -> str | None:
+    """Tell one manifest from others."""
+    if manifest is None:
+        return None
+    import hashlib
+    from pathlib import Path
+
+    return hashlib.sha256(Path(manifest).read_bytes()).hexdigest()
+
+
+def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool) -> None:
+    from chunkwise.verifying import manifest as manifests
+
+    sums = {file.name: looked.sums for file, looked in found if looked.sums is not None}
+    manifests.write(path, sums, force=force)
+    lacking = len(found) - len(sums)
+    if lacking:
+        said = f"the manifest lacks {counted(lacking, 'file')}, which are not sound"
+        echo(f"chunkwise: warning: {said}", err=True)
+
+
+def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json: bool) -> int:
+    """Write what can be read of a file, and say what that is."""
+    from chunkwise.repacking.salvaging import salvage, salvage_lines
+
+    summary = salvage(verified.path, out, ends.check, force=force)
+    if as_json:
+        echo_json({"verified": verified.as_dict(), "salvaged": summary.as_dict()}, indent=2)
+    else:
+        for line in salvage_lines(summary):
+            echo(line)
+    return code([verified])

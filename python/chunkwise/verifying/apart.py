@@ -1,0 +1,160 @@
+"""How are files verified on which libhdf5 may crash, or never come to an end?
+
+Each in a child process, which may crash alone, and ends itself when it stands still.  How much is
+read is told through memory that both processes see.
+"""
+
+from __future__ import annotations
+
+import mmap
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.files.contained import contained_each
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.settings import settings
+from chunkwise.verifying.file import Looked, Wish, crashed, failed, look
+from chunkwise.verifying.manifest import FileManifest
+
+# A child that has read nothing for so long is ended.
+STILL_S: Final = 300.0
+# A file of fewer bytes is read on one thread, where several are verified at a time.
+_SMALL_NBYTES: Final = 32 << 20
+_WORD: Final = 8
+
+
+@dataclass
+class Counter:
+    """Counts the bytes that children have read.
+
+    Parameters
+    ----------
+    slots
+        How many children are at work at a time, or have ended and are not yet asked.
+    """
+
+    slots: int
+    done_nbytes: int = 0  # Of files that are done
+    _shared: mmap.mmap = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._shared = mmap.mmap(-1, max(1, self.slots) * _WORD)
+
+    @property
+    def nbytes(self) -> int:
+        """All that was read until now."""
+        return self.done_nbytes + sum(self._at(slot) for slot in range(self.slots))
+
+    def add(self, slot: int, nbytes: int) -> None:
+        """Count bytes, in a child."""
+        self._set(slot, self._at(slot) + nbytes)
+
+    def end(self, slot: int, nbytes: int) -> None:
+        """Count a file as done, whatever was read of it."""
+        self._set(slot, 0)
+        self.done_nbytes += nbytes
+
+    def _at(self, slot: int) -> int:
+        begin = slot * _WORD
+        return int.from_bytes(self._shared[begin : begin + _WORD], "little")
+
+    def _set(self, slot: int, nbytes: int) -> None:
+        begin = slot * _WORD
+        self._shared[begin : begin + _WORD] = nbytes.to_bytes(_WORD, "little")
+
+
+# So many children for each at work, as `contained_each` has it, and some to spare.
+SLOTS_EACH: Final = 8
+
+
+def look_apart(
+    files: Sequence[tuple[str, int]],
+    wish: Wish,
+    jobs: int,
+    counter: Counter,
+    expected: Mapping[str, FileManifest | None],
+    still_s: float = STILL_S,
+) -> Iterator[Looked]:
+    """Verify files, each in a process of its own.
+
+    Parameters
+    ----------
+    files
+        Path and size of each.
+    wish
+        What is asked of each.
+    jobs
+        How many at a time.
+    counter
+        Of at least `SLOTS_EACH` slots for each job.
+    expected
+        What a manifest has of each path; None for none.
+    still_s
+        Seconds after which a child is ended that reads nothing.
+
+    Yields
+    ------
+    Looked
+        In the order of `files`; of one that ended its process, that.
+    """
+    # Here, so that not every child has to find it.
+    library()
+    threads = _native.thread_count()
+    works = (
+        (
+            partial(
+                _look,
+                path,
+                wish,
+                expected.get(path),
+                1 if jobs > 1 and nbytes < _SMALL_NBYTES else threads,
+                partial(counter.add, number % counter.slots),
+                still_s,
+            ),
+            printable(path),
+        )
+        for number, (path, nbytes) in enumerate(files)
+    )
+    outcomes = contained_each(works, jobs)
+    for number, ((path, nbytes), outcome) in enumerate(zip(files, outcomes, strict=True)):
+        counter.end(number % counter.slots, nbytes)
+        error = outcome.error
+        if isinstance(error, CorruptDataError):
+            yield crashed(path, error)
+        elif error is not None:
+            yield failed(path, error)
+        else:
+            yield outcome.get()
+
+
+def _look(
+    path: str,
+    wish: Wish,
+    expected: FileManifest | None,
+    threads: int,
+    count: Callable[[int], None],
+    still_s: float,
+) -> Looked:
+    """Verify a file in the child; an alarm ends it where nothing is read any more."""
+
+    def beat(nbytes: int) -> None:
+        signal.setitimer(signal.ITIMER_REAL, still_s)
+        count(nbytes)
+
+    # The parent may have set another meaning.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    beat(0)
+    try:
+        with settings(threads=threads):
+            return look(path, wish, expected, beat)
+    except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
+        # Whatever it is, it is no crash.
+        return failed(path, error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

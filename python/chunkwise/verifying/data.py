@@ -1,0 +1,268 @@
+"""Is a dataset's data as it was written?
+
+Stored chunks are examined in the file's bytes, on all threads.  What is not stored so, what other
+filters made, and what lies on the file's heap is read by libhdf5, chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import h5py
+from h5py import h5d, h5s, h5t, h5z
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files.boxes import Box, boxes, read_box
+from chunkwise.files.opening import is_plain
+from chunkwise.inspecting.collect import layout_of
+from chunkwise.inspecting.sources import sources
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verifying.records import MOST_DAMAGES, Damage, Note
+from chunkwise.verifying.references import unresolved
+from chunkwise.words import counted
+
+Beat = Callable[[int], None]
+
+# What libhdf5 reads at a time of data without chunks.
+_BOX_NBYTES: Final = 32 << 20
+# Chunks that libhdf5 reads one by one; a damaged header may tell of any number.
+_MOST_READ: Final = 50_000_000
+
+
+@dataclass
+class DataFound:
+    """What was found of one dataset.
+
+    Attributes
+    ----------
+    damages, damage_count
+        At most `MOST_DAMAGES`, and how many there are.
+    notes
+        What is to be known.
+    chunks
+        Chunks that were read.
+    stored_nbytes
+        Bytes that were read.
+    """
+
+    path: str
+    damages: list[Damage] = field(default_factory=list)
+    damage_count: int = 0
+    notes: list[Note] = field(default_factory=list)
+    chunks: int = 0
+    stored_nbytes: int = 0
+
+    def add(self, damage: Damage) -> None:
+        """Add one damage."""
+        self.damage_count += 1
+        if len(self.damages) < MOST_DAMAGES:
+            self.damages.append(damage)
+
+    def note(self, reason: str, *, unchecked: bool = False) -> None:
+        """Add a note."""
+        self.notes.append(Note(self.path, reason, unchecked))
+
+
+def check_data(dataset: h5d.DatasetID, path: str, label: str, beat: Beat) -> DataFound:
+    """Read all data of a dataset.
+
+    Parameters
+    ----------
+    dataset
+        Open, in a file that is open for reading.
+    path, label
+        Its path; its path and file, for messages.
+    beat
+        Told of stored bytes that were read since it was told last.
+    """
+    found = DataFound(path)
+    layout, _ = layout_of(dataset.get_create_plist())
+    if layout in ("virtual", "external"):
+        _look_for_sources(dataset, found, layout)
+        return found
+    if dataset.get_space().get_simple_extent_type() == h5s.NULL:
+        return found
+    if layout == "compact" or dataset.shape == ():
+        _read_by_library(dataset, found, [None], beat)
+        return found
+    try:
+        examined = _native.examine_data(
+            library(),
+            dataset.id,
+            label=label,
+            most_flaws=MOST_DAMAGES,
+            progress=_telling(beat, dataset),
+        )
+    except MemoryError as error:
+        found.note(f"not checked: {error}", unchecked=True)
+        return found
+    _take(examined, found)
+    if examined.unsound is not None:
+        return found
+    if examined.elsewhere is not None:
+        _read_by_library(dataset, found, _all(dataset), beat)
+    elif examined.undecoded is not None:
+        _decode_by_library(dataset, found, examined, beat)
+    elif examined.undecided:
+        _read_by_library(dataset, found, map(tuple, examined.undecided), beat)
+    return found
+
+
+def _telling(beat: Beat, dataset: h5d.DatasetID) -> Callable[[int, int, int], None]:
+    """Turn bytes done so far into stored bytes since the last time."""
+    told = 0
+    whole = max(1, math.prod(dataset.shape) * dataset.get_type().get_size())
+    ratio = min(1.0, _stored_nbytes(dataset) / whole)
+
+    def tell(done: int, _read: int, _written: int) -> None:
+        nonlocal told
+        now = int(done * ratio)
+        if now > told:
+            beat(now - told)
+            told = now
+
+    return tell
+
+
+def _stored_nbytes(dataset: h5d.DatasetID) -> int:
+    from chunkwise.files.stored import stored_nbytes
+
+    try:
+        return stored_nbytes(dataset)
+    except HDF5_ERRORS:
+        return 0
+
+
+def _take(examined: _native.Examined, found: DataFound) -> None:
+    """Add what was found in the file's bytes."""
+    found.chunks += examined.chunks
+    found.stored_nbytes += examined.stored_nbytes
+    for kind, origin, address, nbytes, reason in examined.flaws:
+        found.damages.append(
+            Damage(kind, found.path, reason, tuple(origin), address, nbytes)  # type: ignore[arg-type]
+        )
+    found.damage_count += examined.flaw_count
+    if examined.unsound is not None:
+        found.add(Damage("index", found.path, examined.unsound))
+
+
+def _look_for_sources(dataset: h5d.DatasetID, found: DataFound, layout: str) -> None:
+    """Say which files that hold the data are missing."""
+    kind = "source" if layout == "virtual" else "external file"
+    listed = sources(dataset, dataset.get_create_plist())
+    missing = [one for one in listed if one.missing is not None]
+    for one in missing[:10]:
+        name = one.file if one.dataset is None else f"{one.file}:{one.dataset}"
+        found.note(f"{kind} {name}: {one.missing}", unchecked=True)
+    if len(missing) > 10:
+        found.note(f"{counted(len(missing) - 10, f'further {kind}')} missing", unchecked=True)
+
+
+def _all(dataset: h5d.DatasetID) -> Iterator[tuple[int, ...] | None]:
+    """Give the origins of all written chunks; None for all of a dataset without chunks."""
+    if dataset.get_create_plist().get_layout() != h5d.CHUNKED:
+        yield None
+        return
+    yield from map(tuple, library().written_origins(dataset.id, _MOST_READ))
+
+
+def _decode_by_library(
+    dataset: h5d.DatasetID, found: DataFound, examined: _native.Examined, beat: Beat
+) -> None:
+    """Have libhdf5 decode what is not decoded here."""
+    dcpl = dataset.get_create_plist()
+    codes = [dcpl.get_filter(i)[0] for i in range(dcpl.get_nfilters())]
+    missing = [code for code in codes if not h5z.filter_avail(code)]
+    if missing:
+        named = ", ".join(f"filter {code}" for code in missing)
+        found.note(f"only read, not decoded: {named} is not here; install it", unchecked=True)
+        return
+    damaged = {tuple(origin) for _, origin, *_ in examined.flaws}
+    _read_by_library(dataset, found, (at for at in _all(dataset) if at not in damaged), beat)
+
+
+def _read_by_library(
+    dataset: h5d.DatasetID,
+    found: DataFound,
+    origins: Iterator[tuple[int, ...] | None] | map[tuple[int, ...]] | list[None],
+    beat: Beat,
+) -> None:
+    """Read chunks, or all of a dataset (None), by libhdf5."""
+    datatype = h5t.TypeID.copy(dataset.get_type())
+    plain = is_plain(datatype)
+    try:
+        for origin in origins:
+            for box in _boxes(dataset, origin, datatype.get_size()):
+                nbytes = math.prod(box[1]) * datatype.get_size()
+                _read_box(dataset, datatype, box, found, plain=plain, chunk=origin)
+                beat(nbytes)
+    except ChunkwiseError as error:
+        found.add(Damage("index", found.path, str(error)))
+
+
+def _boxes(dataset: h5d.DatasetID, origin: tuple[int, ...] | None, itemsize: int) -> Iterator[Box]:
+    shape = tuple(dataset.shape)
+    if origin is None:
+        most = max(1, _BOX_NBYTES // itemsize)
+        yield from boxes(shape, (1,) * len(shape), most)
+        return
+    chunk = dataset.get_create_plist().get_chunk()
+    yield origin, tuple(min(c, n - at) for c, n, at in zip(chunk, shape, origin, strict=True))
+
+
+def _read_box(
+    dataset: h5d.DatasetID,
+    datatype: Any,
+    box: Box,
+    found: DataFound,
+    *,
+    plain: bool,
+    chunk: tuple[int, ...] | None,
+) -> None:
+    start, count = box
+    part = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
+    try:
+        if plain:
+            read_box(dataset, datatype, start, count)
+            return
+        values = h5py.Dataset(dataset)[part]
+        lost = unresolved(values, dataset)
+    except (*HDF5_ERRORS, MemoryError) as error:
+        if is_unknown_type(error):
+            said = f"not read: {hdf5_reason(error)}"
+            if all(note.reason != said for note in found.notes):
+                found.note(said, unchecked=True)
+            return
+        reason = "no memory for it" if isinstance(error, MemoryError) else hdf5_reason(error)
+        found.add(_placed(dataset, found.path, reason, chunk, start))
+        return
+    if lost:
+        said = f"{counted(lost, 'reference')} that lead nowhere, from element {list(start)} on"
+        found.add(Damage("reference", found.path, said, start))
+
+
+def is_unknown_type(error: BaseException) -> bool:
+    """Tell whether h5py has no type for a value, which says nothing of the file."""
+    return isinstance(error, TypeError) and "No NumPy equivalent" in str(error)
+
+
+def _placed(
+    dataset: h5d.DatasetID,
+    path: str,
+    reason: str,
+    chunk: tuple[int, ...] | None,
+    start: tuple[int, ...],
+) -> Damage:
+    """Say where a chunk lies that cannot be read."""
+    if chunk is None:
+        return Damage("values", path, reason, start)
+    try:
+        info = dataset.get_chunk_info_by_coord(chunk)
+    except HDF5_ERRORS:
+        return Damage("values", path, reason, chunk)
+    return Damage("values", path, reason, chunk, info.byte_offset, info.size)

@@ -1,0 +1,234 @@
+"""Is one file as it was written?
+
+first bytes and end -> open -> each object: header, attributes, data -> values against a manifest
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+
+from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError
+from chunkwise.files.objects import Entry, walk
+from chunkwise.files.unclosed import is_unclosed, open_readable
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.verifying import manifest
+from chunkwise.verifying.data import Beat, check_data
+from chunkwise.verifying.ending import Ending, look_at_ends
+from chunkwise.verifying.manifest import FileManifest
+from chunkwise.verifying.metadata import check_object
+from chunkwise.verifying.records import Damage, Note, Verified
+from chunkwise.words import counted
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of each file.
+
+    Attributes
+    ----------
+    sums
+        Whether the values are summed, for a manifest.
+    """
+
+    sums: bool = False
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What came of one file.
+
+    Attributes
+    ----------
+    verified
+        What was found.
+    sums
+        Its part of a manifest; None where none was asked for, or its values cannot be read.
+    """
+
+    verified: Verified
+    sums: FileManifest | None = None
+
+
+@dataclass
+class _Found:
+    """What was found so far."""
+
+    damages: list[Damage] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    damage_count: int = 0
+    objects: int = 0
+    datasets: int = 0
+    attributes: int = 0
+    chunks: int = 0
+    stored_nbytes: int = 0
+
+    def add(self, damage: Damage) -> None:
+        self.damages.append(damage)
+        self.damage_count += 1
+
+
+def look(
+    path: str | os.PathLike[str],
+    wish: Wish = Wish(),
+    expected: FileManifest | None = None,
+    beat: Beat = lambda _: None,
+) -> Looked:
+    """Verify a file in this process, which libhdf5 may end where the file is damaged.
+
+    Parameters
+    ----------
+    path
+        The file.
+    wish
+        What is asked.
+    expected
+        What a manifest has of it; None for none.
+    beat
+        Told of bytes that were read since it was told last.
+
+    Raises
+    ------
+    FileFormatError
+        There is no such file, it may not be read, or is of another format.
+    FileChangedError
+        It was written to meanwhile.
+    """
+    begun = time.monotonic()
+    said = os.fspath(path)
+    ending = look_at_ends(path)
+    found = _Found()
+    sums: FileManifest | None = None
+    before = _stamp(path)
+    if ending.damage is not None:
+        found.add(ending.damage)
+    else:
+        sums = _look_inside(path, ending, wish, expected, found, beat)
+    if _stamp(path) != before:
+        raise FileChangedError(
+            f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
+        )
+    verified = Verified(
+        path=said,
+        nbytes=ending.nbytes,
+        damages=tuple(found.damages),
+        damage_count=found.damage_count,
+        notes=tuple(found.notes),
+        objects=found.objects,
+        datasets=found.datasets,
+        attributes=found.attributes,
+        chunks=found.chunks,
+        stored_nbytes=found.stored_nbytes,
+        elapsed_s=time.monotonic() - begun,
+    )
+    return Looked(verified, sums)
+
+
+def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _look_inside(
+    path: str | os.PathLike[str],
+    ending: Ending,
+    wish: Wish,
+    expected: FileManifest | None,
+    found: _Found,
+    beat: Beat,
+) -> FileManifest | None:
+    """Look at all that is in a file; give its part of a manifest."""
+    if is_unclosed(path):
+        said = "its writer did not close it, or is still at work: the latest may be missing"
+        found.add(Damage("unclosed", None, said))
+    elif ending.stated is not None and ending.nbytes > ending.stated:
+        more = counted(ending.nbytes - ending.stated, "byte")
+        found.notes.append(Note(None, f"{more} after the end of its data"))
+    try:
+        file = open_readable(path)
+    except FileFormatError as error:
+        if "unable to lock" in str(error) or "still at work" in str(error):
+            raise
+        reason = str(error).removeprefix(f"{printable(os.fspath(path))}: ")
+        found.add(Damage("cannot-open", None, reason))
+        return None
+    with file:
+        for entry in walk(file):
+            found.objects += entry.address is not None
+            _look_at(file, entry, found, beat)
+        if (wish.sums or expected is not None) and not found.damage_count:
+            return _compare(file, expected, found, beat)
+    return None
+
+
+def _look_at(file: h5py.File, entry: Entry, found: _Found, beat: Beat) -> None:
+    beat(0)
+    metadata = check_object(file, entry)
+    found.notes += metadata.notes
+    found.attributes += metadata.attributes
+    for damage in metadata.damages:
+        found.add(damage)
+    if entry.kind != "dataset" or any(one.kind == "object" for one in metadata.damages):
+        return
+    found.datasets += 1
+    label = f"{printable(str(file.filename))}: '{printable(entry.path)}'"
+    try:
+        data = check_data(entry.identifier, entry.path, label, beat)
+    except MemoryError as error:
+        said = f"not checked: no memory for it ({error})"
+        found.notes.append(Note(entry.path, said, unchecked=True))
+        return
+    except (ChunkwiseError, *HDF5_ERRORS) as error:
+        reason = str(error).removeprefix(f"{label}: ")
+        if not isinstance(error, ChunkwiseError):
+            reason = hdf5_reason(error)
+        found.add(Damage("values", entry.path, reason))
+        return
+    found.damages += data.damages
+    found.damage_count += data.damage_count
+    found.notes += data.notes
+    found.chunks += data.chunks
+    found.stored_nbytes += data.stored_nbytes
+
+
+def _compare(
+    file: h5py.File, expected: FileManifest | None, found: _Found, beat: Beat
+) -> FileManifest | None:
+    """Sum the values, and hold them against a manifest."""
+    try:
+        sums = manifest.make(file, beat)
+    except (ChunkwiseError, *HDF5_ERRORS) as error:
+        reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+        found.notes.append(Note(None, f"values cannot be summed: {reason}", unchecked=True))
+        return None
+    if expected is not None:
+        for damage in manifest.differences(expected, sums):
+            found.add(damage)
+    return sums
+
+
+def failed(path: str, error: BaseException) -> Looked:
+    """Tell of a file that could not be verified, or that ended the process that did it."""
+    reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+    reason = reason.removeprefix(f"{printable(path)}: ")
+    try:
+        nbytes = Path(path).stat().st_size
+    except (OSError, ValueError):
+        nbytes = None
+    return Looked(Verified(path, nbytes, notes=(Note(None, reason, unchecked=True),)))
+
+
+def crashed(path: str, error: BaseException) -> Looked:
+    """Tell of a file on which the process ended that read it."""
+    looked = failed(path, error)
+    reason = looked.verified.notes[0].reason
+    damage = Damage("crash", None, reason)
+    return Looked(Verified(path, looked.verified.nbytes, (damage,), 1))
+
+
+Look = Callable[[str], Looked]

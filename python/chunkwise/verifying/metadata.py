@@ -1,0 +1,158 @@
+"""Can all be read that says what a file holds?
+
+Object headers, links and attributes, by each index that there is of them.  libhdf5 checks its
+checksums as it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5, h5a, h5d, h5g, h5t
+
+from chunkwise.files.objects import Entry, decode_name
+from chunkwise.files.opening import is_plain
+from chunkwise.inspecting.attributes import attribute_names
+from chunkwise.inspecting.links import is_dangling
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verifying.data import is_unknown_type
+from chunkwise.verifying.records import Damage, Note
+from chunkwise.verifying.references import unresolved
+from chunkwise.words import counted
+
+
+@dataclass
+class MetadataFound:
+    """What was found of one object.
+
+    Attributes
+    ----------
+    damages, notes
+        What is wrong, and what is to be known.
+    attributes
+        How many were read.
+    """
+
+    damages: list[Damage] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    attributes: int = 0
+
+
+def check_object(file: h5py.File, entry: Entry) -> MetadataFound:
+    """Read all there is to say of one object but its data.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    entry
+        One name in it.
+    """
+    found = MetadataFound()
+    if entry.kind == "unreadable":
+        found.damages.append(Damage("object", entry.path, entry.reason or "cannot be opened"))
+        return found
+    if entry.kind in ("soft_link", "external_link"):
+        if is_dangling(file, entry):
+            kind = "soft" if entry.kind == "soft_link" else "external"
+            found.notes.append(Note(entry.path, f"{kind} link to {entry.target} leads nowhere"))
+        return found
+    if entry.identifier is None:
+        return found
+    try:
+        _read_header(entry)
+    except HDF5_ERRORS as error:
+        found.damages.append(Damage("object", entry.path, hdf5_reason(error)))
+        return found
+    _read_attributes(entry, found)
+    return found
+
+
+def _read_header(entry: Entry) -> None:
+    identifier = entry.identifier
+    if isinstance(identifier, h5d.DatasetID):
+        identifier.get_space()
+        identifier.get_type()
+        identifier.get_create_plist().fill_value_defined()
+    elif isinstance(identifier, h5g.GroupID):
+        # The walk has taken the names by one of two indexes.
+        by_name = _counted(identifier, h5.INDEX_NAME)
+        stated = identifier.get_num_objs()
+        if by_name != stated:
+            raise RuntimeError(f"{by_name:,} of {counted(stated, 'link')} found by name")
+        if identifier.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:
+            by_order = _counted(identifier, h5.INDEX_CRT_ORDER)
+            if by_order != stated:
+                raise RuntimeError(f"{by_order:,} of {counted(stated, 'link')} found by order")
+
+
+def _counted(group: Any, index: int) -> int:
+    """Count the links of a group by one of its indexes."""
+    count = 0
+
+    def add(_name: bytes) -> None:
+        nonlocal count
+        count += 1
+
+    group.links.iterate(add, idx_type=index)
+    return count
+
+
+def _read_attributes(entry: Entry, found: MetadataFound) -> None:
+    identifier = entry.identifier
+    try:
+        stated = h5a.get_num_attrs(identifier)
+        names = attribute_names(identifier) if stated else []
+        if stated:
+            _list_by_order(identifier)
+    except HDF5_ERRORS as error:
+        found.damages.append(Damage("attribute", f"{entry.path}@*", hdf5_reason(error)))
+        return
+    if len(names) != stated:
+        said = f"{len(names):,} of {counted(stated, 'attribute')} found"
+        found.damages.append(Damage("attribute", f"{entry.path}@*", said))
+    for name in names:
+        label = f"{entry.path}@{decode_name(name)}"
+        found.attributes += 1
+        try:
+            lost = _read_attribute(identifier, name)
+        except (*HDF5_ERRORS, MemoryError) as error:
+            if is_unknown_type(error):
+                found.notes.append(Note(label, f"not read: {hdf5_reason(error)}", unchecked=True))
+            else:
+                found.damages.append(Damage("attribute", label, hdf5_reason(error)))
+            continue
+        if lost:
+            said = f"{counted(lost, 'reference')} that lead nowhere"
+            found.damages.append(Damage("reference", label, said))
+
+
+def _list_by_order(identifier: Any) -> None:
+    """Go through the attributes by the order of their creation, where that is kept."""
+    if isinstance(identifier, h5t.TypeID):
+        return
+    if identifier.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:
+        h5a.iterate(identifier, lambda _name: None, index_type=h5.INDEX_CRT_ORDER)
+
+
+class Owner:
+    """What h5py's AttributeManager wants: something with an identifier."""
+
+    def __init__(self, identifier: Any) -> None:
+        self.id = identifier
+
+
+def _read_attribute(identifier: Any, name: bytes) -> int:
+    """Read a value; count the references in it that lead nowhere."""
+    attribute = h5a.open(identifier, name)
+    datatype = h5t.TypeID.copy(attribute.get_type())
+    if is_plain(datatype):
+        elements = attribute.get_space().get_simple_extent_npoints()
+        values = np.zeros(elements * datatype.get_size(), np.uint8)
+        if values.size:
+            attribute.read(values, datatype)
+        return 0
+    return unresolved(h5py.AttributeManager(Owner(identifier))[name], identifier)

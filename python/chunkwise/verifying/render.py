@@ -1,0 +1,89 @@
+"""What is printed of verified files, in 80 columns?"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chunkwise.grammar import format_size
+from chunkwise.names import printable
+from chunkwise.verifying.records import Damage, Verified
+from chunkwise.words import counted, format_seconds
+
+_WIDTH: Final = 80
+# What is listed of one file; ``--json`` has all of it.
+_MOST_LINES: Final = 100
+
+
+def file_lines(verified: Verified) -> Iterator[str]:
+    """Say what came of one file."""
+    damaged = verified.damage_count
+    heading = f"{printable(verified.path)}: "
+    if damaged:
+        heading += f"damaged: {counted(damaged, 'finding')}"
+    else:
+        heading += "sound" if verified.verdict == "sound" else "not all of it could be checked"
+    yield from _wrapped(heading, "  ")
+    for damage in verified.damages[:_MOST_LINES]:
+        yield from _wrapped("  " + damage_text(damage), "      ")
+    if damaged > _MOST_LINES:
+        yield f"  ... and {counted(damaged - _MOST_LINES, 'further finding')} (--json has more)"
+    for note in verified.notes:
+        where = "" if note.path is None else f"{printable(note.path)}: "
+        yield from _wrapped(f"  note: {where}{printable(note.reason)}", "      ")
+
+
+def damage_text(damage: Damage) -> str:
+    """Say what is wrong: dataset, position, address, size, and what it is."""
+    words = [] if damage.path is None else [printable(damage.path)]
+    if damage.origin is not None:
+        words.append(f"[{', '.join(map(str, damage.origin))}]")
+    if damage.address is not None:
+        words.append(f"{counted(damage.nbytes or 0, 'byte')} at {damage.address}")
+    where = " ".join(words)
+    said = f"{damage.kind}: {printable(damage.reason)}"
+    return f"{where}: {said}" if where else said
+
+
+def is_told(verified: Verified, *, alone: bool) -> bool:
+    """Tell whether there is anything to say of a file, which of a sound one among many is not."""
+    return alone or verified.verdict != "sound" or bool(verified.notes)
+
+
+def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
+    """Add up files, of which so many were known before."""
+    damaged = [one for one in files if one.verdict == "damaged"]
+    unchecked = sum(one.verdict == "unchecked" for one in files)
+    sound = len(files) - len(damaged) - unchecked
+    if len(files) != 1:
+        parts = [f"{counted(len(files), 'file')}: {sound:,} sound"]
+        if damaged:
+            parts.append(f"{len(damaged):,} damaged")
+        if unchecked:
+            parts.append(f"{unchecked:,} not or not wholly checked")
+        if known:
+            parts.append(f"{known:,} of them known before")
+        yield ", ".join(parts)
+    stored = sum(one.stored_nbytes for one in files)
+    figures = (
+        counted(sum(one.datasets for one in files), "dataset"),
+        counted(sum(one.chunks for one in files), "chunk"),
+        counted(sum(one.attributes for one in files), "attribute"),
+    )
+    took = ""
+    if not known and elapsed_s > 0:
+        rate = f", {format_size(round(stored / elapsed_s))}/s" if stored else ""
+        took = f" in {format_seconds(elapsed_s)}{rate}"
+    yield from _wrapped(f"{', '.join(figures)}: {format_size(stored)} of data{took}", "  ")
+
+
+def _wrapped(text: str, indent: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )

@@ -1,0 +1,177 @@
+"""How are many files verified, one after another or several at a time?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, look_apart
+from chunkwise.verifying.file import Looked, Wish
+from chunkwise.verifying.manifest import FileManifest
+from chunkwise.verifying.records import Damage, Note, Verified
+from chunkwise.verifying.state import State, stamp
+
+
+@dataclass(frozen=True)
+class File:
+    """One of many files.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    name
+        What a manifest calls it.
+    """
+
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be verified.
+
+    Attributes
+    ----------
+    files
+        The files.
+    failed
+        What could not be looked into, with the reason.
+    wish
+        What is asked of each.
+    known
+        A manifest: what is known of each file, by name; None for none.
+    jobs
+        How many at a time.
+    still_s
+        Seconds after which a file is given up of which nothing is read any more.
+    """
+
+    files: Sequence[File]
+    failed: Sequence[tuple[str, str]] = ()
+    wish: Wish = field(default_factory=Wish)
+    known: dict[str, FileManifest] | None = None
+    jobs: int = 1
+    still_s: float = STILL_S
+
+
+@dataclass
+class Progress:
+    """How far a survey is.
+
+    Attributes
+    ----------
+    total_nbytes
+        Bytes of all files.
+    done_nbytes
+        Tells how many were read.
+    known
+        Files that an earlier run has verified.
+    """
+
+    total_nbytes: int = 0
+    done_nbytes: Callable[[], int] = field(default=lambda: 0)
+    known: int = 0
+
+
+def survey(
+    asked: Asked, state: State | None = None, progress: Progress | None = None
+) -> Iterator[tuple[File, Looked]]:
+    """Verify file after file; whatever is wrong with one does not stop the rest.
+
+    Parameters
+    ----------
+    asked
+        What is to be verified.
+    state
+        What is known from a run before, and where what is found is kept; None for nowhere.
+    progress
+        Filled in, for whoever shows it.
+
+    Yields
+    ------
+    file, looked
+        First what could not be looked into and what is known already, then in the order of the
+        files.  At last files of the manifest that are not there.
+    """
+    for path, reason in asked.failed:
+        note = Note(None, reason, unchecked=True)
+        yield File(path, path), Looked(Verified(path, None, notes=(note,)))
+    expected = _expected(asked)
+    left: list[File] = []
+    for file in asked.files:
+        looked = None if state is None else state.known(file.path)
+        if looked is None:
+            left.append(file)
+        else:
+            if progress is not None:
+                progress.known += 1
+            yield file, looked
+    sizes = [(file.path, _size(file.path)) for file in left]
+    counter = Counter(SLOTS_EACH * asked.jobs)
+    if progress is not None:
+        progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
+        progress.done_nbytes = lambda: counter.nbytes
+    stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
+    found = look_apart(sizes, asked.wish, asked.jobs, counter, expected, asked.still_s)
+    for file, looked in zip(left, found, strict=True):
+        looked = _with_missing(asked, file, looked)
+        if state is not None:
+            state.note(looked, stamps[file.path])
+        yield file, looked
+    yield from _lacking(asked)
+
+
+def _expected(asked: Asked) -> dict[str, FileManifest | None]:
+    """Give what a manifest has of each file, by path."""
+    known = asked.known
+    if known is None:
+        return {}
+    if _is_pair(asked):
+        (only,) = known.values()
+        return {asked.files[0].path: only}
+    return {file.path: known.get(file.name) for file in asked.files}
+
+
+def _is_pair(asked: Asked) -> bool:
+    """Whether one file is held against a manifest of one, which may have another name."""
+    return asked.known is not None and len(asked.files) == len(asked.known) == 1
+
+
+def _with_missing(asked: Asked, file: File, looked: Looked) -> Looked:
+    """Say of a file that the manifest does not know it."""
+    if asked.known is None or _is_pair(asked) or file.name in asked.known:
+        return looked
+    verified = looked.verified
+    damage = Damage("manifest", None, "the file is not in the manifest")
+    made = replace(
+        verified,
+        damages=(*verified.damages, damage),
+        damage_count=verified.damage_count + 1,
+    )
+    return Looked(made, looked.sums)
+
+
+def _lacking(asked: Asked) -> Iterator[tuple[File, Looked]]:
+    """Give the files of a manifest that are not there."""
+    if asked.known is None or _is_pair(asked):
+        return
+    there = {file.name for file in asked.files}
+    for name in sorted(asked.known.keys() - there):
+        damage = Damage("manifest", None, "the file is missing")
+        yield File(name, name), Looked(Verified(name, None, (damage,), 1))
+
+
+def _size(path: str) -> int:
+    with suppress(OSError, ValueError):
+        return os.stat(path).st_size  # noqa: PTH116  # A string, as given.
+    return 0
+
+
+def _stamp(path: str) -> list[int] | None:
+    with suppress(OSError, ValueError):
+        return stamp(path)
+    return None
