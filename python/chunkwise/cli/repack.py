@@ -95,6 +95,16 @@ Exit code:
     show_default=True,
     help="Read the result again and compare checksums; full: compare all bytes, by libhdf5.",
 )
+@click.option(
+    "--manifest",
+    metavar="FILE",
+    help="Compare the values of OUT with FILE, as `chunkwise verify` writes it; else no OUT.",
+)
+@click.option(
+    "--write-manifest",
+    metavar="FILE",
+    help="Compare the values of OUT with those of IN, and write their checksums to FILE.",
+)
 @click.option("--force", is_flag=True, help="Replace a target that exists.")
 @click.option(
     "--resume",
@@ -142,6 +152,8 @@ def command(
     out: Path | None,
     unchanged: str | None,
     verify: str,
+    manifest: str | None,
+    write_manifest: str | None,
     force: bool,
     resume: bool,
     memory: int | None,
@@ -170,6 +182,7 @@ def command(
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
     from chunkwise.repacking.memory import default_budget
+    from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
@@ -185,6 +198,11 @@ def command(
             )
         threads = cores(comm) if threads is None else threads
         memory = default_budget() // neighbours(comm) if memory is None else memory
+    if many and (manifest is not None or write_manifest is not None):
+        raise UsageError(
+            "--manifest and --write-manifest are for one file; of many, give them to "
+            "`chunkwise verify` before and after"
+        )
     if many and jobs is not None:
         memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
@@ -205,6 +223,7 @@ def command(
         access=access,
         resume=resume,
         anew=unchanged == "copy",
+        proof=Proof(manifest, write_manifest, force),
     )
     with using_threads(threads), ending() as ends, leaving():
         if many and (out is not None or in_place or files_from is not None):

@@ -18,6 +18,7 @@ from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.proving import Proof
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
@@ -50,6 +51,8 @@ def repack(
     metadata_block: Size | None = None,
     shards: int | None = None,
     readers: Sequence[str] = (),
+    manifest: str | os.PathLike[str] | None = None,
+    write_manifest: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: Watch | None = None,
     comm: Any = None,
@@ -102,6 +105,12 @@ def repack(
     readers : sequence of str, optional
         Programs that must read the result as they read the source, such as ``"netcdf-java"``
         (`docs/readers.md` has them all); else nothing is done.
+    manifest : path, optional
+        Compare the values of the result with a manifest, as `chunkwise.verify` writes it, before
+        the result comes into place.
+    write_manifest : path, optional
+        Compare the values of the result with those of the source, whatever their chunks and
+        filters, and write a manifest of them.
     resume : bool, default False
         Go on from what a stopped run left, if source and rules are the same; and leave what
         this one has done if an exception stops it.
@@ -147,6 +156,11 @@ def repack(
         access=tuple(access),
         resume=resume,
         anew=unchanged == "copy",
+        proof=Proof(
+            None if manifest is None else os.fspath(manifest),
+            None if write_manifest is None else os.fspath(write_manifest),
+            force,
+        ),
     )
     with using_threads(threads):
 

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.proving import Proof, prove
 from chunkwise.repacking.publish import publish
 from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import ShardResult, Summary
@@ -64,6 +65,8 @@ class Job:
         Whether a rule that means no dataset of the file is an error.
     anew
         Whether a file that is as asked already is written anew in place; else it is left alone.
+    proof
+        What is to be proved of the result's values.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -72,6 +75,7 @@ class Job:
     resume: bool = False
     strict: bool = True
     anew: bool = False
+    proof: Proof = field(default_factory=Proof)
 
 
 @contextmanager
@@ -161,10 +165,13 @@ def run(
     ChunkwiseError
         Whatever is wrong; the source is untouched, and there is no target.
     """
+    job.proof.require_possible(job.options)
     watch(Moment("planning"))
     with closed(place) as readable, planned(job, readable) as (file, plan):
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
+            if job.proof.asked:
+                _prove(job, place, file, plan, place.source, watch)()
             return _left(place, plan)
         return run_plan(job, place, file, plan, watch, crew, apart)
 
@@ -227,9 +234,11 @@ def run_plan(
         journal, descriptor = _journal(claim, identity, opened)
         crew.note_to(descriptor, identity)
         results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
+        written = _prove(job, place, file, plan, claim.partial, watch)
         watch(Moment("syncing"))
         figures = crew.measured()
         publish(claim)
+    written()
     elapsed_s = time.monotonic() - begin
     measured = None
     if apart is None:
@@ -256,6 +265,17 @@ def run_plan(
         run=measured,
         readers=plan.readers,
     )
+
+
+def _prove(
+    job: Job, place: Place, file: h5py.File, plan: Plan, made: Path, watch: Watch
+) -> Callable[[], None]:
+    """Prove what is asked of the result; give what writes a manifest of it."""
+    if not job.proof.asked:
+        return lambda: None
+    rounded = {step.source.path for step in plan.steps if step.lossy}
+    total_nbytes = sum(step.source.nbytes for step in plan.steps)
+    return prove(job.proof, file, made, place.said, rounded, total_nbytes, watch)
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:
