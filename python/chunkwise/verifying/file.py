@@ -21,7 +21,7 @@ from chunkwise.verifying import manifest
 from chunkwise.verifying.data import Beat, check_data
 from chunkwise.verifying.ending import Ending, look_at_ends
 from chunkwise.verifying.manifest import FileManifest
-from chunkwise.verifying.metadata import check_object
+from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.words import counted
 
@@ -173,8 +173,14 @@ def _look_at(file: h5py.File, entry: Entry, found: _Found, beat: Beat) -> None:
     found.attributes += metadata.attributes
     for damage in metadata.damages:
         found.add(damage)
-    if entry.kind != "dataset" or any(one.kind == "object" for one in metadata.damages):
-        return
+    before = found.damage_count - len(metadata.damages)
+    if entry.kind == "dataset" and all(one.kind != "object" for one in metadata.damages):
+        _look_at_data(file, entry, found, beat)
+    if found.damage_count == before and (damage := check_space(entry)) is not None:
+        found.add(damage)
+
+
+def _look_at_data(file: h5py.File, entry: Entry, found: _Found, beat: Beat) -> None:
     found.datasets += 1
     label = f"{printable(str(file.filename))}: '{printable(entry.path)}'"
     try:

@@ -11,10 +11,11 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5, h5a, h5d, h5g, h5t
+from h5py import h5, h5a, h5d, h5g, h5o, h5t
 
 from chunkwise.files.objects import Entry, decode_name
 from chunkwise.files.opening import is_plain
+from chunkwise.files.stored import has_long_index
 from chunkwise.inspecting.attributes import attribute_names
 from chunkwise.inspecting.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
@@ -71,6 +72,25 @@ def check_object(file: h5py.File, entry: Entry) -> MetadataFound:
     return found
 
 
+def check_space(entry: Entry) -> Damage | None:
+    """Read what is only known for writing: the space that is free within heaps, say.
+
+    To be called where all else is sound: of a damaged chunk index this may end the process.
+    """
+    identifier = entry.identifier
+    if identifier is None or (
+        isinstance(identifier, h5d.DatasetID)
+        and identifier.get_create_plist().get_layout() == h5d.CHUNKED
+        and has_long_index(identifier)
+    ):
+        return None
+    try:
+        h5o.get_info(identifier)
+    except HDF5_ERRORS as error:
+        return Damage("object", entry.path, hdf5_reason(error))
+    return None
+
+
 def _read_header(entry: Entry) -> None:
     identifier = entry.identifier
     if isinstance(identifier, h5d.DatasetID):
@@ -97,7 +117,8 @@ def _counted(group: Any, index: int) -> int:
         nonlocal count
         count += 1
 
-    group.links.iterate(add, idx_type=index)
+    # In any other order libhdf5 sorts what it has by name, and leaves the second index alone.
+    group.links.iterate(add, idx_type=index, order=h5.ITER_NATIVE)
     return count
 
 
@@ -135,7 +156,8 @@ def _list_by_order(identifier: Any) -> None:
     if isinstance(identifier, h5t.TypeID):
         return
     if identifier.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:
-        h5a.iterate(identifier, lambda _name: None, index_type=h5.INDEX_CRT_ORDER)
+        order = h5.ITER_NATIVE  # As of links.
+        h5a.iterate(identifier, lambda _name: None, index_type=h5.INDEX_CRT_ORDER, order=order)
 
 
 class Owner:

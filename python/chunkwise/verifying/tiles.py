@@ -35,7 +35,7 @@ def tile_shape(shape: Shape, nbytes: int) -> Shape:
     nbytes
         Of an element.
     """
-    tile = list(shape)
+    tile = [max(1, n) for n in shape]
     while tile and math.prod(tile) * nbytes > TILE_NBYTES and max(tile) > 1:
         longest = tile.index(max(tile))
         tile[longest] = -(-tile[longest] // 2)
@@ -115,7 +115,7 @@ class Tiles:
         self._shape = shape
         self._encode = encode
         self._pool = pool
-        self._counts = tuple(-(-n // t) if n else 0 for n, t in zip(shape, self.tile, strict=True))
+        self._counts = tuple(-(-n // t) for n, t in zip(shape, self.tile, strict=True))
         self._sums: dict[Shape, Any] = {}
         self._done: dict[Shape, bytes] = {}
 

@@ -1,0 +1,231 @@
+"""Does a manifest prove that nothing has changed, whatever a repack did, and only then?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import AlreadyExistsError, CorruptDataError, UsageError
+from chunkwise.verifying import manifest as manifests
+from tests.support.verifying import command, field
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "in.h5"
+    kinds = np.dtype([("time", ">i8"), ("name", "S5"), ("flags", "u1", (3,))])
+    with h5py.File(path, "w") as file:
+        group = file.create_group("g")
+        cube = file.create_dataset("g/cube", data=field(1, (30, 40, 50)), chunks=(5, 10, 50))
+        cube.attrs["units"] = "K"
+        file["g/big endian"] = np.linspace(0, 1, 500).astype(">f8")
+        file["words"] = np.array(["a", "", "long word" * 9], h5py.string_dtype())
+        rows = file.create_dataset("rows", (3,), h5py.vlen_dtype(np.dtype("<i2")))
+        for number in range(3):
+            rows[number] = np.arange(number)
+        records = np.zeros(7, kinds)
+        records["time"] = np.arange(7)
+        file["records"] = records
+        file["flag"] = np.array([True, False])
+        file["half"] = np.float16(2.5)
+        file["nothing"] = h5py.Empty("f4")
+        file["leads"] = np.array([cube.ref, group.ref], h5py.ref_dtype)
+        file["part"] = np.array([cube.regionref[2:4, :, 5]], h5py.regionref_dtype)
+        file["soft"] = h5py.SoftLink("/g/cube")
+        file["z"] = cube
+        file["type"] = np.dtype("<i4")
+        group.attrs["refers"] = cube.ref
+        group.attrs["list"] = ["x", "yz"]
+    return path
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"chunk": {"g/cube": (30, 4, 4)}, "filters": "shuffle+deflate:3"},
+        {"chunk": "contiguous", "filters": "none"},
+        {"chunk": "auto", "filters": "zstd:3", "low": "v110"},
+        {"filters": {"g/cube": "lzf"}, "page_size": 4096},
+    ],
+)
+def test_a_repack_changes_no_manifest(rules: dict[str, Any], source: Path) -> None:
+    first, second = source.with_name("1.json"), source.with_name("2.json")
+    assert chunkwise.verify(source, write_manifest=first).verdict == "sound"
+    out = source.with_name("out.h5")
+    chunkwise.repack(source, out, **rules, manifest=first, write_manifest=second)
+    assert chunkwise.verify(out, manifest=first).verdict == "sound"
+    before, after = manifests.read(first), manifests.read(second)
+    assert before["in.h5"] == after["out.h5"]
+
+
+def change_value(file: h5py.File) -> None:
+    file["g/cube"][7, 8, 9] += 1
+
+
+def change_attribute(file: h5py.File) -> None:
+    file["g/cube"].attrs["units"] = "C"
+
+
+def change_type_of_attribute(file: h5py.File) -> None:
+    file["g/cube"].attrs.create("units", b"K", dtype="S1")
+
+
+def add_attribute(file: h5py.File) -> None:
+    file["words"].attrs["new"] = 1
+
+
+def change_word(file: h5py.File) -> None:
+    file["words"][1] = "x"
+
+
+def change_row(file: h5py.File) -> None:
+    file["rows"][2] = [0, 2]
+
+
+def change_record(file: h5py.File) -> None:
+    file["records"]["flags", 3] = (0, 1, 0)
+
+
+def change_reference(file: h5py.File) -> None:
+    file["leads"][0] = file["words"].ref
+
+
+def change_region(file: h5py.File) -> None:
+    file["part"][0] = file["g/cube"].regionref[2:5, :, 5]
+
+
+def change_link(file: h5py.File) -> None:
+    del file["soft"]
+    file["soft"] = h5py.SoftLink("/words")
+
+
+def remove(file: h5py.File) -> None:
+    del file["flag"]
+
+
+def change_sign_of_nothing(file: h5py.File) -> None:
+    file["g/big endian"][0] = -0.0
+
+
+CHANGES: dict[Callable[[h5py.File], None], str] = {
+    change_value: "/g/cube",
+    change_attribute: "/g/cube@units",
+    change_type_of_attribute: "/g/cube@units",
+    add_attribute: "/words@new",
+    change_word: "/words",
+    change_row: "/rows",
+    change_record: "/records",
+    change_reference: "/leads",
+    change_region: "/part",
+    change_link: "/soft",
+    remove: "/flag",
+    change_sign_of_nothing: "/g/big endian",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_is_found(change: Callable[[h5py.File], None], source: Path) -> None:
+    known = source.with_name("known.json")
+    chunkwise.verify(source, write_manifest=known)
+    with h5py.File(source, "r+") as file:
+        change(file)
+    found = chunkwise.verify(source, manifest=known)
+    assert [damage.path for damage in found.damages] == [CHANGES[change]]
+    assert {damage.kind for damage in found.damages} == {"manifest"}
+    out = source.with_name("out.h5")
+    with pytest.raises(CorruptDataError, match="not what the manifest has"):
+        chunkwise.repack(source, out, manifest=known)
+    assert not out.exists()
+
+
+def test_a_repack_that_rounds_values_is_not_what_the_manifest_has(source: Path) -> None:
+    known, made = source.with_name("known.json"), source.with_name("made.json")
+    out = source.with_name("out.h5")
+    chunkwise.verify(source, write_manifest=known)
+    with h5py.File(source, "r+") as file:
+        file["float"] = np.random.default_rng(1).random((40, 40)).astype("f4")
+    rounding: dict[str, Any] = {"chunk": "auto", "filters": {"float": "scaleoffset:ds:2"}}
+    # What rounds is not compared with the source, and all else is.
+    chunkwise.repack(source, out, **rounding, write_manifest=made)
+    sums = manifests.read(made)["out.h5"]
+    assert sums["/float"]["sha256"] != sum_of(source)
+    assert sums["/g/cube"] == manifests.read(known)["in.h5"]["/g/cube"]
+
+
+def test_manifests_of_folders(source: Path) -> None:
+    folder = source.parent
+    (folder / "a" / "b").mkdir(parents=True)
+    first = source.rename(folder / "a" / "one.h5")
+    second = folder / "a" / "b" / "two.h5"
+    chunkwise.repack(first, second, filters="deflate:1")
+    known = folder / "known.json"
+    done = command("a", "--write-manifest", known, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert set(manifests.read(known)) == {"one.h5", "b/two.h5"}
+    moved = (folder / "a").rename(folder / "moved")
+    assert command(moved, "--manifest", known).returncode == 0
+    with h5py.File(moved / "one.h5", "r+") as file:
+        file["half"][()] = 3.0
+    (moved / "b" / "two.h5").rename(moved / "b" / "three.h5")
+    done = command(moved, "--manifest", known, "--json")
+    assert done.returncode == 1
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    found = {Path(one["path"]).name: one["damages"][0] for one in records}
+    assert found["one.h5"]["path"] == "/half"
+    assert found["three.h5"]["reason"] == "the file is not in the manifest"
+    assert found["two.h5"]["reason"] == "the file is missing"
+
+
+def test_what_cannot_be_a_manifest(source: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.json"
+    for content, said in (
+        (None, "cannot be read"),
+        ("{", "not JSON"),
+        ("[]", "no manifest"),
+        ('{"format": "chunkwise-manifest", "version": 9}', "version 9"),
+        (
+            '{"format": "chunkwise-manifest", "version": 1, "algorithm": "sha256-of-tiles-4MiB",'
+            ' "files": {"a": 1}}',
+            "lists no files",
+        ),
+    ):
+        if content is not None:
+            known.write_text(content)
+        with pytest.raises(UsageError, match=said):
+            chunkwise.verify(source, manifest=known)
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        chunkwise.repack(source, tmp_path / "out.h5", write_manifest=known)
+    assert not (tmp_path / "out.h5").exists()
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        chunkwise.verify(source, write_manifest=known)
+    assert chunkwise.verify(source, write_manifest=known, force=True).verdict == "sound"
+    with pytest.raises(UsageError, match="--salvage"):
+        chunkwise.repack(source, tmp_path / "out.h5", manifest=known, salvage=True)
+    many = json.loads(known.read_text())
+    many["files"] = {"x": {}, "y": {}}
+    known.write_text(json.dumps(many))
+    with pytest.raises(UsageError, match="does not know a file"):
+        chunkwise.verify(source, manifest=known)
+
+
+def test_a_damaged_file_gets_no_manifest(source: Path) -> None:
+    from tests.support.damage import chunk_at, overwrite
+
+    with h5py.File(source, "r+") as file:
+        file.create_dataset("checked", data=field(), chunks=(30, 70), fletcher32=True)
+    overwrite(source, chunk_at(source, "checked", (0, 0)).byte_offset, b"xyz")
+    known = source.with_name("known.json")
+    assert chunkwise.verify(source, write_manifest=known).verdict == "damaged"
+    assert not known.exists()
+
+
+def sum_of(path: Path) -> str:
+    with h5py.File(path) as file:
+        return str(manifests.make(file)["/float"]["sha256"])

@@ -1,0 +1,126 @@
+"""Does the sum of values depend on anything but the values?  Is it as the page says?"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chunkwise.verifying import tiles
+from chunkwise.verifying.canonical import canonical, is_exact, packed
+from chunkwise.verifying.tiles import Tiles, boxes, tile_shape
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
+
+
+def by_definition(values: Any) -> str:
+    """The definition, of an array in memory."""
+    values = np.asarray(values)
+    tile = tile_shape(values.shape, values.dtype.itemsize)
+    whole = hashlib.sha256()
+    ranges = (range(0, n, t) for n, t in zip(values.shape, tile, strict=True))
+    for start in itertools.product(*ranges):
+        part = values[tuple(slice(s, s + t) for s, t in zip(start, tile, strict=True))]
+        whole.update(hashlib.sha256(part.tobytes()).digest())
+    return whole.hexdigest()
+
+
+@given(
+    shape=st.lists(st.integers(0, 20), max_size=4),
+    data=st.data(),
+    tile_nbytes=st.integers(1, 200),
+    most_nbytes=st.integers(1, 3000),
+)
+def test_boxes_of_any_chunks_give_the_sum_of_the_definition(
+    shape: list[int], data: st.DataObject, tile_nbytes: int, most_nbytes: int
+) -> None:
+    chunk = tuple(data.draw(st.integers(1, n + 1)) for n in shape)
+    values = np.arange(np.prod(shape, dtype=int), dtype="<i4").reshape(shape)
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(tiles, "TILE_NBYTES", tile_nbytes)
+        found = Tiles(values.shape, 4, lambda part: part.tobytes(), pool)
+        seen = np.zeros(shape, int)
+        for box in boxes(values.shape, found.tile, chunk, 4, most_nbytes):
+            found.add(box, values[box])
+            seen[box] += 1
+        assert (seen == 1).all()
+        assert found.hexdigest() == by_definition(values)
+
+
+@given(
+    shape=st.lists(st.integers(1, 3000), min_size=1, max_size=4),
+    nbytes=st.integers(1, 1 << 24),
+)
+def test_a_tile_has_at_most_4_mib_and_no_less_than_a_fourth_for_nothing(
+    shape: list[int], nbytes: int
+) -> None:
+    tile = tile_shape(tuple(shape), nbytes)
+    took = int(np.prod(tile, dtype=object)) * nbytes
+    assert took <= 4 << 20 or set(tile) == {1}
+    assert all(1 <= t <= max(1, n) for t, n in zip(tile, shape, strict=True))
+    assert tile == tuple(shape) or took > 1 << 20 or set(tile) == {1} or max(tile) < 4
+
+
+def test_a_chunk_is_decoded_once_where_memory_allows() -> None:
+    shape, chunk = (365, 721, 1440), (365, 16, 16)
+    tile = tile_shape(shape, 4)
+    for one in boxes(shape, tile, chunk, 4, 512 << 20):
+        assert one[0] == slice(0, 365)
+        assert all(
+            part.start % 16 == 0 or part.start % t == 0 for part, t in zip(one, tile, strict=True)
+        )
+    maps = list(boxes(shape, tile, (1, 721, 1440), 4, 64 << 20))
+    assert all(one[1:] == (slice(0, 721), slice(0, 1440)) for one in maps)
+    assert len(maps) == -(-365 // ((64 << 20) // (4 * 721 * 1440)))
+
+
+def test_the_order_of_bytes_and_room_between_fields_do_not_count() -> None:
+    little = np.array([(1, 2.5), (3, -1.0)], dtype=[("a", "<i2"), ("b", "<f8")])
+    aligned = np.dtype([("a", ">i2"), ("b", ">f8")], align=True)
+    assert aligned.itemsize > little.dtype.itemsize
+    other = little.astype(aligned)
+    paths: Any = None
+    assert bytes(canonical(little, paths)) == bytes(canonical(other, paths)) == little.tobytes()
+    assert packed(aligned) == little.dtype
+    assert not is_exact(np.dtype(np.longdouble))
+    assert canonical(np.zeros((0, 3)), paths) == b""
+
+
+def test_what_has_a_length_of_its_own_stands_behind_it() -> None:
+    paths: Any = None
+    words = np.array([b"ab", b"", b"c"], object)
+    expected = b"".join(len(word).to_bytes(8, "little") + word for word in words)
+    assert canonical(words, paths) == expected
+    rows = np.empty(2, object)
+    rows[0], rows[1] = np.array([1, 2], ">i4"), np.array([], ">i4")
+    expected = (2).to_bytes(8, "little") + np.array([1, 2], "<i4").tobytes() + bytes(8)
+    assert canonical(rows, paths) == expected
+
+
+def test_the_lines_of_the_page_compute_the_same(tmp_path: Path) -> None:
+    (lines,) = re.findall(r"```python\n(import hashlib.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert lines.count("\n") <= 20
+    given: dict[str, Any] = {}
+    exec(lines, given)
+    rng = np.random.default_rng(3)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["big"] = rng.integers(0, 99, (300, 2000, 3)).astype(">i4")
+        file["flat"] = rng.random(3_000_000)
+        file["one"] = 5.0
+        file["none"] = np.zeros((0, 4))
+    with h5py.File(path) as file:
+        from chunkwise.verifying import manifest
+
+        sums = manifest.make(file)
+        for name, dataset in file.items():
+            assert given["checksum"](dataset) == sums[f"/{name}"]["sha256"]
