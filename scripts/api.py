@@ -23,6 +23,7 @@ import chunkwise
 from chunkwise import benching, errors, inspecting, parallel, repacking
 from chunkwise.advising import answer
 from chunkwise.fixing import records as fixing_records
+from chunkwise.verifying import records as verifying_records
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 HEAD: Final = """\
@@ -41,13 +42,22 @@ about parameters, units and errors. This page is made by `scripts/api.py` from t
     chunkwise.advise("model.nc", "t").best        # how it should be stored, measured
     chunkwise.fix("model.nc", "fixed.nc").gains   # mended, and measured before and after
     chunkwise.repack("model.nc", "fast.nc")       # written anew, as you say
+    chunkwise.verify("model.nc").damages          # what is not as it was written
 """
 # Names in the order of the page; the last group has what no other names.
 GROUPS: Final = {
     "Files, groups, datasets": ("open", "wrap", "File", "Group", "Dataset"),
     "Selections": ("hyperslab", "union", "points", "Selection", "Hyperslab", "Union", "Points"),
     "Programs that use h5py": ("patch_h5py", "unpatch_h5py", "patch_stats"),
-    "Measure, explain, repair": ("inspect", "bench", "advise", "fix", "repack", "plan_repack"),
+    "Measure, explain, repair": (
+        "inspect",
+        "bench",
+        "advise",
+        "fix",
+        "repack",
+        "plan_repack",
+        "verify",
+    ),
     "This process: threads and memory": (),
 }
 ABOUT: Final = {
@@ -56,7 +66,7 @@ ABOUT: Final = {
     "Programs that use h5py": "More: [patching.md](patching.md).",
     "Measure, explain, repair": "What the commands print, as Python objects. More: "
     "[inspect.md](inspect.md), [bench.md](bench.md), [advise.md](advise.md), [fix.md](fix.md), "
-    "[repack.md](repack.md).",
+    "[repack.md](repack.md), [verify.md](verify.md).",
 }
 # What those functions return, and what is in it.
 RECORDS: Final = {
@@ -71,6 +81,7 @@ RECORDS: Final = {
         ("Advice", "PatternAdvice", "Timing", "FrontPoint", "CacheAdvice", "Layout"),
     ),
     "What `fix` returns": (fixing_records, ("Fixed", "Gain", "Change")),
+    "What `verify` returns": (verifying_records, ("Verified", "Damage", "Note")),
     "What `repack` and `plan_repack` return, and tell on the way": (
         repacking,
         tuple(name for name in repacking.__all__ if isinstance(getattr(repacking, name), type)),

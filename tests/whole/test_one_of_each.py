@@ -51,6 +51,8 @@ def check(text: str) -> None:
         ("inspect", "one.h5", "--all"),
         ("inspect", "one.h5", "/x"),
         ("inspect", "."),
+        ("verify", "one.h5"),
+        ("verify", ".", "--write-manifest", "one.json"),
         ("bench", "one.h5", *OPTIONS, "--access", "all"),
         ("bench", "one.h5", *OPTIONS, "--access", "all", "--operation", "write"),
         ("bench", "one.h5", "--access", "3"),

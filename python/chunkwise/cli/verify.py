@@ -100,22 +100,22 @@ def command(
         raise UsageError("--salvage is for one file; name it alone")
     if salvage is not None and resume is not None:
         raise UsageError("--salvage and --resume: give one of them")
+    asked = _asked(arguments, files_from, manifest, write_manifest, jobs, many=many)
+    if write_manifest is not None:
+        _require_free(write_manifest, force=force)
+    progress = Progress()
+    state = None if resume is None else State(resume, asked.wish, _digest(manifest))
+    begun = time.monotonic()
+    with nullcontext() if state is None else closing(state):
+        say_json = as_json and salvage is None
+        found, complete = _verify(
+            asked, state, progress, many=many, as_text=not as_json, as_json=say_json
+        )
+    elapsed_s = time.monotonic() - begun
+    verified = [looked.verified for _, looked in found]
     with ending() as ends:
-        asked = _asked(arguments, files_from, manifest, write_manifest, jobs, many=many)
-        if write_manifest is not None:
-            _require_free(write_manifest, force=force)
-        progress = Progress()
-        state = None if resume is None else State(resume, asked.wish, _digest(manifest))
-        begun = time.monotonic()
-        with nullcontext() if state is None else closing(state):
-            say_json = as_json and salvage is None
-            found, complete = _verify(
-                asked, state, progress, ends, many=many, as_text=not as_json, as_json=say_json
-            )
-        elapsed_s = time.monotonic() - begun
         if write_manifest is not None and complete:
             _write_manifest(write_manifest, found, force=force)
-        verified = [looked.verified for _, looked in found]
         if salvage is not None and complete:
             return _salvage(verified[0], salvage, ends, force=force, as_json=as_json)
     if not as_json:
@@ -184,7 +184,6 @@ def _verify(
     asked: Asked,
     state: State | None,
     progress: Progress,
-    ends: Ending,
     *,
     many: bool,
     as_text: bool,
@@ -204,7 +203,6 @@ def _verify(
                 elif as_text and is_told(looked.verified, alone=not many):
                     for line in file_lines(looked.verified):
                         say(line)
-                ends.check()
     except KeyboardInterrupt:
         return found, False
     return found, True

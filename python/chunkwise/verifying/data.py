@@ -23,7 +23,7 @@ from chunkwise.inspecting.collect import layout_of
 from chunkwise.inspecting.sources import sources
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verifying.records import MOST_DAMAGES, Damage, Note
-from chunkwise.verifying.references import unresolved
+from chunkwise.verifying.references import Targets
 from chunkwise.words import counted
 
 Beat = Callable[[int], None]
@@ -40,6 +40,10 @@ class DataFound:
 
     Attributes
     ----------
+    path
+        Its path.
+    targets
+        What its references may lead to.
     damages, damage_count
         At most `MOST_DAMAGES`, and how many there are.
     notes
@@ -51,6 +55,7 @@ class DataFound:
     """
 
     path: str
+    targets: Targets
     damages: list[Damage] = field(default_factory=list)
     damage_count: int = 0
     notes: list[Note] = field(default_factory=list)
@@ -68,7 +73,9 @@ class DataFound:
         self.notes.append(Note(self.path, reason, unchecked))
 
 
-def check_data(dataset: h5d.DatasetID, path: str, label: str, beat: Beat) -> DataFound:
+def check_data(
+    dataset: h5d.DatasetID, path: str, label: str, targets: Targets, beat: Beat
+) -> DataFound:
     """Read all data of a dataset.
 
     Parameters
@@ -77,10 +84,12 @@ def check_data(dataset: h5d.DatasetID, path: str, label: str, beat: Beat) -> Dat
         Open, in a file that is open for reading.
     path, label
         Its path; its path and file, for messages.
+    targets
+        What references may lead to.
     beat
         Told of stored bytes that were read since it was told last.
     """
-    found = DataFound(path)
+    found = DataFound(path, targets)
     layout, _ = layout_of(dataset.get_create_plist())
     if layout in ("virtual", "external"):
         _look_for_sources(dataset, found, layout)
@@ -231,7 +240,7 @@ def _read_box(
             read_box(dataset, datatype, start, count)
             return
         values = h5py.Dataset(dataset)[part]
-        lost = unresolved(values, dataset)
+        lost = found.targets.lost(values)
     except (*HDF5_ERRORS, MemoryError) as error:
         if is_unknown_type(error):
             said = f"not read: {hdf5_reason(error)}"

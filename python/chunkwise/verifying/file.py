@@ -23,6 +23,7 @@ from chunkwise.verifying.ending import Ending, look_at_ends
 from chunkwise.verifying.manifest import FileManifest
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Note, Verified
+from chunkwise.verifying.references import Targets
 from chunkwise.words import counted
 
 
@@ -158,33 +159,38 @@ def _look_inside(
         found.add(Damage("cannot-open", None, reason))
         return None
     with file:
+        targets = Targets(file)
         for entry in walk(file):
             found.objects += entry.address is not None
-            _look_at(file, entry, found, beat)
+            _look_at(file, entry, found, targets, beat)
         if (wish.sums or expected is not None) and not found.damage_count:
             return _compare(file, expected, found, beat)
     return None
 
 
-def _look_at(file: h5py.File, entry: Entry, found: _Found, beat: Beat) -> None:
+def _look_at(file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat) -> None:
     beat(0)
-    metadata = check_object(file, entry)
+    metadata = check_object(file, entry, targets)
     found.notes += metadata.notes
     found.attributes += metadata.attributes
     for damage in metadata.damages:
         found.add(damage)
     before = found.damage_count - len(metadata.damages)
     if entry.kind == "dataset" and all(one.kind != "object" for one in metadata.damages):
-        _look_at_data(file, entry, found, beat)
-    if found.damage_count == before and (damage := check_space(entry)) is not None:
-        found.add(damage)
+        _look_at_data(file, entry, found, targets, beat)
+    if found.damage_count == before:
+        lacking = check_space(entry)
+        if lacking is not None:
+            found.add(lacking)
 
 
-def _look_at_data(file: h5py.File, entry: Entry, found: _Found, beat: Beat) -> None:
+def _look_at_data(
+    file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat
+) -> None:
     found.datasets += 1
     label = f"{printable(str(file.filename))}: '{printable(entry.path)}'"
     try:
-        data = check_data(entry.identifier, entry.path, label, beat)
+        data = check_data(entry.identifier, entry.path, label, targets, beat)
     except MemoryError as error:
         said = f"not checked: no memory for it ({error})"
         found.notes.append(Note(entry.path, said, unchecked=True))

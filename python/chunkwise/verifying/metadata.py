@@ -21,7 +21,7 @@ from chunkwise.inspecting.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verifying.data import is_unknown_type
 from chunkwise.verifying.records import Damage, Note
-from chunkwise.verifying.references import unresolved
+from chunkwise.verifying.references import Targets
 from chunkwise.words import counted
 
 
@@ -42,7 +42,7 @@ class MetadataFound:
     attributes: int = 0
 
 
-def check_object(file: h5py.File, entry: Entry) -> MetadataFound:
+def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFound:
     """Read all there is to say of one object but its data.
 
     Parameters
@@ -51,6 +51,8 @@ def check_object(file: h5py.File, entry: Entry) -> MetadataFound:
         The open file.
     entry
         One name in it.
+    targets
+        What its references may lead to.
     """
     found = MetadataFound()
     if entry.kind == "unreadable":
@@ -68,7 +70,7 @@ def check_object(file: h5py.File, entry: Entry) -> MetadataFound:
     except HDF5_ERRORS as error:
         found.damages.append(Damage("object", entry.path, hdf5_reason(error)))
         return found
-    _read_attributes(entry, found)
+    _read_attributes(entry, found, targets)
     return found
 
 
@@ -122,7 +124,7 @@ def _counted(group: Any, index: int) -> int:
     return count
 
 
-def _read_attributes(entry: Entry, found: MetadataFound) -> None:
+def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> None:
     identifier = entry.identifier
     try:
         stated = h5a.get_num_attrs(identifier)
@@ -139,7 +141,7 @@ def _read_attributes(entry: Entry, found: MetadataFound) -> None:
         label = f"{entry.path}@{decode_name(name)}"
         found.attributes += 1
         try:
-            lost = _read_attribute(identifier, name)
+            lost = _read_attribute(identifier, name, targets)
         except (*HDF5_ERRORS, MemoryError) as error:
             if is_unknown_type(error):
                 found.notes.append(Note(label, f"not read: {hdf5_reason(error)}", unchecked=True))
@@ -167,7 +169,7 @@ class Owner:
         self.id = identifier
 
 
-def _read_attribute(identifier: Any, name: bytes) -> int:
+def _read_attribute(identifier: Any, name: bytes, targets: Targets) -> int:
     """Read a value; count the references in it that lead nowhere."""
     attribute = h5a.open(identifier, name)
     datatype = h5t.TypeID.copy(attribute.get_type())
@@ -177,4 +179,4 @@ def _read_attribute(identifier: Any, name: bytes) -> int:
         if values.size:
             attribute.read(values, datatype)
         return 0
-    return unresolved(h5py.AttributeManager(Owner(identifier))[name], identifier)
+    return targets.lost(h5py.AttributeManager(Owner(identifier))[name])

@@ -9,28 +9,45 @@ import h5py
 import numpy as np
 from h5py import h5r
 
+from chunkwise.files.objects import Address, address_of, walk
 from chunkwise.names import HDF5_ERRORS
 
 
-def unresolved(values: Any, owner: Any) -> int:
-    """Count references that are set and lead nowhere.
+class Targets:
+    """What references of a file may lead to: the objects that its groups hold.
+
+    libhdf5 follows a reference to an object that was deleted, as long as its bytes are there.
 
     Parameters
     ----------
-    values
-        As h5py gives them.
-    owner
-        h5py's low-level identifier of an object of the same file.
+    file
+        The open file.
     """
-    return sum(not _leads(reference, owner) for reference in _references(values))
 
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._addresses: set[Address] | None = None
 
-def _leads(reference: Any, owner: Any) -> bool:
-    try:
-        target = h5r.dereference(reference, owner)
-    except HDF5_ERRORS:
-        return False
-    return target is not None and bool(target.valid)
+    def lost(self, values: Any) -> int:
+        """Count the references in some values that are set and lead nowhere.
+
+        Parameters
+        ----------
+        values
+            As h5py gives them.
+        """
+        return sum(not self._leads(reference) for reference in _references(values))
+
+    def _leads(self, reference: Any) -> bool:
+        if self._addresses is None:
+            # Only now, as most files have no references.
+            entries = walk(self._file)
+            self._addresses = {one.address for one in entries if one.address is not None}
+        try:
+            target = h5r.dereference(reference, self._file.id)
+            return target is not None and address_of(target) in self._addresses
+        except HDF5_ERRORS:
+            return False
 
 
 def _references(values: Any) -> Iterator[Any]:

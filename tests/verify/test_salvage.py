@@ -1,0 +1,89 @@
+"""Is everything that can be read in the new file, and nothing else?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from tests.support.verifying import CODECS, chunks_of, command, field, flip
+
+
+@pytest.fixture(params=["deflate", "lz4", "bitshuffle"])
+def source(request: Any, tmp_path: Path) -> Path:
+    path = tmp_path / "in.h5"
+    options = {**CODECS[request.param], "fletcher32": True}
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("g/d", data=field(), chunks=(16, 20), fillvalue=-7, **options)
+        made.attrs["units"] = "K"
+        file.create_dataset("whole", data=field(2), chunks=(30, 70), compression=1)
+        file["words"] = ["a", "b"]
+        file["refers"] = made.ref
+    return path
+
+
+def test_values_are_equal_where_they_can_be_read(source: Path) -> None:
+    chunks = [chunks_of(source)[number] for number in (0, 6, 15)]
+    content = bytearray(source.read_bytes())
+    for chunk in chunks:
+        flip(content, 8 * chunk.byte_offset + 77)
+    source.write_bytes(content)
+    done = command("in.h5", "--salvage", "out.h5", cwd=source.parent)
+    assert done.returncode == 1, done.stderr
+    assert "3 chunks lost" in done.stdout
+    assert source.read_bytes() == bytes(content)
+    expected = field()
+    for chunk in chunks:
+        row, column = chunk.chunk_offset
+        expected[row : row + 16, column : column + 20] = -7
+    out = source.with_name("out.h5")
+    with h5py.File(out) as file:
+        np.testing.assert_array_equal(file["g/d"][()], expected)
+        np.testing.assert_array_equal(file["whole"][()], field(2))
+        assert file["g/d"].attrs["units"] == "K"
+        assert file["words"].asstr()[()].tolist() == ["a", "b"]
+        assert file[file["refers"][()]].name == "/g/d"
+    assert chunkwise.verify(out).verdict == "sound"
+    names = {path.name for path in source.parent.iterdir()}
+    assert names == {"in.h5", "out.h5"}
+
+
+def test_a_report_of_both(source: Path) -> None:
+    chunk = chunks_of(source)[3]
+    content = bytearray(source.read_bytes())
+    flip(content, 8 * chunk.byte_offset)
+    source.write_bytes(content)
+    done = command(source, "--salvage", source.with_name("out.h5"), "--json")
+    record = json.loads(done.stdout)
+    assert done.returncode == 1
+    (damage,) = record["verified"]["damages"]
+    (changed,) = [one for one in record["salvaged"]["datasets"] if one["path"] == "/g/d"]
+    ((origin, reason),) = changed["lost_chunks"]
+    assert tuple(origin) == tuple(damage["origin"]) == tuple(chunk.chunk_offset)
+    assert "Fletcher-32" in reason
+
+
+def test_what_is_there_is_not_replaced(source: Path) -> None:
+    out = source.with_name("out.h5")
+    out.write_text("mine")
+    done = command(source, "--salvage", out)
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert out.read_text() == "mine"
+    assert command(source, "--salvage", out, "--force").returncode == 0
+    assert chunkwise.verify(out).verdict == "sound"
+
+
+def test_what_cannot_be_salvaged_leaves_nothing(source: Path) -> None:
+    content = source.read_bytes()
+    source.write_bytes(content[:-100])
+    done = command(source, "--salvage", source.with_name("out.h5"))
+    assert done.returncode == 2
+    assert "truncated" in done.stdout
+    assert "should have" in done.stderr
+    assert {path.name for path in source.parent.iterdir()} == {"in.h5"}
