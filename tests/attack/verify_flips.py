@@ -34,10 +34,10 @@ def attempt(seed: int, folder: Path) -> None:
     found = verifying.apart(paths)
     read = verifying.read_each([sound, *contents], folder / "theirs.h5")
     assert read[0] is not None
-    for one, content, theirs in zip(found, contents, read[1:], strict=True):
-        told = f"{one.path}: {one.damages[:2]}, {one.notes[:2]}"
+    for verified, content, theirs in zip(found, contents, read[1:], strict=True):
+        told = f"{verified.path}: {verified.damages[:2]}, {verified.notes[:2]}"
         if len(content) < len(sound) or theirs is None or (sealed and theirs != read[0]):
-            assert one.verdict == "damaged", told
+            assert verified.verdict == "damaged", told
 
 
 def _write(path: Path, rng: random.Random, *, checked: bool) -> bool:

@@ -16,6 +16,7 @@ import h5py
 import pytest
 
 from chunkwise.verifying import apart
+from chunkwise.verifying import file as verify_file
 from chunkwise.verifying.file import Looked
 from chunkwise.verifying.records import Verified
 from tests.support import verifying
@@ -196,7 +197,7 @@ def test_a_file_that_ends_its_process_does_not_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [write(tmp_path / f"{name}.h5") for name in ("a", "crash", "hang", "odd", "z")]
-    real = apart.look
+    real = verify_file.look
 
     def look(path: str, *more: Any) -> Looked:
         if "crash" in path:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from chunkwise.verifying import tiles
 from chunkwise.verifying.canonical import canonical, is_exact, packed
+from chunkwise.verifying.summing import sum_values
 from chunkwise.verifying.tiles import Tiles, boxes, tile_shape
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
@@ -119,8 +120,6 @@ def test_the_lines_of_the_page_compute_the_same(tmp_path: Path) -> None:
         file["one"] = 5.0
         file["none"] = np.zeros((0, 4))
     with h5py.File(path) as file:
-        from chunkwise.verifying import manifest
-
-        sums = manifest.make(file)
+        sums = sum_values(file)
         for name, dataset in file.items():
             assert given["checksum"](dataset) == sums[f"/{name}"]["sha256"]

@@ -107,7 +107,7 @@ impl Dataset {
         match &self.info.layout {
             Layout::Contiguous { address: None } => {}
             Layout::Contiguous { address: Some(address) } => work.contiguous(*address),
-            Layout::Chunked { index, .. } => work.chunked(&*index.all()?)?,
+            Layout::Chunked { index, .. } => work.chunked(index.all()?)?,
         }
         if how.cancelled.load(Relaxed) {
             return Err(ReadError::Cancelled);

@@ -52,7 +52,7 @@ INTERRUPTED = 130
 @click.option(
     "--write-manifest",
     metavar="FILE",
-    help="Write the checksums of all values of the files that are sound to FILE.",
+    help="Write the checksums of all values of all files that are not damaged to FILE.",
 )
 @click.option(
     "--salvage",
@@ -225,7 +225,9 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
     manifests.write(path, sums, force=force)
     lacking = len(found) - len(sums)
     if lacking:
-        said = f"the manifest lacks {counted(lacking, 'file')}, which are not sound"
+        said = (
+            f"the manifest lacks {counted(lacking, 'file')}, which are damaged or cannot be read"
+        )
         echo(f"chunkwise: warning: {said}", err=True)
 
 

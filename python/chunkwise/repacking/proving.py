@@ -22,6 +22,7 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
 from chunkwise.verifying.records import Damage
+from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
 
 
@@ -116,13 +117,13 @@ def prove(
     passes = 1 + (proof.write_manifest is not None)
     beat = _beating(watch, passes * total_nbytes)
     with open_h5(made) as file:
-        sums = manifests.make(file, beat)
+        sums = sum_values(file, beat)
     if proof.manifest is not None:
         expected = expected_of(manifests.read(proof.manifest), said, proof.manifest)
         _require_none(manifests.differences(expected, sums), said, "the manifest")
     if proof.write_manifest is None:
         return lambda: None
-    differences = manifests.differences(manifests.make(source, beat), sums)
+    differences = manifests.differences(sum_values(source, beat), sums)
     _require_none((one for one in differences if one.path not in rounded), said, "the source")
     known = {Path(said).name: sums}
     target = proof.write_manifest

@@ -251,13 +251,14 @@ def _read_box(
         found.add(_placed(dataset, found.path, reason, chunk, start))
         return
     if lost:
-        said = f"{counted(lost, 'reference')} that lead nowhere, from element {list(start)} on"
+        said = f"{counted(lost, 'reference')} leading nowhere, from element {list(start)} on"
         found.add(Damage("reference", found.path, said, start))
 
 
 def is_unknown_type(error: BaseException) -> bool:
     """Tell whether h5py has no type for a value, which says nothing of the file."""
-    return isinstance(error, TypeError) and "No NumPy equivalent" in str(error)
+    said = "No NumPy equivalent", "Unknown reference type"
+    return isinstance(error, TypeError) and any(words in str(error) for words in said)
 
 
 def _placed(

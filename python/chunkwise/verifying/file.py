@@ -24,6 +24,7 @@ from chunkwise.verifying.manifest import FileManifest
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.references import Targets
+from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
 
 
@@ -213,7 +214,7 @@ def _compare(
 ) -> FileManifest | None:
     """Sum the values, and hold them against a manifest."""
     try:
-        sums = manifest.make(file, beat)
+        sums = sum_values(file, beat, found.notes)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
         found.notes.append(Note(None, f"values cannot be summed: {reason}", unchecked=True))

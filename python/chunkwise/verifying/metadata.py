@@ -149,7 +149,7 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
                 found.damages.append(Damage("attribute", label, hdf5_reason(error)))
             continue
         if lost:
-            said = f"{counted(lost, 'reference')} that lead nowhere"
+            said = f"{counted(lost, 'reference')} leading nowhere"
             found.damages.append(Damage("reference", label, said))
 
 

@@ -75,5 +75,8 @@ def type_text(datatype: Any) -> str:
 
 
 def _bits_used(datatype: Any, bits: int) -> str:
+    if not hasattr(datatype, "get_precision"):
+        # h5py does not ask it of bit fields.
+        return ""
     used, at = datatype.get_precision(), datatype.get_offset()
     return "" if (used, at) == (bits, 0) else f"(bits {at} to {at + used - 1})"
