@@ -27,6 +27,9 @@ STILL_S: Final = 300.0
 # A file of fewer bytes is read on one thread, where several are verified at a time.
 _SMALL_NBYTES: Final = 32 << 20
 _WORD: Final = 8
+# A child is given so many files, of so many bytes together; a larger one alone.
+_TOGETHER: Final = 16
+_TOGETHER_NBYTES: Final = 4 << 20
 
 
 @dataclass
@@ -105,32 +108,72 @@ def look_apart(
     """
     # Here, so that not every child has to find it.
     library()
+    yield from _by_children(list(_batches(files)), wish, jobs, counter, expected, still_s)
+
+
+def _by_children(
+    batches: list[list[tuple[str, int]]],
+    wish: Wish,
+    jobs: int,
+    counter: Counter,
+    expected: Mapping[str, FileManifest | None],
+    still_s: float,
+) -> Iterator[Looked]:
+    """Give each batch to a child."""
     threads = _native.thread_count()
-    works = (
-        (
-            partial(
-                _look,
-                path,
-                wish,
-                expected.get(path),
-                1 if jobs > 1 and nbytes < _SMALL_NBYTES else threads,
-                partial(counter.add, number % counter.slots),
-                still_s,
-            ),
-            printable(path),
-        )
-        for number, (path, nbytes) in enumerate(files)
-    )
+
+    def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Looked]]:
+        small = jobs > 1 and all(nbytes < _SMALL_NBYTES for _, nbytes in batch)
+        known = {path: expected.get(path) for path, _ in batch}
+        count = partial(counter.add, number % counter.slots)
+        return partial(_look_each, known, wish, 1 if small else threads, count, still_s)
+
+    works = ((work(number, batch), printable(batch[0][0])) for number, batch in enumerate(batches))
     outcomes = contained_each(works, jobs)
-    for number, ((path, nbytes), outcome) in enumerate(zip(files, outcomes, strict=True)):
-        counter.end(number % counter.slots, nbytes)
+    for number, (batch, outcome) in enumerate(zip(batches, outcomes, strict=True)):
         error = outcome.error
+        if isinstance(error, CorruptDataError) and len(batch) > 1:
+            # One of them has ended the child.
+            counter.end(number % counter.slots, 0)
+            alone = Counter(SLOTS_EACH)
+            for file in batch:
+                yield from _by_children([[file]], wish, 1, alone, expected, still_s)
+            counter.done_nbytes += alone.done_nbytes
+            continue
+        counter.end(number % counter.slots, sum(nbytes for _, nbytes in batch))
         if isinstance(error, CorruptDataError):
-            yield crashed(path, error)
+            yield crashed(batch[0][0], error)
         elif error is not None:
-            yield failed(path, error)
+            yield from (failed(path, error) for path, _ in batch)
         else:
-            yield outcome.get()
+            yield from outcome.get()
+
+
+def _batches(files: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    """Put small files that follow each other together: a child takes longer to begin than they."""
+    batch: list[tuple[str, int]] = []
+    nbytes = 0
+    for file in files:
+        if batch and (len(batch) == _TOGETHER or nbytes + file[1] > _TOGETHER_NBYTES):
+            yield batch
+            batch, nbytes = [], 0
+        batch.append(file)
+        nbytes += file[1]
+    if batch:
+        yield batch
+
+
+def _look_each(
+    known: Mapping[str, FileManifest | None],
+    wish: Wish,
+    threads: int,
+    count: Callable[[int], None],
+    still_s: float,
+) -> list[Looked]:
+    """Verify some files in the child."""
+    return [
+        _look(path, wish, expected, threads, count, still_s) for path, expected in known.items()
+    ]
 
 
 def _look(
