@@ -1,7 +1,8 @@
 """How are files verified on which libhdf5 may crash, or never come to an end?
 
-Each in a child process, which may crash alone, and ends itself when it stands still.  How much is
-read is told through memory that both processes see.
+In child processes, which may crash alone, and end themselves when they stand still: a large file
+each, small ones together, and alone where one has ended its child.  How much is read is told through
+memory that both processes see.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def look_apart(
     expected: Mapping[str, FileManifest | None],
     still_s: float = STILL_S,
 ) -> Iterator[Looked]:
-    """Verify files, each in a process of its own.
+    """Verify files in other processes.
 
     Parameters
     ----------
