@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -100,14 +101,16 @@ def read_by_h5py(path: Path) -> dict[str, Any] | None:
 def read_each(contents: Sequence[bytes], path: Path) -> list[bytes | None]:
     """Sum what h5py reads of each of some files, written to `path`; None where it refuses any.
 
-    In children, as filters of plugins crash on some damage, which is a refusal too.
+    In children, as filters of plugins crash on some damage, or never end: refusals, too.
     """
     sums: list[bytes | None] = []
     log = path.with_suffix(".log")
 
     def read(begin: int) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         with log.open("ab", buffering=0) as stream:
             for content in contents[begin:]:
+                signal.setitimer(signal.ITIMER_REAL, 10.0)
                 path.write_bytes(content)
                 found = read_by_h5py(path)
                 said = b"" if found is None else repr(sorted(found.items())).encode()
