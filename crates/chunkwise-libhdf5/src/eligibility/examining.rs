@@ -57,7 +57,7 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
     const CHUNKED: i32 = 2;
     // SAFETY: the caller's contract; handles are checked.
     unsafe {
-        let (storage, user_block) = open_storage(library, api, dataset)?;
+        let (storage, user_block) = open_storage(library, api, dataset, false)?;
         let datatype = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
         // What points elsewhere has another size in memory, where libhdf5 has put the type.
         let plain = !holds_pointers(api, datatype.id)?;
