@@ -45,6 +45,9 @@ def attempt(seed: int, folder: Path) -> None:
 class _Story:
     """Two files, and what was done to both."""
 
+    shape: tuple[int, ...]
+    edges: bool
+
     def __init__(self, rng: random.Random, folder: Path) -> None:
         self.rng = rng
         self.told: list[str] = []
@@ -159,12 +162,12 @@ class _Story:
         self.dtype = np.dtype(rng.choice(NUMBERS if few or rng.random() < 0.6 else OTHERS))
         rank = rng.choice([1, 1, 2, 2, 3])
         most = {1: 80, 2: 14, 3: 7}[rank]
-        self.shape: tuple[int, ...] = tuple(rng.randint(1, most) for _ in range(rank))
+        self.shape = tuple(rng.randint(1, most) for _ in range(rank))
         self.chunks = tuple(rng.randint(1, max(n // 2, 2)) for n in self.shape)
         if "szip" in self.pipeline:
             # At least one block.
             self.chunks = (*self.chunks[:-1], rng.randint(16, 40))
-        self.edges: bool = rng.random() < 0.2 and self.libver != "earliest"
+        self.edges = rng.random() < 0.2 and self.libver != "earliest"
         limits = [
             None if chunk > n else (n, None, n + 30)[rng.randrange(3)]
             for n, chunk in zip(self.shape, self.chunks, strict=True)

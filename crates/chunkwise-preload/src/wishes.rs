@@ -52,7 +52,7 @@ pub fn write() -> bool {
 /// Fewer bytes than this are written by libhdf5: tests ask for less than is worth it.
 pub fn least_write() -> Option<u64> {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
-    said(&WANTED, "CHUNKWISE_WRITE_LEAST").and_then(|text| nbytes(text)).map(|n| n as u64)
+    said(&WANTED, "CHUNKWISE_WRITE_LEAST").and_then(nbytes).map(|n| n as u64)
 }
 
 /// Whether anything is to be told of what is read.
