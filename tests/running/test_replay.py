@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 from chunkwise.errors import UsageError
@@ -53,3 +57,29 @@ def test_what_is_not_there_is_said(trace: str, tmp_path: Path) -> None:
         (tmp_path / "odd.json").write_text(content)
         with pytest.raises(UsageError, match="is no trace"):
             recorded(str(tmp_path / "odd.json"), a, "x")
+
+
+def test_the_commands_follow_a_trace(tmp_path: Path) -> None:
+    """What a program read is what they look at."""
+    path, trace = tmp_path / "a.h5", tmp_path / "t.json"
+    with h5py.File(path, "w") as file:
+        values = np.arange(2000 * 2000, dtype="f4").reshape(2000, 2000)
+        file.create_dataset("x", data=values, chunks=(1, 2000), compression=1)
+    columns = {"file": str(path), "dataset": "/x", "access": ["2000x1"]}
+    trace.write_text(json.dumps({"datasets": [columns]}))
+
+    def ran(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "chunkwise", *words, "--trace", str(trace), "--json"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert {one["code"] for one in json.loads(ran("inspect", str(path)))["findings"]} >= {
+        "access-mismatch"
+    }
+    assert '"2000x1"' in ran("bench", str(path), "--seconds", "1")
+    advice = ran("advise", str(path), "--budget", "1s")
+    assert '"2000x1"' in advice
+    assert '"/x"' in advice

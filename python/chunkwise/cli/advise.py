@@ -10,6 +10,7 @@ import click
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
+from chunkwise.cli.traced import followed, trace_option
 from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 
@@ -47,6 +48,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     "behind it how often beside the others (weight 3), and whether it is written instead "
     "(write, append). May be repeated.  [default: a line along each dimension, and a step]",
 )
+@trace_option
 @click.option(
     "--objective",
     metavar="read|write|size|balanced",
@@ -125,6 +127,7 @@ def command(file: str | None, dataset: str | None, access: tuple[str, ...], **wo
     The file is not changed. Without DATASET: which datasets of a file, or of a folder, are worth
     touching.
     """
+    dataset, access = followed(words.pop("trace"), file, dataset, access)
     _check(file, dataset, words)
     with following() as progress:
         found = _found(file, dataset, access, words, progress)

@@ -19,6 +19,7 @@ from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
+from chunkwise.cli.traced import followed, trace_option
 from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
@@ -74,6 +75,7 @@ def _properties() -> str:
     "block its order: @f, @1,0,2, @random. May be repeated.  [default: one step, one line along "
     "the slowest dimension, all]",
 )
+@trace_option
 @click.option(
     "--operation",
     metavar="OPERATION,...",
@@ -181,6 +183,7 @@ def command(
     like: str | None,
     compress: str | None,
     access: tuple[str, ...],
+    trace: str | None,
     properties: tuple[str, ...],
     design: str | None,
     plan: str | None,
@@ -199,6 +202,12 @@ def command(
     are measured one after another, and summed up for each setting.
     """
     asked = spec.read(plan) if plan else spec.Spec(Space())
+    if trace is not None:
+        if len(datasets) > 1:
+            raise UsageError("--trace is for one dataset; name one")
+        named = datasets[0] if datasets else asked.dataset
+        named, access = followed(trace, file or asked.file, named, access)
+        datasets = () if named is None else (named,)
     given = {"access": access} if access else {}
     given |= {
         name.replace("_", "-"): listed(text) for name, text in axes.items() if text is not None

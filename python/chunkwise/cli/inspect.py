@@ -10,6 +10,7 @@ import click
 from chunkwise.advise.readers import NAMES, reader
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
+from chunkwise.cli.traced import followed, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 
@@ -107,6 +108,7 @@ Exit code:
     help="What is read, such as line:0 or '1x600x600 weight 3'; may be repeated: findings and "
     "remedies are for that.  [default: a line along each dimension, and a plane across each]",
 )
+@trace_option
 @click.option(
     "--fixes",
     "tool",
@@ -132,6 +134,7 @@ def command(
     sarif: str | None,
     readers: tuple[str, ...],
     access: tuple[str, ...],
+    trace: str | None,
     tool: str | None,
     sample: bool | None,
     everything: bool,
@@ -170,13 +173,14 @@ def command(
     known = tuple(reader(name) for name in readers) or None
     one = one_file(arguments)
     if one is None:
-        if tool is not None or everything:
-            raise UsageError("--fixes and --all are for one file; name it alone")
+        if tool is not None or everything or trace is not None:
+            raise UsageError("--fixes, --all and --trace are for one file; name it alone")
         inspect_one = partial(inspect, access=access, readers=known, sample=bool(sample))
         return show_many(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
         )
     file, dataset = one
+    dataset, access = followed(trace, file, dataset, access)
     if dataset is not None and order is not None:
         raise UsageError("--sort orders datasets; leave it out where one is named")
     sampled = sample is not False

@@ -1,0 +1,33 @@
+"""How do commands take what a program has read, instead of patterns that somebody wrote?"""
+
+from __future__ import annotations
+
+import click
+
+from chunkwise.errors import UsageError
+
+trace_option = click.option(
+    "--trace",
+    type=click.Path(dir_okay=False),
+    help="Also what a program read of the dataset, as 'chunkwise trace -o FILE' wrote it.",
+)
+
+
+def followed(
+    trace: str | None, file: str | None, dataset: str | None, access: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Give a dataset and access patterns, with those of a trace; without one, as they are.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        Where there is no file to which the trace could belong, or it has nothing of the dataset.
+    """
+    if trace is None:
+        return dataset, access
+    if file is None:
+        raise UsageError("--trace has what was read of a file: name the file")
+    from chunkwise.running.replay import recorded
+
+    name, found = recorded(trace, file, dataset)
+    return name, (*access, *found)
