@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,7 +116,9 @@ def test_a_promise_counts_what_libhdf5_decodes(tmp_path: Path, monkeypatch: Any)
             assert seconds is not None
             assert seconds > 0
             walk = _native.Walk(shape, block)
-            assert promised.pop() == decodes(tmp_path / f"{chunks[0]}.h5", walk, cache)
+            # Of the longest the beginning stands for the rest.
+            counted = decodes(tmp_path / f"{chunks[0]}.h5", walk, cache)
+            assert promised.pop() == pytest.approx(counted, rel=0.05)
 
 
 def test_small_chunks_are_sampled_by_the_hundred(tmp_path: Path) -> None:

@@ -371,8 +371,8 @@ def test_no_repack_with_a_filter_that_h5repack_may_lack() -> None:
 
 
 def test_a_copy_that_outgrows_the_default_cache_comes_with_the_line_it_needs() -> None:
-    target = replace(LONG, shape=(7300, 6000, 6000), chunks=(1, 6000, 6000))
-    line, everything = Access("line", (7300, 1, 1)), Access("all", (7300, 6000, 6000))
+    target = replace(LONG, shape=(2000, 2000, 2000), chunks=(1, 2000, 2000))
+    line, everything = Access("line", (2000, 1, 1)), Access("all", (2000, 2000, 2000))
     advice = advise(target, cell(target, line, 1e9), cell(target, everything, 3.5))
     command, opening = (advice.fix or "").split("\n")
     assert command.startswith("chunkwise repack --chunk /t:")

@@ -292,7 +292,9 @@ def test_many_files_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_dataset_goes_to_other_processes(path: Path) -> None:
-    with opened(path, "chunkwise", settings={"threads": 1}) as here:
+    # What it sets holds for the process, until this ends.
+    now = chunkwise.settings(threads=2)
+    with now, opened(path, "chunkwise", settings={"threads": 1}) as here:
         there = pickle.loads(pickle.dumps(here))
         xr.testing.assert_identical(there, here)
         lazily = pickle.loads(pickle.dumps(here.chunk(time=3)))

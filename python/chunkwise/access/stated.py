@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from chunkwise.access.around import Around
 from chunkwise.access.grammar import parse, weight
 from chunkwise.access.pattern import Access, is_union
 from chunkwise.advise.chunk_shape import expected_shape
-from chunkwise.advise.traffic import Hyperslab, Pattern
+from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -125,15 +125,12 @@ def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
     step = max(1, number // _FOLLOWED)
     # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
     first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
-    selections = tuple(_parts(walk[i]) for i in first)
+    found = [_frozen(walk[i]) for i in first]
+    selections = tuple(one if is_union(one) else (one,) for one in found)
     # Of unions the result is one row.
-    flat = any(len(parts) > 1 for parts in selections)
+    flat = any(is_union(one) for one in found)
     return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
 
 
-def _parts(selection: object) -> tuple[Hyperslab, ...]:
-    def frozen(value: object) -> object:
-        return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
-
-    found = frozen(selection)
-    return found if is_union(found) else (found,)  # type: ignore[return-value, arg-type]
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

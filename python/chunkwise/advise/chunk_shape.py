@@ -239,8 +239,14 @@ def _best(
 ) -> _Shape:
     """Look at all shapes quickly, and at the best of them closely."""
     everything = (*patterns, Pattern("", extents))
+    longest = max(1, limit_nbytes // max(1, itemsize))
     sides = [
-        divisors(extent, {one.block[axis] for one in patterns})
+        # An extent may be beyond 64 bits, a chunk's length not.
+        [
+            side
+            for side in divisors(extent, {one.block[axis] for one in patterns})
+            if side <= longest
+        ]
         for axis, extent in enumerate(extents)
     ]
     shapes = _bounded(_thinned(sides), itemsize, limit_nbytes)

@@ -19,8 +19,8 @@ from chunkwise.advise.chunk_cache import ChunkCache, Read, slots
 from chunkwise.advise.cost import Shape, Stored, decodes_by_size
 from chunkwise.advise.readers import Reader
 
-# About half a second.
-_MOST_STEPS: Final = 1_000_000
+# A second or two.
+_MOST_STEPS: Final = 200_000
 # Of the beginning, what fills the cache says nothing about the rest.
 _SHARE: Final = 0.5
 
@@ -40,7 +40,13 @@ def loads_of_walk(
     if reader.nslots is None or reader.w0 is None:
         decodes = decodes_by_size(stored, block, reader, order=order)
         return min(float(touches), decodes * walk.chunk_count)
-    cache = ChunkCache(reader.cache_nbytes // stored.chunk_nbytes, reader.w0, stored.chunk_nbytes)
+    held = reader.cache_nbytes // stored.chunk_nbytes
+    if walk.chunk_count <= min(held, reader.nslots):
+        everything = slots(stored.grid, (0,) * len(stored.grid), stored.grid, reader.nslots)
+        if len(set(everything.ravel().tolist())) == walk.chunk_count:
+            # None is ever dropped.
+            return float(walk.chunk_count)
+    cache = ChunkCache(held, reader.w0, stored.chunk_nbytes)
     axes = range(len(stored.shape)) if order is None else order
     starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
     grid = stored.grid
