@@ -265,6 +265,17 @@ def test_variables_for_batch_scripts(field: Path, tmp_path: Path) -> None:
     assert reads(tmp_path / "report") > 0
 
 
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_options_behind_a_program_are_the_programs(command: str, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    done = subprocess.run(
+        [*CHUNKWISE, command, "ls", "-l", "--color=never"], cwd=tmp_path,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("total 0")
+
+
 def test_what_cannot_be_run_is_said() -> None:
     for words, told in (
         (("no-such-program",), "no such program"),

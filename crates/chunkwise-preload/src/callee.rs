@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 use chunkwise_libhdf5::{Library, LibraryLock};
-use chunkwise_loader::Loaded;
+use chunkwise_loader::{Loaded, loaded_paths};
 
 use crate::more::More;
 
@@ -122,6 +122,11 @@ fn look(address: usize) -> Option<&'static Callee> {
         let open = next(c"H5open");
         let path = (!open.is_null()).then(|| path_of(open)).flatten()?;
         Loaded::find(&path).ok().filter(|library| !library.symbol("H5open").is_null())
+    });
+    // Code that lies in no module, such as one that is compiled as it runs: any library will do
+    // better than none, and mostly there is but one.
+    let loaded = loaded.or_else(|| {
+        loaded_paths().iter().find_map(|path| Loaded::find(path).ok()?.holder("H5open"))
     })?;
     let open = loaded.symbol("H5open");
     for slot in &CALLEES {

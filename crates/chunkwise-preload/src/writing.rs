@@ -63,8 +63,13 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
 /// # Safety
 /// As [`answer`].
 unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
-    // SAFETY: the caller's contract.
-    let whole = known.whole.get_or_init(|| unsafe { look(bound, known, call.dataset) });
+    if known.whole.get().is_none() {
+        // Not while others wait: looking may itself wait for the library that they are in.  Of two
+        // who look at the same time, the first one counts.
+        // SAFETY: the caller's contract.
+        let _ = known.whole.set(unsafe { look(bound, known, call.dataset) });
+    }
+    let whole = known.whole.get().ok_or("it was not looked at")?;
     let whole = whole.as_ref().map_err(|reason| Why::from(reason.clone()))?;
     // Whoever has it may be waiting for the library that this thread is in.
     let mut whole = whole.try_lock().map_err(|_| "another thread writes it")?;

@@ -23,7 +23,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, context_settings={"ignore_unknown_options": False})
+@click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option("--threads", type=Count(), metavar="N", help="Most threads of a read.")
 @click.option("--cache", type=Size(), metavar="SIZE", help="Decoded chunks kept, as in 1GiB.")
 @click.option("--report", is_flag=True, help="Say at the end what was read, and by whom.")

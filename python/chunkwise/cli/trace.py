@@ -24,7 +24,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option(
     "-o", "--out", type=click.Path(dir_okay=False), help="Write all that was seen, as JSON."
 )

@@ -21,7 +21,8 @@ def lines(trace: Trace) -> Iterator[str]:
     if not trace.datasets:
         yield (
             "chunkwise: no read of an HDF5 dataset was seen. The program does not use HDF5, is "
-            "linked statically with it, or looks its functions up by itself."
+            "linked statically with it, looks its functions up by itself, or was ended before it "
+            "could tell."
         )
         return
     reads, nbytes, seconds = totals(trace.datasets)
