@@ -29,7 +29,7 @@ from chunkwise.advise.layout import Layout
 from chunkwise.advise.search import Problem
 from chunkwise.advising.api import advise
 from chunkwise.advising.patterns import Asked
-from chunkwise.advising.verifying import Part, measure, weighed
+from chunkwise.advising.verifying import Part, Proof, measure, weighed
 from chunkwise.advising.work import Work
 from chunkwise.benching.schedule import Step
 
@@ -67,6 +67,9 @@ class Regret:
         How many were measured.
     advice_s
         What the advice took.
+    model
+        The model's error for each pattern of each layout of the grid, by the calibration of
+        this machine: predicted over measured seconds, less 1.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Regret:
     left: bool = False
     layouts: int = 0
     advice_s: float = 0.0
+    model: list[float] = field(default_factory=list)
 
 
 def run(
@@ -121,17 +125,20 @@ def of_file(
     present = Layout(target.chunks, target.filters)
     grid = [one for one in _grid(problem, sides) if problem.fits(problem.outcome(one))]
     seconds: dict[Layout, float] = {}
+    errors: list[float] = []
     for first in range(0, len(grid), _AT_ONCE):
         few = grid[first : first + _AT_ONCE]
         say(f"{name}: layouts {first + 1} to {first + len(few)} of {len(grid)}")
-        seconds |= _measured(part, few, work.asked, problem, 1)
+        proof = _measured(part, few, work.asked, problem, 1)
+        seconds |= _sums(proof, work.asked)
+        errors += _errors(proof, work.asked, problem)
     best = sorted(seconds, key=lambda layout: seconds[layout])[:_FINAL]
     thumbs = rules(target.shape, target.itemsize, target.maxshape)
     filters = present.filters if present.chunks is not None else advice.best.filters
     others = {text: Layout(chunks, filters) for text, chunks in thumbs.items()}
     final = list(dict.fromkeys([advice.best, *best, present, *others.values()]))
     say(f"{name}: the last {len(final)}, in turns")
-    last = _measured(part, final, work.asked, problem, _FINAL_REPEATS)
+    last = _sums(_measured(part, final, work.asked, problem, _FINAL_REPEATS), work.asked)
     able = [one for one in last if one == advice.best or problem.fits(problem.outcome(one))]
     winner = min(able, key=lambda layout: last[layout])
     return Regret(
@@ -146,16 +153,27 @@ def of_file(
         advice.leave,
         len(seconds),
         advice.elapsed_s,
+        errors,
     )
 
 
 def _measured(
     part: Part, layouts: Sequence[Layout], asked: Sequence[Asked], problem: Problem, repeat: int
-) -> dict[Layout, float]:
+) -> Proof:
     trials = len(layouts) * len(asked) * repeat
-    proof = measure(
-        part, layouts, asked, problem, repeat=repeat, seconds=trials * (0.9 + _TRIAL_S)
-    )
+    return measure(part, layouts, asked, problem, repeat=repeat, seconds=trials * (0.9 + _TRIAL_S))
+
+
+def _errors(proof: Proof, asked: Sequence[Asked], problem: Problem) -> list[float]:
+    found = []
+    for layout, timings in proof.timings.items():
+        predicted = problem.outcome(layout).pattern_s
+        for one, seconds in zip(asked, predicted, strict=True):
+            found.append(seconds / timings[one.pattern.name].median - 1)
+    return found
+
+
+def _sums(proof: Proof, asked: Sequence[Asked]) -> dict[Layout, float]:
     return {
         layout: weighed(timings, asked, writes=False)[0]
         for layout, timings in proof.timings.items()
@@ -191,6 +209,12 @@ def lines(found: Sequence[Regret]) -> Iterator[str]:
         yield ""
         median, worst = np.median(regrets), regrets.max()
         yield f"regret: median {median:.0%}, worst {worst:.0%} (claimed: 10%, 25%)"
+        off = np.abs([error for one in found for error in one.model])
+        if off.size:
+            yield (
+                f"the model, on this machine: {off.size} predictions, error median "
+                f"{np.median(off):.0%}, 9 of 10 below {np.quantile(off, 0.9):.0%}"
+            )
         yield ""
         yield from table(found)
 
