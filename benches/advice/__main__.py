@@ -15,6 +15,7 @@ from pathlib import Path
 from advice import cases, model, regret, trials
 
 FOLDER = trials.ROOT / "target" / "benches"
+RECORD = FOLDER / "advise.json"
 
 
 def main() -> None:
@@ -28,9 +29,12 @@ def main() -> None:
     of_advice = kinds.add_parser("advise")
     of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
     of_advice.add_argument(
-        "--sides", type=int, default=6, help="lengths of a dimension that are measured"
+        "--sides", type=int, default=4, help="lengths of a dimension that are measured"
     )
     of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
+    of_advice.add_argument(
+        "--again", action="store_true", help="measure cases again that an earlier run measured"
+    )
     of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
     of_advice.add_argument("--access", action="append", default=[])
     of_advice.add_argument("--for", dest="reader")
@@ -41,13 +45,22 @@ def main() -> None:
         halves, studies = model.other_half(found), model.other_studies(found)
         for line in model.lines(found, halves, studies):
             print(line)
-        record = model.as_records(halves)
+        (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
     else:
-        record = _advise(arguments)
-    (FOLDER / f"{arguments.kind}.json").write_text(json.dumps(record, indent=1))
+        _advise(arguments)
 
 
-def _advise(arguments: argparse.Namespace) -> list[dict[str, object]]:
+def _known(arguments: argparse.Namespace) -> dict[str, regret.Regret]:
+    """Read what an earlier run measured in the same way."""
+    try:
+        records = [regret.Regret(**one) for one in json.loads(RECORD.read_text())]
+    except (OSError, ValueError, TypeError):
+        return {}
+    same = (arguments.sides, arguments.budget)
+    return {one.name: one for one in records if (one.sides, one.budget_s) == same}
+
+
+def _advise(arguments: argparse.Namespace) -> None:
     def say(text: str) -> None:
         if sys.stderr.isatty():
             print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
@@ -63,17 +76,17 @@ def _advise(arguments: argparse.Namespace) -> list[dict[str, object]]:
     else:
         all_of_them = list(cases.cases())
         step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
-        found = []
-        for one in regret.run(
-            all_of_them[::step][: arguments.cases], sides=arguments.sides,
-            budget_s=arguments.budget, say=say,
-        ):  # fmt: skip
-            found.append(one)
+        wanted = all_of_them[::step][: arguments.cases]
+        # Hours, which may be spread over several runs.
+        known = {} if arguments.again else _known(arguments)
+        left = [case for case in wanted if case.name not in known]
+        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=say):
+            known[one.name] = one
             print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
-            (FOLDER / "advise.json").write_text(json.dumps(regret.as_records(found), indent=1))
+            RECORD.write_text(json.dumps(regret.as_records(list(known.values())), indent=1))
+        found = [known[case.name] for case in wanted]
     for line in regret.lines(found):
         print(line)
-    return regret.as_records(found)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ and filters is measured; then the best of those, what was advised, the present l
 rules of thumb would take are measured together, in turns.  Regret is the time of what was advised
 over that of the best, less 1.
 
-python -m advice advise                         # in benches/; `make bench ONLY=advise`: hours
+python -m advice advise                         # in benches/; `make bench ONLY=advise`: hours,
+                                                # and goes on where an earlier run ended
 python -m advice advise --cases 4 --sides 4
 python -m advice advise --file data.nc:t2m --access 1x721x1440
 """
@@ -37,7 +38,7 @@ _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
 _AT_ONCE: Final = 12
 _FINAL: Final = 3
-_FINAL_REPEATS: Final = 5
+_FINAL_REPEATS: Final = 3
 # Less is what repeats of the same differ by.
 _SLOWER: Final = 0.95
 # A run that is only bounded by what it measures.
@@ -67,6 +68,8 @@ class Regret:
         How many were measured.
     advice_s
         What the advice took.
+    sides, budget_s
+        How fine the grid was, and seconds for the advice.
     model
         The model's error for each pattern of each layout of the grid, by the calibration of
         this machine: predicted over measured seconds, less 1.
@@ -83,6 +86,8 @@ class Regret:
     left: bool = False
     layouts: int = 0
     advice_s: float = 0.0
+    sides: int = 0
+    budget_s: float = 0.0
     model: list[float] = field(default_factory=list)
 
 
@@ -153,6 +158,8 @@ def of_file(
         advice.leave,
         len(seconds),
         advice.elapsed_s,
+        sides,
+        budget_s,
         errors,
     )
 

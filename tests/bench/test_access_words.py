@@ -18,6 +18,9 @@ from chunkwise.access import Access, parse, stated, weight
 from chunkwise.access.pattern import is_union
 from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.advising import patterns
+from chunkwise.benching.planning import spell_out
+from chunkwise.benching.space import Space
+from chunkwise.benching.target import look
 from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
@@ -237,6 +240,19 @@ def test_repack_and_fix_take_them(path: Path) -> None:
         assert step.wanted.chunk == expected
         (change,) = choose(inspect(path, access=[access])).changes
         assert (change.path, change.chunk) == ("/g/t", expected)
+
+
+def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) -> None:
+    target = look(path, "g/t")
+    shape = (120, 100, 110)
+    for accesses in (("time=all,y=1,x=1",), ("row", "plane:0"), ()):
+        named = {"access": accesses} if accesses else {}
+        space = Space.of(chunk=("auto",), **named)
+        (variant,) = {one.variant for one in spell_out(target, space).planned}
+        plan = chunkwise.plan_repack(path, chunk={"/g/t": "auto"}, access=accesses)
+        (step,) = [step for step in plan.steps if step.source.path == "/g/t"]
+        assert variant.chunks == step.wanted.chunk
+    assert variant.chunks != default_chunk(shape, 4, shape, [(120, 1, 1)])
 
 
 def test_advise_takes_them(path: Path) -> None:

@@ -11,10 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chunkwise.access import as_pattern, defaults
 from chunkwise.advise import in_c
 from chunkwise.advise.chunk_cache import FEWEST_SLOTS
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.advise.geometry import Walk, line_axis, plane
 from chunkwise.advise.readers import CHUNKWISE, Reader, reader
@@ -29,7 +27,7 @@ from chunkwise.benching.cache_lines import (
 from chunkwise.benching.restoring import pipelines
 from chunkwise.benching.results import Advice, Cell, Results
 from chunkwise.benching.target import Target
-from chunkwise.benching.variants import stored
+from chunkwise.benching.variants import stored, suitable_chunks
 from chunkwise.benching.verified import total, verified
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import python_text
@@ -415,7 +413,7 @@ def _layout(results: Results, worst: Cell) -> Advice:
         f"{format_size(before.decoded_nbytes)} in all: {format_ratio(before.amplification)} what "
         "it asks for."
     )
-    chunks = _suitable_chunks(results)
+    chunks = suitable_chunks(results.target, [cell.access for cell in results.cells])
     command = _repack(target, chunks, worst)
     if command is None:
         return Advice(
@@ -436,22 +434,6 @@ def _layout(results: Results, worst: Cell) -> Advice:
         f"{format_size(before.decoded_nbytes)}, and one of {format_shape(across)} "
         f"{format_size(plane_after.decoded_nbytes)} instead of "
         f"{format_size(plane_before.decoded_nbytes)} (computed, not measured)",
-    )
-
-
-def _suitable_chunks(results: Results) -> tuple[int, ...]:
-    """Return the chunks that suit the patterns of a run, as ``--chunk auto --access ...`` does.
-
-    A run of nothing but patterns that bench takes by itself states none.
-    """
-    target = results.target
-    accesses = list(dict.fromkeys(cell.access for cell in results.cells))
-    usual = {access.block for access in defaults(target.shape, target.itemsize)}
-    if usual.union([target.shape]).issuperset(access.block for access in accesses):
-        accesses = []
-    patterns = [as_pattern(access, target.shape) for access in accesses]
-    return default_chunk(
-        target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
     )
 
 
@@ -513,7 +495,7 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
             return Advice(why, line, effect, cache_in_c(target, held))
     elif target.layout != "contiguous":
         return Advice(why)
-    chunks = _suitable_chunks(results)
+    chunks = suitable_chunks(results.target, [cell.access for cell in results.cells])
     return Advice(
         why,
         _repack(target, chunks, worst),

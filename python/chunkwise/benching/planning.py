@@ -165,7 +165,8 @@ def spell_out(target: Target, space: Space) -> Plan:
         )
     planned: dict[Any, Planned] = {}
     for point in points:
-        variant = variant_of(target, point["chunk"], point["filter"], point["format"])
+        words = point["chunk"], point["filter"], point["format"]
+        variant = variant_of(target, *words, tuple(accesses.values()))
         parameters = {
             axis.field: axis.value(point[name])
             for name, axis in AXES.items()

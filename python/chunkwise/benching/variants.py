@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5o, h5p, h5s
 
+from chunkwise.access import Access, as_pattern, defaults
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.benching import netcdf3
 from chunkwise.benching.rows import read_rows
@@ -74,7 +75,13 @@ def stored(target: Target) -> Variant:
     return Variant(target.chunks, target.filters)
 
 
-def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4) -> Variant:
+def variant_of(
+    target: Target,
+    chunk: str,
+    pipeline: str,
+    format: str = NETCDF4,
+    accesses: Sequence[Access] = (),
+) -> Variant:
     """Read how the data is to be stored.
 
     Parameters
@@ -82,12 +89,14 @@ def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4)
     target : Target
         The dataset.
     chunk : str
-        ``stored``, a shape, ``whole``: all of it in one chunk, ``contiguous``, or ``auto``:
-        what a new dataset would get.
+        ``stored``, a shape, ``whole``: all of it in one chunk, ``contiguous``, or ``auto``
+        (`suitable_chunks`).
     pipeline : str
         ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
     format : str
         The file format; those of netCDF-3 have neither chunks nor filters.
+    accesses : sequence of Access
+        The patterns that were stated, for ``auto``.
 
     Raises
     ------
@@ -98,7 +107,7 @@ def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4)
     if is_netcdf3(format):
         netcdf3.check(target, format)
         return Variant(None, "none", format)
-    shape = _shape(target, chunk)
+    shape = _shape(target, chunk, accesses)
     filters = target.filters if pipeline == "stored" else str(Pipeline.parse(pipeline))
     if shape is None and filters != "none":
         raise UsageError(
@@ -108,7 +117,22 @@ def variant_of(target: Target, chunk: str, pipeline: str, format: str = NETCDF4)
     return Variant(shape, filters)
 
 
-def _shape(target: Target, text: str) -> tuple[int, ...] | None:
+def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ...]:
+    """Return what ``repack --chunk auto`` chooses for a dataset and the patterns of a run.
+
+    All patterns that bench takes by itself, where none is stated, count as none.
+    """
+    usual = {one.block for one in defaults(target.shape, target.itemsize)}
+    stated = list(dict.fromkeys(accesses))
+    if usual == {one.block for one in stated}:
+        stated = []
+    patterns = [as_pattern(one, target.shape) for one in stated]
+    return default_chunk(
+        target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
+    )
+
+
+def _shape(target: Target, text: str, accesses: Sequence[Access]) -> tuple[int, ...] | None:
     if text == "whole":
         return target.shape
     shape = parse_shape(text)
@@ -117,9 +141,7 @@ def _shape(target: Target, text: str) -> tuple[int, ...] | None:
     if shape == "contiguous":
         return None
     if shape == "auto":
-        return default_chunk(
-            target.shape, target.itemsize, target.maxshape, grown_nbytes=PAGE_NBYTES
-        )
+        return suitable_chunks(target, accesses)
     if len(shape) != len(target.shape):
         raise UsageError(
             f"chunks of {text} have {counted(len(shape), 'dimension')}, but {target.where} has "
