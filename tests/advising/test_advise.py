@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 
 import chunkwise
 from chunkwise.advise.layout import Layout
+from chunkwise.advising import work
 from chunkwise.advising.answer import Advice
 from chunkwise.advising.api import advise
+from chunkwise.advising.verifying import Part, Proof, Timing
 from chunkwise.errors import UsageError
 from tests.support.tools import paste
 
@@ -155,18 +158,33 @@ def test_lines_that_open_the_file_as_it_is_read_it(proved: tuple[Advice, Path]) 
     assert ("h5py" in tools) == (advice.cache is not None and advice.cache.nbytes is not None)
 
 
-@pytest.mark.slow
-def test_a_layout_that_suits_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("others_s", "left"), [(1.0, True), (0.95, True), (0.5, False)])
+def test_a_layout_that_suits_is_left(
+    others_s: float, left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "suits.h5"
     values = np.random.default_rng(0).integers(0, 50, (200, 200, 20)).astype("i4")
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=values, chunks=(20, 200, 20), compression=1, shuffle=True)
+    present = Layout((20, 200, 20), "shuffle+deflate:1")
+
+    def measured(part: Part, layouts: Sequence[Layout], *_: Any, **__: Any) -> Proof:
+        """What the present layout takes is a second, and what others do is stated."""
+        proof = Proof(part)
+        for one in layouts:
+            seconds = 1.0 if one == present else others_s
+            proof.timings[one] = {
+                "20x200x20": Timing(seconds, 0.98 * seconds, 1.02 * seconds, repeats=3)
+            }
+        return proof
+
+    monkeypatch.setattr(work, "measure", measured)
     advice = advise(path, "x", ("20x200x20",), keep=("filter",), budget_s=20)
     assert advice.verified
-    assert advice.leave
-    assert advice.best == advice.present
-    assert advice.reason.startswith("Leave it")
-    assert not advice.fixes
+    assert advice.leave == left
+    assert (advice.best == present) == left
+    assert advice.reason.startswith("Leave it") == left
+    assert bool(advice.fixes) != left
 
 
 def test_without_time_the_answer_is_the_models_and_says_so(daily: Path) -> None:

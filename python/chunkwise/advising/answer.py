@@ -72,6 +72,9 @@ class PatternAdvice:
 class FrontPoint:
     """A layout to which no other is better in reading, writing and size at once.
 
+    The advised layout is always one of them: it was measured several times, and a single lucky
+    measurement of another one is no proof.
+
     Attributes
     ----------
     layout
@@ -82,6 +85,8 @@ class FrontPoint:
         Bytes in the file.
     measured
         Whether reading was measured; otherwise all of it is the model's.
+    repeats
+        How often reading was measured.
     """
 
     layout: Layout
@@ -89,6 +94,7 @@ class FrontPoint:
     write_s: float
     nbytes: int
     measured: bool
+    repeats: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Of what was measured, or of what the model says where nothing was.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +29,7 @@ from chunkwise.advise.search import Found, Outcome, Problem, by_rule, front, wor
 from chunkwise.advise.traffic import traffic
 from chunkwise.advising import patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
-from chunkwise.advising.verifying import Proof, weighed
+from chunkwise.advising.verifying import Proof, Timing, weighed
 from chunkwise.benching.target import Target
 from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.names import printable
@@ -107,7 +108,7 @@ def conclude(case: Case) -> Advice:
         best=best,
         patterns=found,
         stated=case.stated,
-        front=_front(case),
+        front=_front(case, best),
         present_nbytes=target.stored_nbytes,
         best_nbytes=round(case.figures(best)[2]),
         leave=leave,
@@ -134,7 +135,7 @@ def _best(case: Case) -> Layout:
     if case.is_proved and case.proof is not None:
         timings = case.proof.timings
         # One lucky run is no proof, where others were measured several times.
-        repeats = {one: min(t.repeats for t in timings[one].values()) for one in timings}
+        repeats = {one: _repeats(timings[one]) for one in timings}
         known = [one for one in timings if repeats[one] > 1 or max(repeats.values()) == 1]
         able = [one for one in known if _fits(case, one)] or known
         return min(able, key=lambda layout: problem.score(case.figures(layout)))
@@ -194,8 +195,8 @@ def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
     )
 
 
-def _front(case: Case) -> tuple[FrontPoint, ...]:
-    """Give the choices: those that were measured, and between them what the model says."""
+def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
+    """Give the choices, the advised one among them: those that were measured, or the model's."""
     measured = case.proof.timings if case.proof is not None and case.is_proved else {}
     if measured:
         outcomes = [case.outcome(layout) for layout in measured]
@@ -206,10 +207,22 @@ def _front(case: Case) -> tuple[FrontPoint, ...]:
         ]
         found = list(front(outcomes))
     else:
+        outcomes = [case.outcome(best)]
         found = list(worth_a_look(case.found.front, case.problem))
+    if all(one.layout != best for one in found):
+        found += [one for one in outcomes if one.layout == best]
+        found.sort(key=lambda one: one.figures)
     return tuple(
-        FrontPoint(o.layout, o.read_s, o.write_s, o.nbytes, o.layout in measured) for o in found
-    )
+        FrontPoint(
+            one.layout, one.read_s, one.write_s, one.nbytes, one.layout in measured,
+            _repeats(measured.get(one.layout, {})),
+        )
+        for one in found
+    )  # fmt: skip
+
+
+def _repeats(timings: Mapping[str, Timing]) -> int:
+    return min((one.repeats for one in timings.values()), default=0)
 
 
 # --- lines to paste --------------------------------------------------------------------------

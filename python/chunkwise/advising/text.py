@@ -171,13 +171,14 @@ def _front(advice: Advice) -> Table:
     table.add_column("writing", justify="right", no_wrap=True)
     table.add_column("size", justify="right", no_wrap=True)
     fastest, slowest = min(drawn), max(drawn)
+    most = max(one.repeats for one in advice.front)
     widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
     for one, seconds in zip(advice.front, drawn, strict=True):
         share = math.log10(seconds / fastest) / widest if fastest else 0.0
         mark = "*" if one.layout == advice.best else " "
         table.add_row(
             Text(f"{mark}{_layout(one)}"),
-            Text(_choice(one.read_s, one.measured)),
+            Text(_choice(one.read_s, one.measured) + (" once" if one.repeats == 1 < most else "")),
             Text(bar(share, _BAR)),
             Text(format_seconds(one.write_s)),
             Text(format_size(one.nbytes)),
