@@ -23,7 +23,8 @@
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
-#                  model of `advise` is from the studies; ONLY=advise: how good its advice is;
+#                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
+#                  ONLY=fix: whether `fix` gains what it promised;
 #                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies and their report, in target/studies (about ten
@@ -236,7 +237,7 @@ bench: install
 	PYTHONPATH=benches $(BIN)/python -m matrix $(if $(CASES),--only "$(CASES)")
 else
 # Of the advice, not of peers.
-ifneq ($(filter advise model,$(ONLY)),)
+ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
 	PYTHONPATH=benches $(BIN)/python -m advice $(ONLY)
 else

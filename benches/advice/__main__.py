@@ -3,6 +3,7 @@
 python -m advice model [STUDY.json.gz ...]     # in benches/; `make bench ONLY=model`
 python -m advice advise [--cases N] [--sides N] [--budget S]
 python -m advice advise --file FILE:DATASET --access PATTERN
+python -m advice fix [--files N]               # `make bench ONLY=fix`
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def main() -> None:
     of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
     of_advice.add_argument("--access", action="append", default=[])
     of_advice.add_argument("--for", dest="reader")
+    of_fix = kinds.add_parser("fix")
+    of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if arguments.kind == "model":
@@ -46,6 +49,12 @@ def main() -> None:
         for line in model.lines(found, halves, studies):
             print(line)
         (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
+    elif arguments.kind == "fix":
+        # Generated as the tests generate theirs.
+        from advice import promises
+
+        for line in promises.lines(promises.run(arguments.files, _say)):
+            print(line)
     else:
         _advise(arguments)
 
@@ -60,17 +69,18 @@ def _known(arguments: argparse.Namespace) -> dict[str, regret.Regret]:
     return {one.name: one for one in records if (one.sides, one.budget_s) == same}
 
 
-def _advise(arguments: argparse.Namespace) -> None:
-    def say(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
+
+def _advise(arguments: argparse.Namespace) -> None:
     if arguments.file:
         path, _, dataset = arguments.file.rpartition(":")
         found = [
             regret.of_file(
                 dataset, path, dataset, arguments.access, arguments.reader,
-                sides=arguments.sides, budget_s=arguments.budget, say=say,
+                sides=arguments.sides, budget_s=arguments.budget, say=_say,
             )
         ]  # fmt: skip
     else:
@@ -80,7 +90,7 @@ def _advise(arguments: argparse.Namespace) -> None:
         # Hours, which may be spread over several runs.
         known = {} if arguments.again else _known(arguments)
         left = [case for case in wanted if case.name not in known]
-        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=say):
+        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
             known[one.name] = one
             print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
             RECORD.write_text(json.dumps(regret.as_records(list(known.values())), indent=1))

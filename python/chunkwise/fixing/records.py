@@ -71,7 +71,7 @@ class Gain:
 
     @property
     def promised_times(self) -> float | None:
-        """How many times as fast it is after, by the model."""
+        """How many times as fast it is after, by the model (`promise.WITHIN` says how nearly)."""
         if not self.promised_before_s or not self.promised_after_s:
             return None
         return self.promised_before_s / self.promised_after_s
