@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -185,6 +186,39 @@ def test_a_layout_that_suits_is_left(
     assert (advice.best == present) == left
     assert advice.reason.startswith("Leave it") == left
     assert bool(advice.fixes) != left
+
+
+def test_what_is_near_the_best_is_measured_until_nothing_is_better(
+    daily: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The model knows nothing of what is the fastest here.
+    wanted = (80, 10, 10)
+    rounds: list[list[Layout]] = []
+
+    def measured(part: Part, layouts: Sequence[Layout], *_: Any, **options: Any) -> Proof:
+        rounds.append(list(layouts))
+        proof = Proof(part)
+        for one in layouts:
+            assert one.chunks is not None
+            away = sum(abs(math.log2(a / b)) for a, b in zip(one.chunks, wanted, strict=True))
+            timing = Timing(1 + away, 1 + away, 1 + away, repeats=options["repeat"])
+            proof.timings[one] = {"map": timing, "series": timing}
+        return proof
+
+    monkeypatch.setattr(work, "measure", measured)
+    advice = advise(daily, "t2m", (MAP, SERIES), budget_s=60)
+    first, *later = rounds
+    assert len(later) > 1
+    tried = set(first)
+    for one, layouts in enumerate(later):
+        assert (Layout((1, 40, 60), "shuffle+deflate:4") in layouts) == (one == 0)
+        tried |= set(layouts)
+    # What was the best of the first round was left behind, step by step.
+    seconds = {one: sum(abs(math.log2(a / b)) for a, b in zip(one.chunks, wanted, strict=True))
+               for one in tried if one.chunks is not None}  # fmt: skip
+    assert seconds[advice.best] == min(seconds.values())
+    assert seconds[advice.best] < min(seconds[one] for one in first)
+    assert advice.verified
 
 
 def test_without_time_the_answer_is_the_models_and_says_so(daily: Path) -> None:

@@ -37,9 +37,11 @@ _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
 _LAST_LAYOUTS: Final = 2
-# Of the best of them, so many that are like it.
+# Of the best of them, so many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
+# Measuring a layout so often takes so many times what measuring it once did, at most.
+_REPEATED: Final = 2.5
 # Of the budget, what trying filters may take.
 _SAMPLING_SHARE: Final = 0.25
 # Files as large as the part, besides the layouts: the part, and what writes are made from.
@@ -238,23 +240,39 @@ class Work:
         ]
         layouts = [present, *layouts]
         with cut(self.target, self.asked, most, folder, self._say) as part:
-            first = self._measured(
+            begun = time.monotonic()
+            proof = self._measured(
                 part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
             )
-            best = self._best(first, problem, found)
-            others = [one for one in best if one != present][:_LAST_LAYOUTS]
-            again = [present, *others]
-            if others:
-                more = near(found, problem, others[0], _NEIGHBOURS)
-                again += [one.layout for one in more if one.layout not in again]
-            while len(again) > _FEWEST_LAYOUTS and self._left_s < len(again) * each_s:
-                again.pop()
-            if len(again) < _FEWEST_LAYOUTS or self._left_s < len(again) * each_s:
-                return first
-            last = self._measured(
-                part, again, problem, present, repeat=_REPEATS, seconds=max(1.0, self._left_s)
+            each_s = _REPEATED * (time.monotonic() - begun) / len(layouts)
+            return self._refined(part, proof, problem, found, each_s)
+
+    def _refined(
+        self, part: Part, proof: Proof, problem: Problem, found: Found, each_s: float
+    ) -> Proof:
+        """Measure the best several times, with what is near it, until nothing is better.
+
+        `each_s` is what one layout takes.
+        """
+        present = problem.present
+        assert present is not None, "there is a file"
+        best: Layout | None = None
+        while True:
+            others = [one for one in self._best(proof, problem, found) if one != present]
+            if not others or others[0] == best:
+                return proof
+            # The present one, which may be very slow, beside the best once.
+            again = [others[0]] if best else [present, *others[:_LAST_LAYOUTS]]
+            best = others[0]
+            again += _worth_trying(found, problem, best, (*proof.timings, *again))
+            again = again[: max(0, int(self._left_s / each_s))]
+            if len(again) < _FEWEST_LAYOUTS:
+                return proof
+            seconds = max(1.0, self._left_s)
+            proof = joined(
+                proof,
+                self._measured(part, again, problem, present, repeat=_REPEATS, seconds=seconds),
             )
-        return joined(first, last)
 
     def _measured(
         self,
@@ -286,6 +304,24 @@ class Work:
             proof.timings,
             key=lambda layout: problem.score(figures(known[layout], proof, self.asked)),
         )
+
+
+def _worth_trying(
+    found: Found, problem: Problem, best: Layout, tried: Sequence[Layout]
+) -> list[Layout]:
+    """Choose what is worth a measurement beside the best so far.
+
+    Layouts near it, and where the model is wrong oftener: its chunks under other filters, and
+    what others would choose.
+    """
+    about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]
+    other = []
+    for one in found.ranked:
+        refiltered = one.layout.chunks == best.chunks
+        elsewhere = one.names and one.layout.filters == best.filters
+        if (refiltered or elsewhere) and one.layout not in tried and problem.fits(one):
+            other.append(one)
+    return [one.layout for one in (*about[:_NEIGHBOURS], *other[:_NEIGHBOURS])]
 
 
 def figures(
