@@ -29,8 +29,9 @@
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies and their report, in target/studies (about ten
 #                  minutes; SCALE=paper for the papers' sizes: hours)
+#   make docs      the site in target/site: opens without a network; warnings are errors
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
-#   make readme    fill README.md and docs/fix.md from runs on this machine
+#   make readme    fill README.md, the first pages of the site and docs/fix.md from runs here
 #   make lock      renew constraints.txt
 #   make clean     remove everything made here
 
@@ -48,12 +49,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel bench benchmarks studies bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel bench benchmarks studies docs bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: tools check rust-test mpi python-test
+test: tools check rust-test mpi docs python-test
 	@echo "make test: every check and test has passed"
 
 test-quick: check rust-test
@@ -78,7 +79,7 @@ $(VENV)/.installed: $(VENV)/.created $(PACKAGE) $(RUST)
 dev: $(VENV)/.dev
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) --no-build-isolation --editable '.[dev,wheel]'
+	$(PIP) --no-build-isolation --editable '.[dev,docs,wheel]'
 	touch $@
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
@@ -269,6 +270,12 @@ studies: $(VENV)/.report
 	else echo "make studies, iotest: $(NO_MPI)"; fi
 	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
 	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html
+
+# The pages that the code writes are made by docs/conf.py.
+docs: dev
+	$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going \
+	    --doctree-dir target/site-cache docs target/site
+	@echo "make docs: target/site/index.html"
 
 bench-c: install
 	$(BIN)/python benches/against_c.py

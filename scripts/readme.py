@@ -1,6 +1,6 @@
-"""Are the figures in README.md those of a real run?  Fills them from one.
+"""Are the figures of README.md and of the first pages of the site from a real run?  Fills them.
 
-Nothing that was measured is typed into README.md.  A block
+Nothing that was measured is typed into these pages (`PAGES`).  A block
 
     <!-- run: chunkwise bench demo-files/cube.h5 -->
     <!-- end -->
@@ -48,7 +48,11 @@ READS = {
 # What a text may quote: of each both times in seconds, and their ratio.
 FIGURES = (*(f"{read}_{kind}" for read in READS for kind in (*READERS, "speedup")), "machine")
 
-README = ROOT / "README.md"
+PAGES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs" / "start").glob("*.md")),
+    ROOT / "docs" / "real-file.md",
+)
 BLOCK = re.compile(r"(<!-- run: (?P<command>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
 FIGURE = re.compile(r"(<!--=(?P<name>\w+)-->)(?P<value>.*?)(<!--/-->)", re.DOTALL)
 FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -178,15 +182,14 @@ def runner(folder: Path) -> Callable[[str], str | None]:
 
 
 def main() -> None:
-    """Fill README.md, or check its markers."""
-    parser = argparse.ArgumentParser(description="Fill the figures in README.md from real runs.")
+    """Fill the pages, or check their markers."""
+    parser = argparse.ArgumentParser(description="Fill the figures of README.md and of the site from real runs.")
     parser.add_argument("--check", action="store_true", help="only see whether commands parse")
     parser.add_argument(
         "--foreign", type=Path, default=os.environ.get("FOREIGN"), help="a real file, by its name"
     )
     asked = parser.parse_args()
-    text = README.read_text(encoding="utf-8")
-    filled = text
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
     if not asked.check:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -196,11 +199,14 @@ def main() -> None:
             demo = [sys.executable, str(ROOT / "examples/demo.py")]
             subprocess.run(demo, cwd=folder, stdout=sys.stderr, check=True)
             results = StudyResults.read(folder / STUDY / "results.json.gz")
-            filled = fill(text, runner(folder), figures(results))
-        README.write_text(filled, encoding="utf-8")
-    wrong = check(filled)
+            for page, text in texts.items():
+                texts[page] = fill(text, runner(folder), figures(results))
+                page.write_text(texts[page], encoding="utf-8")
+    wrong = [
+        f"  {page.relative_to(ROOT)}: {line}" for page, text in texts.items() for line in check(text)
+    ]
     if wrong:
-        sys.exit("README.md:\n" + "\n".join(f"  {line}" for line in wrong))
+        sys.exit("\n".join(wrong))
 
 
 if __name__ == "__main__":

@@ -373,7 +373,7 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("record", [Fixed, Found, Gain, Metadata, Change])
 def test_each_key_of_each_record_is_documented(record: Any) -> None:
     page = (ROOT / "docs" / "fix.md").read_text()
-    section = re.search(rf"^#### `{record.__name__}`\n(.*?)(?=^#|\Z)", page, re.M | re.S)
+    section = re.search(rf"^### `{record.__name__}`\n(.*?)(?=^#|\Z)", page, re.M | re.S)
     assert section, record.__name__
     keys = {field.name for field in fields(record)}
     if record is Gain:

@@ -38,7 +38,7 @@ def run(*arguments: str | Path) -> str:
 
 def documented_keys(record: str) -> set[str]:
     """Read the keys of one record from its table in docs/inspect.md."""
-    section = re.search(rf"^#### `{record}`\n(.*?)(?=^#)", DOCUMENTED, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^### `{record}`\n(.*?)(?=^#)", DOCUMENTED, re.MULTILINE | re.DOTALL)
     assert section, f"docs/inspect.md has no section on {record}"
     return set(re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE))
 

@@ -1,0 +1,149 @@
+"""Which plot should people remember?  Rows of a compressed file against libhdf5's chunk cache.
+
+It is drawn for light and dark grounds from a saved run of the study `cris`, whose figures README.md
+and the site quote (`figures`):
+
+    python scripts/picture.py
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "studies" / "cris-paper.json.gz"
+FOLDER = ROOT / "docs" / "_static"
+MIB = 2**20
+# 4 x 30 x 9 x 717 elements of 4 bytes.
+CHUNK_NBYTES = 3_097_440
+PUBLISHED = {1 * MIB: 345.0, 3 * MIB: 0.37}
+GROUNDS = {
+    "light": {"ink": "#24292f", "faint": "#d0d7de", "ground": "#ffffff"},
+    "dark": {"ink": "#e6edf3", "faint": "#3d444d", "ground": "#14181e"},
+}
+SLOW, FAST = "#d55e00", "#2a8fd0"
+
+
+def times(results: Path = RESULTS) -> tuple[dict[int, float], float]:
+    """Return the median seconds for all rows: of libhdf5 by bytes of its cache; of chunkwise.
+
+    Parameters
+    ----------
+    results : Path
+        A saved run of the study `cris`.
+    """
+    with gzip.open(results) as stream:
+        outcomes = json.load(stream)["outcomes"]
+    caches: dict[int, list[float]] = defaultdict(list)
+    ours: list[float] = []
+    for outcome in outcomes.values():
+        for record in outcome["records"]:
+            if not _is_asked(record):
+                continue
+            if record["driver"] == "chunkwise":
+                ours.append(record["total_s"])
+            elif record["driver"] == "libhdf5":
+                caches[record["actual_cache_nbytes"]].append(record["total_s"])
+    return {size: median(found) for size, found in sorted(caches.items())}, median(ours)
+
+
+def _is_asked(record: dict[str, Any]) -> bool:
+    point = record.get("point", {})
+    return (
+        record.get("status") == "ok"
+        and record.get("access") == "row"
+        and point.get("libhdf5") == "default"
+        and all(point.get(name) == "stored" for name in ("chunk", "filter"))
+    )
+
+
+def figures(results: Path = RESULTS) -> dict[str, str]:
+    """Return what texts say of the picture: seconds, as they are written there.
+
+    Parameters
+    ----------
+    results : Path
+        A saved run of the study `cris`.
+    """
+    theirs, ours = times(results)
+    slow = median(value for size, value in theirs.items() if size < CHUNK_NBYTES)
+    fast = median(value for size, value in theirs.items() if size >= CHUNK_NBYTES)
+    return {"slow": f"{slow:.0f} s", "fast": f"{fast:.2f} s", "ours": f"{ours:.2f} s"}
+
+
+def draw(name: str, folder: Path = FOLDER) -> Path:
+    """Write the picture for one ground as SVG.
+
+    Parameters
+    ----------
+    name : str
+        `light` or `dark`.
+    folder : Path
+        Where it goes.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    ground = GROUNDS[name]
+    theirs, ours = times()
+    settings = {"svg.hashsalt": "chunkwise", "font.size": 11, "text.color": ground["ink"]}
+    with mpl.rc_context(settings):
+        figure, axes = plt.subplots(figsize=(7.6, 3.6), layout="constrained")
+        figure.set_facecolor(ground["ground"])
+        axes.set_facecolor(ground["ground"])
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        sizes = [size / MIB for size in theirs]
+        axes.plot(sizes, list(theirs.values()), "o-", color=SLOW, lw=2.2, ms=6)
+        axes.plot([0.8, 10], [ours, ours], "-", color=FAST, lw=2.6)
+        axes.plot(
+            [size / MIB for size in PUBLISHED],
+            list(PUBLISHED.values()),
+            "x",
+            color=ground["ink"],
+            ms=8,
+            mew=1.8,
+        )
+        axes.axvline(CHUNK_NBYTES / MIB, color=ground["ink"], lw=0.9, ls=":")
+        axes.set_xlim(0.8, 10)
+        axes.set_ylim(0.03, 1500)
+        words = {"color": ground["ink"], "va": "center"}
+        axes.text(1.06, 110, "libhdf5", **{**words, "color": SLOW, "fontweight": "bold"})
+        axes.text(0.86, 0.062, "chunkwise", **{**words, "color": FAST, "fontweight": "bold"})
+        axes.text(1.06, 600, "published: 345 s", **words)
+        axes.text(3.15, 0.75, "published: 0.37 s", **words)
+        axes.text(3.15, 30, "the cache holds one chunk\n(2.95 MiB) from here on", **words)
+        axes.set_xticks([1, 2, 3, 4, 8], ["1 MiB", "2", "3", "4", "8 (default since HDF5 2.0)"])
+        axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        axes.set_yticks([0.1, 1, 10, 60, 300], ["0.1 s", "1 s", "10 s", "1 min", "5 min"])
+        axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
+        axes.set_xlabel("size of libhdf5's chunk cache", color=ground["ink"])
+        axes.set_title(
+            "Reading all rows of a compressed dataset (44 MiB)", loc="left", color=ground["ink"]
+        )
+        axes.tick_params(colors=ground["ink"])
+        axes.grid(axis="y", color=ground["faint"], lw=0.7)
+        for side in axes.spines.values():
+            side.set_visible(False)
+        path = folder / f"rows-{name}.svg"
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+    return path
+
+
+def main() -> None:
+    """Draw both."""
+    for name in GROUNDS:
+        print(draw(name).relative_to(ROOT))

@@ -1,0 +1,61 @@
+"""How do the studies' own results stand in the site?  A page for each, with its plots as pictures.
+
+`chunkwise report` writes the same from the same files; nothing is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from book.text import put
+from chunkwise.report.build import report
+from chunkwise.report.write import save, save_stills
+
+SHOWN = "studies"
+
+
+def write(results: Path, folder: Path) -> list[str]:
+    """Write the pages of all saved results; return their names without ending, in order.
+
+    Parameters
+    ----------
+    results : Path
+        The folder with `*.json.gz`.
+    folder : Path
+        Where pages and pictures go.  What is newer there than the results and than the code
+        that draws is kept.
+    """
+    files = sorted(results.glob("*.json.gz"))
+    stamp = folder / "made.json"
+    made = _state(files)
+    if stamp.is_file() and stamp.read_text("utf-8") == made:
+        return [_name(file) for file in files]
+    for file in files:
+        drawn = report([file])
+        folder.mkdir(parents=True, exist_ok=True)
+        pictures = save_stills(drawn, folder / "pictures" / _name(file), ["svg"])
+        save(drawn, folder / f"{_name(file)}.md", pictures)
+        page = folder / f"{_name(file)}.md"
+        text = page.read_text("utf-8")
+        title = f"# {drawn.sections[0].title.capitalize()}: {drawn.title.lower()}"
+        put(page, title + text[text.index("\n") :])
+    # All of them with what a pointer tells, in one file that stands alone.
+    save(report(files), folder / "report.html", {})
+    put(stamp, made)
+    return [_name(file) for file in files]
+
+
+def _name(file: Path) -> str:
+    return file.name.removesuffix(".json.gz")
+
+
+def _state(files: list[Path]) -> str:
+    """Say which results and which code the pages come from."""
+    import chunkwise
+
+    package = Path(os.fspath(chunkwise.__file__)).parent
+    code = [*sorted((package / "report").glob("*.py")), *sorted(package.glob("studies/**/*.*"))]
+    code.append(Path(__file__))
+    return json.dumps([[str(one), one.stat().st_mtime_ns] for one in (*files, *code)])

@@ -1,0 +1,21 @@
+"""How is a text written into Markdown so that none of it is markup, and a file only if it is new?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~{}$])")
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, with no markup in it."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file; one that has this text keeps its time, so that Sphinx does not read it again."""
+    if not path.is_file() or path.read_text("utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
