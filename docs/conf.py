@@ -37,6 +37,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 # Links such as bench.md#how-it-measures, as code hosts make them.
 myst_heading_anchors = 4
 
+# What a terminal shows is the most frequent block; Python says so.
+highlight_language = "text"
+
 # Docstrings say `name` of what is code.
 default_role = "code"
 autodoc_typehints = "none"
@@ -57,7 +60,6 @@ html_theme_options: dict[str, Any] = {
     "logo": {"text": "chunkwise"},
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -183,7 +183,9 @@ def runner(folder: Path) -> Callable[[str], str | None]:
 
 def main() -> None:
     """Fill the pages, or check their markers."""
-    parser = argparse.ArgumentParser(description="Fill the figures of README.md and of the site from real runs.")
+    parser = argparse.ArgumentParser(
+        description="Fill the figures of README.md and of the site from real runs."
+    )
     parser.add_argument("--check", action="store_true", help="only see whether commands parse")
     parser.add_argument(
         "--foreign", type=Path, default=os.environ.get("FOREIGN"), help="a real file, by its name"
@@ -203,7 +205,9 @@ def main() -> None:
                 texts[page] = fill(text, runner(folder), figures(results))
                 page.write_text(texts[page], encoding="utf-8")
     wrong = [
-        f"  {page.relative_to(ROOT)}: {line}" for page, text in texts.items() for line in check(text)
+        f"  {page.relative_to(ROOT)}: {line}"
+        for page, text in texts.items()
+        for line in check(text)
     ]
     if wrong:
         sys.exit("\n".join(wrong))

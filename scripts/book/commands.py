@@ -39,8 +39,14 @@ def page(name: str, command: click.Command) -> str:
         max_content_width=WIDTH,
         help_option_names=["-h", "--help"],
     )
-    lines = [f"# chunkwise {name}", "", escaped(COMMANDS[name]), ""]
-    lines += ["```text", *command.get_usage(context).splitlines(), "```", ""]
+    lines = [
+        f"# chunkwise {name}",
+        "",
+        "```text",
+        *command.get_usage(context).splitlines(),
+        "```",
+        "",
+    ]
     lines += _prose(command.help or "")
     lines += ["## Options", ""]
     for parameter in command.get_params(context):
@@ -55,6 +61,8 @@ def _option(parameter: click.Parameter, context: click.Context) -> Iterator[str]
     if record is None:
         return
     spelled, text = record
+    if not text:
+        return
     yield f"`{spelled}`"
     yield f": {escaped(text)}"
     yield ""

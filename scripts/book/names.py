@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import api
 import h5py
 
-import api
 import chunkwise
 from book.text import put
 from chunkwise import errors

@@ -1,7 +1,7 @@
 """How do pages and links outside of `docs/` come into the site?
 
-`CONTRIBUTING.md` and `CHANGELOG.md` are copied.  A link to a file that the site has not (a folder, a
-script, a results page) becomes its path in the repository.
+`CONTRIBUTING.md` and `CHANGELOG.md` are copied.  A link to a file that the site does not have (a
+folder, a script, a page of results) becomes its path in the repository.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which plot should people remember?  Rows of a compressed file against libhdf5's chunk cache.
 
-It is drawn for light and dark grounds from a saved run of the study `cris`, whose figures README.md
-and the site quote (`figures`):
+It is drawn for light and dark grounds from a saved run of the study `cris`.  README.md and the
+site quote its figures (`figures`):
 
     python scripts/picture.py
 """
@@ -73,7 +73,8 @@ def figures(results: Path = RESULTS) -> dict[str, str]:
     theirs, ours = times(results)
     slow = median(value for size, value in theirs.items() if size < CHUNK_NBYTES)
     fast = median(value for size, value in theirs.items() if size >= CHUNK_NBYTES)
-    return {"slow": f"{slow:.0f} s", "fast": f"{fast:.2f} s", "ours": f"{ours:.2f} s"}
+    rounded = float(f"{slow:.1g}")
+    return {"slow": f"{rounded:.0f} s", "fast": f"{fast:.2g} s", "ours": f"{ours:.1g} s"}
 
 
 def draw(name: str, folder: Path = FOLDER) -> Path:
@@ -98,7 +99,7 @@ def draw(name: str, folder: Path = FOLDER) -> Path:
 
     ground = GROUNDS[name]
     theirs, ours = times()
-    settings = {"svg.hashsalt": "chunkwise", "font.size": 11, "text.color": ground["ink"]}
+    settings: Any = {"svg.hashsalt": "chunkwise", "font.size": 11, "text.color": ground["ink"]}
     with mpl.rc_context(settings):
         figure, axes = plt.subplots(figsize=(7.6, 3.6), layout="constrained")
         figure.set_facecolor(ground["ground"])
@@ -119,7 +120,7 @@ def draw(name: str, folder: Path = FOLDER) -> Path:
         axes.axvline(CHUNK_NBYTES / MIB, color=ground["ink"], lw=0.9, ls=":")
         axes.set_xlim(0.8, 10)
         axes.set_ylim(0.03, 1500)
-        words = {"color": ground["ink"], "va": "center"}
+        words: dict[str, Any] = {"color": ground["ink"], "va": "center"}
         axes.text(1.06, 110, "libhdf5", **{**words, "color": SLOW, "fontweight": "bold"})
         axes.text(0.86, 0.062, "chunkwise", **{**words, "color": FAST, "fontweight": "bold"})
         axes.text(1.06, 600, "published: 345 s", **words)

@@ -13,8 +13,6 @@ from book.text import put
 from chunkwise.report.build import report
 from chunkwise.report.write import save, save_stills
 
-SHOWN = "studies"
-
 
 def write(results: Path, folder: Path) -> list[str]:
     """Write the pages of all saved results; return their names without ending, in order.
@@ -39,7 +37,7 @@ def write(results: Path, folder: Path) -> list[str]:
         save(drawn, folder / f"{_name(file)}.md", pictures)
         page = folder / f"{_name(file)}.md"
         text = page.read_text("utf-8")
-        title = f"# {drawn.sections[0].title.capitalize()}: {drawn.title.lower()}"
+        title = f"# {_name(file)}: {drawn.sections[0].source.rpartition(': ')[2]}"
         put(page, title + text[text.index("\n") :])
     # All of them with what a pointer tells, in one file that stands alone.
     save(report(files), folder / "report.html", {})

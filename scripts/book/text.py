@@ -1,4 +1,4 @@
-"""How is a text written into Markdown so that none of it is markup, and a file only if it is new?"""
+"""How does a text become Markdown without markup, and a file one that is only written if new?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def escaped(text: str) -> str:
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file; one that has this text keeps its time, so that Sphinx does not read it again."""
+    """Write a file, unless it has this text: Sphinx reads again what is new."""
     if not path.is_file() or path.read_text("utf-8") != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
