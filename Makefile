@@ -21,6 +21,7 @@
 #   make test-versions  the Python tests with the oldest h5py that pyproject.toml allows, and
 #                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
+#   make wheel-arm the same for 64-bit Arm, in dist/, built on any machine; not tested by it
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -49,7 +50,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel bench benchmarks studies docs bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev rust-test python-test
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -221,6 +222,21 @@ dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -type f -not -n
 	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
 	    --compatibility manylinux2014 --out dist
 	touch $@
+
+# In a copy of the sources: the library for programs lies in the package, and here it is this
+# machine's.
+ARM := aarch64-unknown-linux-gnu
+ARM_COPY := target/arm-sources
+
+wheel-arm: dev
+	rustup target add $(ARM)
+	rm -rf $(ARM_COPY) && mkdir -p $(ARM_COPY) dist
+	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz benches | \
+	    tar --create --null --files-from - | tar --extract --directory $(ARM_COPY)
+	cd $(ARM_COPY) && export CARGO_TARGET_DIR=$(CURDIR)/target/wheel && \
+	    $(CURDIR)/$(BIN)/python scripts/build/backend.py $(ARM) && \
+	    $(CURDIR)/$(BIN)/maturin build --quiet --release --locked --zig --target $(ARM) \
+	    --compatibility manylinux2014 --out $(CURDIR)/dist
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := b2h5py hdf5plugin hidefix netCDF4 pyfive

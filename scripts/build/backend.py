@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,12 @@ def prepare_metadata_for_build_wheel(*arguments: Any, **settings: Any) -> str:
 prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 if __name__ == "__main__":
-    # `make wheel`: for an old glibc, as maturin builds the extension module there.
-    target = (
+    # `make wheel`: for an old glibc, as maturin builds the extension module there; for this
+    # machine, or for the target that is named.
+    host = (
         subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True)
         .stdout.partition("host: ")[2]
         .split()[0]
     )
+    target = sys.argv[1] if len(sys.argv) > 1 else host
     put_library(("cargo-zigbuild", "zigbuild", "--target", f"{target}.2.17"))

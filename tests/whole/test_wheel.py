@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import venv
 import zipfile
@@ -27,7 +28,7 @@ print(chunkwise.__file__)
 
 def newest() -> Path:
     """Return the wheel."""
-    wheels = sorted((ROOT / "dist").glob("chunkwise-*.whl"))
+    wheels = sorted((ROOT / "dist").glob(f"chunkwise-*_{platform.machine()}.whl"))
     if not wheels:
         pytest.skip("no wheel in dist/ (`make wheel`)")
     return wheels[-1]

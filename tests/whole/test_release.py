@@ -1,0 +1,53 @@
+"""Do the package, its citation and its conda recipe state the same version and needs?"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text("utf-8"))
+
+
+def version() -> str:
+    return str(tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"])
+
+
+def test_the_version_is_one() -> None:
+    assert str(read("CITATION.cff")["version"]) == version()
+    assert read("packaging/conda/recipe.yaml")["context"]["version"] == version()
+
+
+def test_the_citation_has_what_its_format_requires() -> None:
+    cited = read("CITATION.cff")
+    assert cited["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(cited)
+    assert all(author.get("name") or author.get("family-names") for author in cited["authors"])
+
+
+def test_the_recipe_needs_what_the_package_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    recipe = read("packaging/conda/recipe.yaml")
+    needs = [need.partition(";")[0].strip() for need in project["project"]["dependencies"]]
+    stated = [
+        one if isinstance(one, str) else one["then"] for one in recipe["requirements"]["run"]
+    ]
+    assert sorted(one.replace(" ", "") for one in stated) == sorted(
+        [*needs, f"python{project['project']['requires-python']}"]
+    )
+    builds = [re.split("[<>=]", one)[0] for one in project["build-system"]["requires"]]
+    assert set(builds) <= {str(one).split()[0] for one in recipe["requirements"]["host"]}
+    assert set(recipe["about"]["license_file"]) == set(project["project"]["license-files"])
