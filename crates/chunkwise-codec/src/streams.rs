@@ -1,6 +1,6 @@
 //! How are the blocks compressed that bitshuffle, Blosc and Blosc2 cut a chunk into?
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 use libdeflater::{CompressionLvl, Compressor};
 use zstd_safe::CCtx;
@@ -59,7 +59,7 @@ impl Streams {
 }
 
 /// LZ4's functions: source, destination, their lengths, and a parameter.
-type Lz4 = unsafe extern "C" fn(*const i8, *mut i8, c_int, c_int, c_int) -> c_int;
+type Lz4 = unsafe extern "C" fn(*const c_char, *mut c_char, c_int, c_int, c_int) -> c_int;
 
 fn lz4(compress: Lz4, raw: &[u8], out: &mut [u8], parameter: c_int) -> Option<usize> {
     let (raw_len, room) = (c_int::try_from(raw.len()).ok()?, c_int::try_from(out.len()).ok()?);
