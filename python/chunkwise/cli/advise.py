@@ -44,8 +44,8 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     "--access",
     multiple=True,
     metavar="[NAME=]PATTERN [weight W]",
-    help="What is read: a pattern as bench takes it, such as 1x721x1440, line:0 or random:1000; "
-    "behind it how often beside the others (weight 3), and whether it is written instead "
+    help="What you read: a pattern as in bench, such as 1x721x1440, line:0 or random:1000; then "
+    "how often, compared with the others (weight 3), and whether it is written instead "
     "(write, append). May be repeated.  [default: a line along each dimension, and a step]",
 )
 @trace_option
@@ -54,20 +54,20 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     metavar="read|write|size|balanced",
     default="balanced",
     show_default=True,
-    help="What is to be small. Balanced: reading counts most; a compressed dataset grows by a "
-    "tenth at most.",
+    help="What to make small. Balanced: reading counts most; a compressed dataset grows by at "
+    "most a tenth.",
 )
-@click.option("--keep", metavar="chunk|filter", help="What of the present layout stays as it is.")
+@click.option("--keep", metavar="chunk|filter", help="Keep the present chunks, or filter.")
 @click.option(
     "--lossless/--no-lossless",
     default=True,
-    help="Only filters that keep each value. Others are never proposed; one that the dataset has "
-    "may stay.  [default: --lossless]",
+    help="Only filters that keep each value. With --no-lossless, a lossy filter that the dataset "
+    "has may stay.  [default: --lossless]",
 )
 @click.option(
     "--max-size",
     metavar="SIZE|+N%",
-    help="The most that the dataset may take in the file: 500MB, or +10% more than now.",
+    help="Largest size of the dataset in the file: 500MB, or +10% more than now.",
 )
 @click.option(
     "--for",
@@ -80,24 +80,24 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     "--budget",
     type=Duration(),
     default=60.0,
-    help="Time that the answer may take, as in 40s or 5min. Too little for measurements: the "
-    "model's word alone.  [default: 60s]",
+    help="Time for the answer, as in 40s or 5min. If it is too short for measurements, the "
+    "answer comes from the model alone.  [default: 60s]",
 )
 @click.option(
-    "--calibrate", is_flag=True, help="Measure this machine again, whatever is known of it."
+    "--calibrate", is_flag=True, help="Measure this machine again, even if it was measured."
 )
 @click.option(
     "--tool",
     "tools",
     multiple=True,
     type=click.Choice(TOOLS),
-    help="Whose lines are printed. May be repeated.  [default: commands that copy the file]",
+    help="Print the lines for this tool. May be repeated.  [default: commands that copy]",
 )
 @click.option(
     "--tradeoff",
     metavar="A,B",
-    help="Instead: the best layouts between two of the patterns, from memory, storage and remote, "
-    "by libhdf5 and by chunkwise.",
+    help="Instead: the best layouts between two of the patterns, in memory, on storage and "
+    "remote, for libhdf5 and for chunkwise.",
 )
 @click.option(
     "--bandwidth",
@@ -107,25 +107,24 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
 @click.option("--plot", metavar="FILE", help="Also draw either of them: png, svg or pdf.")
 @click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
 @click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
-@click.option("--like", metavar="FILE[:DATASET]", help="Data like that which it will hold.")
+@click.option("--like", metavar="FILE[:DATASET]", help="A file with similar data.")
 @click.option(
     "--reads",
     "reads_a_year",
     type=Count(),
     default=100,
-    help="Without DATASET: how often a year all patterns of a dataset are run.  [default: 100]",
+    help="Without DATASET: how often all patterns run in a year.  [default: 100]",
 )
 @click.option(
     "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"
 )
-@click.option("--json", "as_object", is_flag=True, help="Print all of it as JSON.")
+@click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
 def command(file: str | None, dataset: str | None, access: tuple[str, ...], **words: Any) -> None:
-    """Say how DATASET of FILE should be stored for what is read of it, and prove it.
+    """Say how DATASET of FILE should be stored for what you read, and prove it.
 
-    The machine is measured once, then a sample of the data; a model compares thousands of
-    layouts, and the best few are written from the data and measured beside the present one.
-    The file is not changed. Without DATASET: which datasets of a file, or of a folder, are worth
-    touching.
+    Measures the machine once, then a sample of the data. A model compares thousands of
+    layouts; the best few are written to scratch files and measured beside the present one.
+    Never changes the file. Without DATASET, says which datasets of a file or folder gain most.
     """
     dataset, access = followed(words.pop("trace"), file, dataset, access)
     _check(file, dataset, words)

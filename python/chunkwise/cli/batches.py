@@ -42,13 +42,13 @@ def options(command: Command) -> Command:
         click.option(
             "--jobs",
             type=Count(),
-            help="Of many files, so many at a time, each with its share of threads and memory.  "
+            help="Files at the same time, each with its share of threads and memory.  "
             "[default: 1]",
         ),
         click.option(
             "--task",
             metavar="I/N",
-            help="Of many files, the part of one of N runs, as in a Slurm array: 3/8.",
+            help="Take part I of the files, for N runs as in a Slurm array: 3/8.",
         ),
     ):
         command = option(command)

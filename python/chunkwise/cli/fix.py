@@ -38,16 +38,16 @@ Examples:
 
 \b
 Exit code:
-  0    done, or nothing to mend: then the file is left alone
-  1    of many files, one could not be mended
-  2    wrong usage, or it could not be done: no target was made
-  130  interrupted: no target was made, the source is untouched
+  0    done, or there was nothing to fix and the file did not change
+  1    one of many files could not be fixed
+  2    wrong usage, or it failed and made no target
+  130  interrupted: no target was made, the source did not change
 """
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB...")
-@click.option("-o", "--out", metavar="PATH", help="The new file; of many files, their folder.")
+@click.option("-o", "--out", metavar="PATH", help="The new file; for many files, a folder.")
 @click.option("--in-place", is_flag=True, help="Replace FILE when the result is verified.")
 @click.option(
     "--access",
@@ -63,16 +63,16 @@ Exit code:
     "--seconds",
     "seconds",
     type=Duration(),
-    help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; of many files, "
-    "none is measured]",
+    help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; for many "
+    "files, no measuring]",
 )
 @click.option(
     "--advise",
     "advise_s",
     metavar="TIME",
     type=Duration(),
-    help="Measure layouts for the largest datasets for so long, as in 60s or 5min, and take the "
-    "best.  [default: what the model chooses]",
+    help="Measure layouts for the largest datasets for this time, as in 60s or 5min, and take "
+    "the best.  [default: the model chooses]",
 )
 @click.option("--no-measure", is_flag=True, help="Do not measure the gain.")
 @click.option(
@@ -89,13 +89,13 @@ Exit code:
     help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
 )
 @click.option(
-    "--memory", type=Size(), help="Most bytes for data.  [default: a quarter of what is free]"
+    "--memory", type=Size(), help="Most bytes for data.  [default: a quarter of free memory]"
 )
-@click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
+@click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]")
 @click.option(
     "--unchanged",
     type=click.Choice(["copy", "link", "skip"]),
-    help="Of many files with --out, what becomes of those with nothing to mend.  [default: copy]",
+    help="For many files with --out: what to do with files that need no fix.  [default: copy]",
 )
 @click.option(
     "--for",
@@ -103,11 +103,10 @@ Exit code:
     type=click.Choice(PROGRAM_NAMES),
     metavar="READER",
     multiple=True,
-    help=f"Leave out what READER could not read as it reads FILE; may be repeated: "
-    f"{', '.join(PROGRAM_NAMES)}.",
+    help=f"Make no change that READER cannot read; may be repeated: {', '.join(PROGRAM_NAMES)}.",
 )
 @batches.options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     arguments: tuple[str, ...],
     out: str | None,
@@ -130,14 +129,14 @@ def command(
     task: str | None,
     as_json: bool,
 ) -> int:
-    """Mend what another layout mends in a file, and measure what that gains.
+    """Give a file a better layout, and measure the gain.
 
-    Inspects the file, chooses chunks, filters and pages, writes it anew with the same
-    contents, verifies it, and reads the datasets that changed before and after.
-    Where there is nothing to mend, it says so and leaves the file alone.
+    Inspects the file, chooses chunks, filters and pages, writes a new file with the same
+    contents, verifies it, and times the changed datasets before and after. If there is
+    nothing to fix, it says so and does not change the file.
 
-    Of several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
-    each is mended for itself.
+    For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
+    each file is fixed separately.
     """
     from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
     from chunkwise.repacking.api import using_threads

@@ -48,7 +48,7 @@ Examples:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Which of the random ones; a seed means the same on every machine.",
+    help="Seed of the random selections; the same on every machine.",
 )
 @click.option(
     "--reader",
@@ -65,7 +65,7 @@ Examples:
     "chunkwise, or another Python that has h5py.",
 )
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
-@click.option("--repeat", type=Count(), default=1, help="Do all of it so often.")
+@click.option("--repeat", type=Count(), default=1, help="How often to repeat everything.")
 @click.option(
     "--seconds",
     type=Duration(),

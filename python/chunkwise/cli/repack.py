@@ -45,18 +45,18 @@ Examples:
 
 \b
 Rules:
-  A rule is [PATTERN:]WISH; without a pattern it is for all datasets.  A name
-  (t2m) means datasets called so in any group, a path (/a/t2m) one of them; *
-  and ? stand for characters, ** for groups.  Of several rules for a dataset
-  the last holds.  A dataset that is named must be able to have what is asked;
-  a pattern passes over those that cannot, and says so.
+  A rule is [PATTERN:]WISH; without a pattern it applies to all datasets.  A
+  name (t2m) matches datasets of this name in any group, a path (/a/t2m) one
+  dataset; * and ? match characters, ** groups.  The last matching rule wins.
+  A named dataset that cannot take the change is an error; a pattern skips
+  such datasets, and says so.
 
 \b
 Exit code:
   0    done
-  1    --salvage lost chunks; or, of several files, one could not be repacked
-  2    wrong usage, or it could not be done: no target was made
-  130  interrupted: no target was made, the source is untouched
+  1    --salvage lost chunks; or one of several files could not be repacked
+  2    wrong usage, or it failed and made no target
+  130  interrupted: no target was made, the source did not change
 """
 
 
@@ -86,7 +86,7 @@ Exit code:
 @click.option(
     "--unchanged",
     type=click.Choice(["copy", "link", "skip"]),
-    help="For files that are already as asked.  [default: copy; in place: skip]",
+    help="What to do with files that need no change.  [default: copy; in place: skip]",
 )
 @click.option(
     "--verify",
@@ -114,11 +114,11 @@ Exit code:
 @click.option(
     "--memory",
     type=_SIZE,
-    help="Most bytes for data, of each rank.  [default: a quarter of what is free]",
+    help="Most bytes for data in each rank.  [default: a quarter of free memory]",
 )
-@click.option("--threads", type=int, help="How many decode and encode.  [default: all]")
+@click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]")
 @click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
-@click.option("--salvage", is_flag=True, help="Go on where chunks cannot be read.")
+@click.option("--salvage", is_flag=True, help="Continue if chunks cannot be read.")
 @click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")
 @click.option("--high", type=click.Choice(BOUNDS[1:]), help="Newest format.  [default: latest]")
 @click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
@@ -128,7 +128,7 @@ Exit code:
     "--shards",
     type=int,
     metavar="N",
-    help="Divide large datasets among N files in OUT.shards; OUT leads to them.",
+    help="Divide large datasets among N files in OUT.shards; OUT refers to them.",
 )
 @click.option(
     "--for",
@@ -136,11 +136,10 @@ Exit code:
     type=click.Choice(PROGRAM_NAMES),
     metavar="READER",
     multiple=True,
-    help=f"Refuse what READER could not read as it reads IN; may be repeated: "
-    f"{', '.join(PROGRAM_NAMES)}.",
+    help=f"Refuse changes that READER cannot read; may be repeated: {', '.join(PROGRAM_NAMES)}.",
 )
 @batches.options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     arguments: tuple[str, ...],
     chunks: tuple[str, ...],
@@ -172,7 +171,7 @@ def command(
     task: str | None,
     as_json: bool,
 ) -> int:
-    """Write the HDF5 or netCDF file IN anew as OUT, with other chunks and filters.
+    """Copy the HDF5 or netCDF file IN to OUT, with other chunks and filters.
 
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.

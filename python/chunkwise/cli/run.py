@@ -19,18 +19,18 @@ Examples:
   chunkwise run -- cdo timmean in.nc out.nc
   chunkwise run --report -- ncdump -v t2m in.nc
   chunkwise run --threads 4 --cache 2GiB -- ./model namelist.nml
-  eval "$(chunkwise run --env)"       # in a batch script, for all that follows
+  eval "$(chunkwise run --env)"       # in a batch script
 """
 
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option("--threads", type=Count(), metavar="N", help="Most threads of a read.")
 @click.option("--cache", type=Size(), metavar="SIZE", help="Decoded chunks kept, as in 1GiB.")
-@click.option("--report", is_flag=True, help="Say at the end what was read, and by whom.")
+@click.option("--report", is_flag=True, help="Say at the end who read what.")
 @click.option(
     "--report-to",
     type=click.Path(dir_okay=False),
-    help="Add what was read to this file, instead of to standard error.",
+    help="Append the report to this file instead of standard error.",
 )
 @click.option("--env", is_flag=True, help="Print the variables for a shell, and run nothing.")
 @click.argument("words", metavar="[--] PROGRAM [ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
@@ -44,13 +44,13 @@ def command(
 ) -> None:
     """Run a program that uses HDF5 or netCDF-4 without changing it.
 
-    What it reads with HDF5's C library (from Python, C, Fortran, R, CDO, NCO, ...) is read and
-    decoded by chunkwise, on all cores, each chunk once, whatever chunk cache the program has set.
-    Chunks that it writes whole are encoded on all cores. What chunkwise cannot do goes on to the
-    program's own HDF5.
+    chunkwise does the reads that the program makes with HDF5's C library (from Python, C,
+    Fortran, R, CDO, NCO, ...). It decodes each chunk once, on all cores, whatever the program's
+    chunk cache is. It encodes chunks that the program writes completely, on all cores. The
+    program's own HDF5 does the rest.
 
-    The program takes the place of this command: its exit code, its signals and its terminal are
-    its own.  What it starts is run in the same way.
+    The program replaces this command: exit code, signals and terminal are the program's.
+    Programs that it starts run in the same way.
     """
     to = os.path.abspath(report_to) if report_to else "-" if report else None  # noqa: PTH100
     variables = environment.variables(threads=threads, cache_nbytes=cache, report=to)
@@ -65,8 +65,7 @@ def command(
     found = program.find(words[0])
     if found.obstacle:
         echo(
-            f"chunkwise: warning: {printable(words[0])} runs as without chunkwise: "
-            f"{found.obstacle}",
+            f"chunkwise: warning: {printable(words[0])} runs without chunkwise: {found.obstacle}",
             err=True,
         )
     given = dict(os.environ)

@@ -26,20 +26,20 @@ Examples:
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option(
-    "-o", "--out", type=click.Path(dir_okay=False), help="Write all that was seen, as JSON."
+    "-o", "--out", type=click.Path(dir_okay=False), help="Write the whole record as JSON."
 )
 @click.option(
     "--observe-only",
     is_flag=True,
-    help="Let the program's HDF5 read everything: times are those without chunkwise.",
+    help="Let the program's HDF5 read everything, to see the times without chunkwise.",
 )
 @click.argument("words", metavar="[--] PROGRAM [ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
 def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None:
     """Run a program that uses HDF5 or netCDF-4, and say what it reads.
 
-    At the end, on standard error: the datasets that took most of the time, what was asked of
-    them in which order, and the command that says how they should be stored for that.  As in
-    'chunkwise run', what the program reads is read by chunkwise where that is possible.
+    At the end, standard error shows the datasets that took most of the time, what the program
+    read of them and in which order, and the command that says how they should be stored for
+    that.  As in 'chunkwise run', chunkwise does the reads where it can.
 
     The exit code is the program's.
     """

@@ -35,8 +35,8 @@ Examples:
 \b
 Exit code:
   0    all is sound
-  1    damage was found, or values are not those of the manifest
-  2    wrong usage, or some could not be looked at
+  1    damage was found, or values differ from the manifest
+  2    wrong usage, or something could not be checked
   130  interrupted
 """
 INTERRUPTED = 130
@@ -47,29 +47,29 @@ INTERRUPTED = 130
 @click.option(
     "--manifest",
     metavar="FILE",
-    help="Compare all values with the checksums in FILE, whatever chunks and filters they have.",
+    help="Compare all values with the checksums in FILE. Chunks and filters may differ.",
 )
 @click.option(
     "--write-manifest",
     metavar="FILE",
-    help="Write the checksums of all values of all files that are not damaged to FILE.",
+    help="Write the checksums of all values to FILE, without damaged files.",
 )
 @click.option(
     "--salvage",
     metavar="OUT",
-    help="Write what can be read of one file to OUT, and fill values for the rest.",
+    help="Write everything readable in one file to OUT, and fill values for the rest.",
 )
 @click.option(
     "--resume",
     metavar="STATE",
-    help="Keep what comes of each file in STATE, and pass over what is in it already.",
+    help="Save the result for each file in STATE, and skip files that are in it.",
 )
 @click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
 @batches.files_from_option
 @click.option(
-    "--jobs", type=Count(), help="Of many files, so many at a time.  [default: all processors]"
+    "--jobs", type=Count(), help="Files to verify at the same time.  [default: all processors]"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     arguments: tuple[str, ...],
     manifest: str | None,
@@ -81,14 +81,14 @@ def command(
     jobs: int | None,
     as_json: bool,
 ) -> int:
-    """Read all of a file, and say whether it is as it was written.
+    """Read a whole file, and say whether it is as it was written.
 
-    Each stored chunk: that it lies within the file, its checksums, that it decodes to
-    what a chunk holds and to no more.  All metadata, attributes, references, and what
-    lies on the file's heaps.  Files are only read.
+    Checks that each stored chunk lies within the file, has the right checksums, and
+    decodes to exactly the bytes of a chunk. Checks all metadata, attributes, references
+    and heaps. Never changes a file.
 
-    Of several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
-    each is verified for itself, on all processors.
+    For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
+    each file is verified separately, on all processors.
     """
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress

@@ -113,7 +113,7 @@ def _of_dataset(subject: Subject) -> list[Finding]:
     weak, useless = by_code.get("weak-compression"), by_code.get("shuffle-useless")
     if weak and useless and weak.fixes == useless.fixes:
         del by_code["shuffle-useless"]
-    # One evil, said twice: the cache is what makes the single chunk dear.
+    # The same problem twice: the single chunk is expensive because of the cache.
     if "chunk-exceeds-cache" in by_code:
         by_code.pop("single-chunk", None)
     strided, plain = by_code.get("strided-contiguous"), by_code.get("uncompressed")
