@@ -134,8 +134,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def vindex(self) -> PairedIndex:
         """``d.vindex[...]``: arrays that pair up element by element, as NumPy's do.
 
-        They stand for neighbouring dimensions and are broadcast together; the others may
-        have slices and integers, and are taken whole where nothing is said.
+        The arrays are for neighbouring dimensions and are broadcast together; other dimensions
+        may have slices and integers, and are whole by default.
         """
         return PairedIndex(self)
 
@@ -294,7 +294,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return plan
 
     def prepare(self) -> None:
-        """Load the chunk index now, rather than as reads need it.
+        """Load the chunk index now, instead of when reads need it.
 
         Raises
         ------
@@ -401,13 +401,13 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
     Parameters
     ----------
     dataset : h5py.Dataset
-        Of a file opened in any mode; one open for writing is read through libhdf5, and written
-        in parallel.
+        A dataset of a file in any mode.  If the file is open for writing, libhdf5 reads it, and
+        chunkwise writes it in parallel.
 
     Returns
     -------
     Dataset
-        Valid as long as its file is open; `dataset` itself, where that is one of chunkwise.
+        Valid as long as its file is open; `dataset` itself if it is chunkwise's.
 
     Raises
     ------

@@ -39,7 +39,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class Joined:
     """One dataset of many files, joined along an axis; made by `open_many`.
 
-    ``x[index]`` reads as `Dataset` does, but for masks of several dimensions.  Any number of
+    ``x[index]`` reads as `Dataset` does, except masks of several dimensions.  Any number of
     threads may read at the same time.  Close it, or use it in a ``with`` statement.
 
     Attributes
@@ -47,9 +47,9 @@ class Joined:
     paths : tuple of str
         The files, in their order.
     axis : int
-        Along which they are joined, counted from 0.
+        The axis along which they are joined, counted from 0.
     lengths : tuple of int
-        How long each of them is along that axis.
+        The length of each file along that axis.
     shape : tuple of int
         Of all of them together.
     dtype : numpy.dtype
@@ -242,13 +242,12 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
     Parameters
     ----------
     paths : path-like or sequence of path-like
-        Files in their order; or a pattern such as ``"run/*.h5"`` (``**`` for folders below),
-        whose files come in the order of the numbers in their names: ``a9.h5`` before
-        ``a10.h5``.
+        Files, in order; or a pattern such as ``"run/*.h5"`` (``**`` for folders below), whose
+        files are sorted by the numbers in their names: ``a9.h5`` before ``a10.h5``.
     dataset : str
         Its path in each file.
     axis : int
-        Along which they are joined; negative from the last.
+        The axis along which they are joined; negative from the last.
 
     Returns
     -------
@@ -262,8 +261,8 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
     chunkwise.errors.DatasetNotFoundError
         When a file has no such dataset (a KeyError).
     chunkwise.errors.MismatchError
-        When one has another type, or another shape but for its length along `axis`; names it (a
-        TypeError).
+        When a file has another type, or another shape apart from its length along `axis`; names
+        the file (a TypeError).
     chunkwise.errors.UsageError
         For an axis that they do not have (a ValueError).
     """

@@ -45,30 +45,29 @@ def advise(
     dataset : str
         The dataset's path.
     access : sequence of str
-        What is read or written, as `chunkwise.bench` takes it, with ``weight W``, ``write`` or
-        ``append`` behind it: ``"map=1x721x1440 weight 3"``.  Without any, the patterns that
+        What you read or write: patterns as in `chunkwise.bench`, followed by ``weight W``,
+        ``write`` or ``append``: ``"map=1x721x1440 weight 3"``.  By default the patterns that
         `inspect` judges by.
     objective : str
         ``read``, ``write``, ``size``; or ``balanced``: reading counts most, and a compressed
-        dataset grows by a tenth at most.
+        dataset grows by at most a tenth.
     keep : sequence of str
-        ``chunk`` or ``filter``: what stays as it is.
+        ``chunk`` or ``filter``: what must not change.
     lossless : bool
-        Whether only filters are chosen that keep each value.  Others are never proposed; without
-        it, one that the dataset has already may stay.
+        Choose only filters that keep each value.  If False, a lossy filter that the dataset
+        already has may stay; a new one is never proposed.
     max_size : str, optional
-        The most bytes that it may take: ``"500MB"``, or ``"+10%"`` more than now.
+        The largest size in bytes: ``"500MB"``, or ``"+10%"`` more than now.
     reader : str, optional
         Who reads: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.  None for the
         libhdf5 of this process.
     budget_s : float
-        Seconds that the answer may take.  Too few for measurements give an answer by the model,
-        which says so.
+        Seconds for the answer.  If they are too few for measurements, the answer comes from the
+        model, and says so.
     calibrate : bool
-        Whether this machine is measured again, whatever is known of it.
+        Measure this machine again, even if it was measured before.
     scratch : str, optional
-        The folder for scratch files; None for the system's.  Whatever is written there is
-        removed.
+        The folder for scratch files, which are removed at the end; None for the system's.
     progress : callable, optional
         Called before each step with a `chunkwise.benching.schedule.Step`.
 
@@ -80,8 +79,8 @@ def advise(
     Raises
     ------
     UsageError
-        The dataset cannot be stored in another way, a pattern does not fit, or what is asked
-        for contradicts itself.
+        The dataset cannot be stored in another way, a pattern does not fit, or arguments
+        contradict each other.
     ChunkwiseError
         The file cannot be opened or read.
 

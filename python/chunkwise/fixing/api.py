@@ -34,11 +34,11 @@ def fix(
     tell: Callable[[str], None] | None = None,
     progress: Watch | None = None,
 ) -> Fixed:
-    """Mend what another layout mends in a file, and measure what that gains.
+    """Give a file a better layout, and measure the gain.
 
-    Finds what is wrong (`chunkwise.inspect`), chooses chunks, filters and pages, writes the file
-    anew with the same contents (`chunkwise.repack`), verifies it, and reads the datasets that
-    changed before and after.  What ``chunkwise fix`` does.
+    Finds what is wrong (`chunkwise.inspect`), chooses chunks, filters and pages, writes a new file
+    with the same contents (`chunkwise.repack`), verifies it, and times the changed datasets before
+    and after.  ``chunkwise fix`` does the same.
 
     Parameters
     ----------
@@ -49,31 +49,30 @@ def fix(
     in_place : bool, default False
         Replace the source; its old content stays until the new file is verified.
     access : sequence of str, optional
-        Patterns that will be read, such as ``"line:0"`` or ``"1x600x600"``; by default those
-        that inspect looks at.  Chunks are chosen for them.
+        Patterns that you will read, such as ``"line:0"`` or ``"1x600x600"``; by default those
+        of `inspect`.  Chunks are chosen for them.
     merge : bool, default False
         Make virtual and external datasets the file's own data.
     dry_run : bool, default False
         Say what would be done and gained, and write nothing; needs no target.
     readers : sequence of str, optional
-        Programs that must read the result as they read the source, such as ``"netcdf-java"``:
-        what they could not read is left out.
+        Programs that must read the result, such as ``"netcdf-java"``: changes that they cannot
+        read are not made.
     seconds : float or str, default 30
-        What measuring may take, as in ``60`` or ``"5min"``; 0 measures nothing.
+        Time for measuring, as in ``60`` or ``"5min"``; 0 measures nothing.
     force : bool, default False
         Replace an existing target; in place, a file that has several names.
     memory : int or str, optional
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
-        How many decode and encode; by default as `chunkwise.thread_count` says.
+        Threads that decode and encode; by default `chunkwise.thread_count`.
     verify : {"checksum", "full", "none"}
         As for `chunkwise.repack`.
     resume : bool, default False
-        Go on from what a stopped run left.
+        Continue a run that was stopped.
     advise : float or str, default 0
-        What measuring layouts for the largest datasets may take, as in ``60`` or ``"5min"``:
-        those that prove the best on this machine (`chunkwise.advise`) take the place of what
-        the model chooses.  0 measures none.
+        Time for measuring layouts of the largest datasets, as in ``60`` or ``"5min"``.  The best
+        on this machine (`chunkwise.advise`) replace the model's choice.  0 measures none.
     tell : callable, optional
         Called with a few words before each part of the work; may raise to end it.
     progress : callable, optional
@@ -82,14 +81,14 @@ def fix(
     Returns
     -------
     Fixed
-        What was found, done and measured.  Where there is nothing to mend its ``outcome`` says
-        so, the file is left alone, and there is no target.
+        What was found, done and measured.  If there is nothing to fix, ``outcome`` says so, the
+        file does not change, and there is no target.
 
     Raises
     ------
     ChunkwiseError
-        Whatever is wrong: the message names file, dataset or pattern, and what to do.  The
-        source is untouched, and there is no target.
+        For every failure: the message names file, dataset or pattern, and what to do.  The
+        source did not change, and there is no target.
 
     Examples
     --------

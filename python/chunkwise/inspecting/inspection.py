@@ -48,8 +48,8 @@ def inspect(
 ) -> FileFacts:
     """Collect the facts about a file, or about one dataset in it, and what is wrong.
 
-    What ``chunkwise inspect`` prints of one file.  The command works in a process of its own, as
-    libhdf5 crashes on some damaged files; this function does not.
+    ``chunkwise inspect`` prints the same for one file.  libhdf5 crashes on some damaged files: the
+    command works in a child process, but this function works in yours.
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ def inspect(
     dataset : str, optional
         The path of one dataset; None collects the whole file.
     access : sequence of str, optional
-        What is read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
-        (`chunkwise.access.parse`): datasets that the patterns fit are judged by them, and offered
-        chunks for them.  Coordinates are not meant, but where `dataset` names one.  Without any,
-        a line along each dimension and a plane across each.
+        What you read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
+        (`chunkwise.access.parse`).  Datasets that the patterns fit are judged by them, and get
+        offers of chunks for them; coordinates only if `dataset` names one.  By default a line
+        along each dimension and a plane across each.
     readers : sequence of str, optional
-        Whom the file must serve well: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``,
-        ``chunkwise``.  None for the first three, and the library of this process.
+        Who will read the file: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.
+        None for the first three, and the library of this process.
     sample : bool
-        Whether some chunks of the dataset, or of the file's largest ones, are read to
-        measure how fast they decode and how well they compress.
+        Read some chunks of the dataset, or of the file's largest ones, to measure how fast they
+        decode and how well they compress.
     metadata : bool
-        Whether it is recorded what opening the file reads; not done for one dataset.
+        Record the reads that opening the file needs; not done for one dataset.
 
     Returns
     -------

@@ -39,14 +39,13 @@ class Patch:
 
 
 def patch_h5py() -> Patch:
-    """Read and write through the engine wherever this process reads or writes an `h5py.Dataset`.
+    """Let the engine do this process's reads and writes of `h5py.Dataset`.
 
-    Classes, results and exceptions stay h5py's; what the engine cannot read, h5py reads.  Of what
-    is assigned, the chunks that are covered whole are encoded on all threads and are in the file
-    when the call returns; h5py writes the rest, and everything where the environment variable
-    ``CHUNKWISE_WRITE`` is 0.
-    Calling it again changes nothing.  Of several ``with`` blocks, in whichever threads, the
-    last to end removes the patch, unless it was also made without one.
+    Classes, results and exceptions stay h5py's; what the engine cannot read, h5py reads.  Chunks
+    that one assignment covers completely are encoded on all threads, and are in the file when the
+    call returns; h5py writes the rest.  If the environment variable ``CHUNKWISE_WRITE`` is 0, h5py
+    writes everything.  Calling it again changes nothing.  With several ``with`` blocks, in any
+    threads, the last to end removes the patch, unless it was also made without a block.
 
     Returns
     -------

@@ -57,66 +57,65 @@ def repack(
     progress: Watch | None = None,
     comm: Any = None,
 ) -> Summary:
-    """Write a file anew, with other chunks, filters or layout, and everything else as it was.
+    """Copy a file with other chunks, filters or layout, and everything else as it was.
 
     Parameters
     ----------
     source : path
-        An HDF5 or netCDF file; it is only read.  Of a netCDF-3 file the result is netCDF-4.
+        An HDF5 or netCDF file; it is only read.  A netCDF-3 file becomes netCDF-4.
     target : path, optional
         The new file.  It appears when it is complete and verified, or not at all.
     chunk : optional
         Chunk shapes: ``"365x20x20"``, ``(365, 20, 20)``, ``"auto"`` or ``"contiguous"`` for
         all datasets; a mapping of names or patterns to shapes; a list of
-        ``"PATTERN:SHAPE"``.  Where several mean a dataset the last holds.
+        ``"PATTERN:SHAPE"``.  If several match a dataset, the last wins.
     filters : optional
-        Likewise, pipelines such as ``"shuffle+zstd:3"``, ``"none"``, ``"stored"``.
+        In the same way, filter pipelines such as ``"shuffle+zstd:3"``, ``"none"``, ``"stored"``.
     min_size : int or str, default 0
-        Datasets of fewer bytes keep what they have, unless a rule names them.
+        Datasets of fewer bytes stay as they are, unless a rule names them.
     access : sequence of str, optional
         Patterns that will be read, for ``auto``: ``["line:0", "1x600x600"]``.
     in_place : bool, default False
         Replace the source; its old content stays until the new file is verified.
     unchanged : {"skip", "copy"}, default "skip"
-        In place, what becomes of a file that is as asked already: it is left alone, or written
-        anew all the same, which gives back space that is free in it.
+        In place, for a file that needs no change: leave it, or write it again, which frees
+        unused space in it.
     force : bool, default False
         Replace an existing target; in place, a file that has several names.
     memory : int or str, optional
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
-        How many decode and encode; by default as `chunkwise.thread_count` says.
+        Threads that decode and encode; by default `chunkwise.thread_count`.
     verify : {"checksum", "full", "none"}
         Read the result again and compare checksums taken while the source was read; or read
         both files through libhdf5 and compare all bytes.
     merge : bool, default False
         Make virtual and external datasets the file's own data.
     salvage : bool, default False
-        Go on where chunks cannot be read: they become fill values, and are listed.
+        Continue if chunks cannot be read: they become fill values, and are listed.
     low, high : optional
         Format bounds (``earliest``, ``v108``, ``v110``, ..., ``latest``); by default as in the
         source.
     alignment, page_size, metadata_block : int or str, optional
         Alignment of objects, pages of paged file space, blocks of metadata, in bytes.
     shards : int, optional
-        Divide large datasets among so many files in a folder beside the target, which gets
-        virtual datasets of them: each file has a chunk index of its own, and of several ranks
-        the first ones keep these.
+        Divide large datasets among this many files in a folder beside the target, which gets
+        virtual datasets of them.  Each file has its own chunk index; with several ranks, the
+        first ranks keep the indexes.
     readers : sequence of str, optional
-        Programs that must read the result as they read the source, such as ``"netcdf-java"``
-        (`docs/readers.md` has them all); else nothing is done.
+        Programs that must read the result, such as ``"netcdf-java"`` (`docs/readers.md` lists
+        them); if one cannot, nothing is written.
     manifest : path, optional
-        Compare the values of the result with a manifest, as `chunkwise.verify` writes it, before
-        the result comes into place.
+        Compare the values of the result with a manifest from `chunkwise.verify`, before the
+        result gets its name.
     write_manifest : path, optional
         Compare the values of the result with those of the source, whatever their chunks and
         filters, and write a manifest of them.
     resume : bool, default False
-        Go on from what a stopped run left, if source and rules are the same; and leave what
-        this one has done if an exception stops it.
+        Continue a run that was stopped, if source and rules are the same; and keep the work of
+        this run if an exception stops it.
     progress : callable, optional
-        Called with a `Moment` about ten times a second; may raise to end the run.  Of several
-        ranks, on rank 0.
+        Called with a `Moment` about ten times a second, on rank 0; may raise to end the run.
     comm : mpi4py.MPI.Comm, optional
         Ranks that repack the file together: each calls this with the same arguments.  Each takes
         `memory` and `threads`, by default its share of its machine.
@@ -129,8 +128,8 @@ def repack(
     Raises
     ------
     ChunkwiseError
-        Whatever is wrong: the message names file, dataset or rule, and what to do.  The
-        source is untouched, and there is no target.
+        For every failure: the message names file, dataset or rule, and what to do.  The source
+        did not change, and there is no target.
     """
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")

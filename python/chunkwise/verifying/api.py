@@ -22,37 +22,37 @@ def verify(
     write_manifest: PathLike | None = None,
     force: bool = False,
 ) -> Verified:
-    """Read all of a file, and say whether it is as it was written.
+    """Read a whole file, and say whether it is as it was written.
 
-    Sizes, checksums and decodability of every chunk, all metadata, attributes, and what lies on
-    the file's heaps.  What ``chunkwise verify`` prints of one file.  The command works in a
-    process of its own, as libhdf5 crashes on some damaged files; this function does not.
+    Checks size, checksum and decoding of every chunk, all metadata, attributes, and the file's
+    heaps, as ``chunkwise verify`` does.  libhdf5 crashes on some damaged files: the command
+    works in a child process, but this function works in yours.
 
     Parameters
     ----------
     path : path
         An HDF5 or netCDF-4 file; it is only read.
     manifest : path, optional
-        A manifest that ``write_manifest`` has written: the values must be those that it has.  It
-        is of one file, of whatever name, or has this file's name.
+        A manifest from ``write_manifest``, whose values the file must have.  It is for one file,
+        of any name, or has this file's name.
     write_manifest : path, optional
-        Where the checksums of all values go, of a file that is sound.
+        Write the checksums of all values here, if the file is sound.
     force : bool, default False
         Replace a manifest that exists.
 
     Returns
     -------
     Verified
-        ``verdict`` is ``"sound"``, ``"damaged"`` or, where some could not be looked at,
+        ``verdict`` is ``"sound"``, ``"damaged"`` or, if something could not be checked,
         ``"unchecked"``; ``damages`` says what was found and where; ``as_dict()`` is what
         ``--json`` prints.
 
     Raises
     ------
     FileFormatError
-        There is no such file, it may not be read, or is of another format.
+        The file does not exist, may not be read, or has another format.
     FileChangedError
-        It was written to meanwhile.
+        Another program wrote to it meanwhile.
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
