@@ -80,7 +80,7 @@ $(VENV)/.installed: $(VENV)/.created $(PACKAGE) $(RUST)
 dev: $(VENV)/.dev
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) --no-build-isolation --editable '.[dev,docs,wheel]'
+	$(PIP) --no-build-isolation --editable '.[dev,wheel]'
 	touch $@
 
 # Where packages may not be installed, the tests that need the tools are skipped and say so.
@@ -287,8 +287,13 @@ studies: $(VENV)/.report
 	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
 	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html
 
+$(VENV)/.docs: $(VENV)/.installed | $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt \
+	    --requirements pyproject.toml --extra docs
+	touch $@
+
 # The pages that the code writes are made by docs/conf.py.
-docs: dev
+docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going \
 	    --doctree-dir target/site-cache docs target/site
 	@echo "make docs: target/site/index.html"
