@@ -149,7 +149,7 @@ def _properties() -> str:
 @click.option(
     "--repeat",
     type=Count(),
-    help=f"Measure each combination so often, as far as the seconds last.  [default: "
+    help=f"Measure each combination this often, if the time is enough.  [default: "
     f"{DEFAULT_REPEAT}]",
 )
 @click.option(
@@ -169,7 +169,7 @@ def _properties() -> str:
 @click.option(
     "--sample",
     metavar="SIZE",
-    help="Of a larger dataset, write a sample of so many bytes: whole slabs of chunks.  "
+    help="For a larger dataset, write a sample of this size: whole slabs of chunks.  "
     "[default: 1GiB]",
 )
 @click.option("--scratch", metavar="FOLDER", help="Where to write them.  [default: the system's]")

@@ -145,7 +145,7 @@ def command(
     /group/temperature, and can be named after one file only. Where it is also
     the name of a file, it is the dataset if FILE has it.
 
-    Of several files, a FOLDER (searched through all levels for HDF5 files,
+    For several files, a FOLDER (searched through all levels for HDF5 files,
     whatever their names) or a GLOB, each gets one line, the worst first.
     """
     # Imported here, so that `--help` need not wait for h5py.

@@ -27,8 +27,12 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
 
 @click.command(epilog=EXAMPLES)
 @click.argument("runs", nargs=-1, metavar="[RUNS.json...]")
-@click.option("--nbytes", metavar="SIZE", default="300GB", show_default=True, help="All data.")
-@click.option("--chunk", metavar="SIZE", default="1MiB", show_default=True, help="Of a chunk.")
+@click.option(
+    "--nbytes", metavar="SIZE", default="300GB", show_default=True, help="Size of all data."
+)
+@click.option(
+    "--chunk", metavar="SIZE", default="1MiB", show_default=True, help="Size of a chunk."
+)
 @click.option(
     "--ratio",
     type=click.FloatRange(min=0, min_open=True),
@@ -36,65 +40,75 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
     show_default=True,
     help="Stored bytes divided by decoded ones.",
 )
-@click.option("--n-ranks", type=click.IntRange(min=1), default=64, show_default=True)
-@click.option("--cores", type=click.IntRange(min=1), help="For the ranks.  [default: one each]")
+@click.option(
+    "--n-ranks",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="Number of MPI ranks.",
+)
+@click.option(
+    "--cores", type=click.IntRange(min=1), help="Cores for all ranks.  [default: one each]"
+)
 @click.option(
     "--per-node",
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
-    help="Ranks of a node.",
+    help="Ranks on each node.",
 )
 @click.option(
     "--batch",
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
-    help="Chunks of a rank in one question to the index writer.",
+    help="Chunks in one request of a rank to the index writer.",
 )
 @click.option(
     "--shards",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Files under one virtual dataset, each with an index writer.",
+    help="Files under one virtual dataset, each with its own index writer.",
 )
 @click.option(
     "--source/--no-source",
     default=True,
-    help="Whether as many stored bytes are read first, as repack does.  [default: --source]",
+    help="Read as many stored bytes first, as repack does.  [default: --source]",
 )
-@click.option("--verify/--no-verify", default=True, help="Whether all is read again.")
+@click.option(
+    "--verify/--no-verify", default=True, help="Read the result again.  [default: --verify]"
+)
 @click.option(
     "--storage",
     metavar="SIZE",
-    help="What the storage takes in a second from all nodes.  [default: 100GB]",
+    help="Bytes a second of the storage, for all nodes together.  [default: 100GB]",
 )
 @click.option(
     "--assume",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Another number of the machine, where no run tells it: encode_rate, verify_rate, "
+    help="A number of the machine that RUNS do not give: encode_rate, verify_rate, "
     "rank_rate, node_rate (sizes a second), index_s, exchange_s, request_s, fixed_s (seconds), "
     "overlap (0 to 1); may be repeated.",
 )
 @click.option(
-    "--filesystem", metavar="NAME", help="Of which `storage` in RUNS.  [default: the first]"
+    "--filesystem", metavar="NAME", help="Use RUNS on this `storage`.  [default: the first]"
 )
 @click.option(
     "--ranks",
     metavar="N,...",
     default=",".join(map(str, RANKS)),
     show_default=True,
-    help="For which numbers of ranks the tables are.",
+    help="Numbers of ranks in the tables.",
 )
-@click.option("--plot", metavar="FILE", help="Also draw it: png, svg or pdf.")
-@click.option("--json", "as_object", is_flag=True, help="Print all of it as JSON.")
+@click.option("--plot", metavar="FILE", help="Also draw a plot: png, svg or pdf.")
+@click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
 def command(runs: tuple[str, ...], **words: Any) -> None:
     """Predict how long a parallel write or repack takes, and what its limit is.
 
-    Without RUNS the machine is assumed. RUNS are measured runs on 1, 2, 4, ... ranks (docs/mpi.md
-    says what they hold): with them the machine is fitted, and each prediction has an interval.
+    RUNS are measured runs on 1, 2, 4, ... ranks; docs/mpi.md describes them. With RUNS, the model
+    is fitted to the machine, and each prediction has an interval. Without RUNS, it assumes a machine.
     """
     from chunkwise.parallel.calibrate import Calibration, calibrate, left_out
     from chunkwise.parallel.measured import read_runs

@@ -95,12 +95,12 @@ class Studies(click.Command):
 @click.option(
     "--repeat",
     type=Count(),
-    help="Measure everything so often.  [default: the study's own number]",
+    help="Measure everything this often.  [default: the study's own number]",
 )
 @click.option(
     "--seconds",
     type=Duration(),
-    help="Let each trial's reads or writes take so long, about, as in 10s or 2min; what takes "
+    help="Time for the reads or writes of each trial, as in 10s or 2min; what takes "
     "longer is estimated.",
 )
 @click.option(
@@ -112,14 +112,14 @@ class Studies(click.Command):
 @click.option(
     "--ranks",
     metavar="N,...",
-    help="Of iotest: so many processes of MPI, one number after the other.  [default: 1,2,4]",
+    help="For iotest: numbers of MPI processes, one after another.  [default: 1,2,4]",
 )
-@click.option("--file", metavar="FILE", help="Measure this file in the place of the study's data.")
+@click.option("--file", metavar="FILE", help="Measure this file instead of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with what is in that folder: no trial in it is made again.",
+    help="Continue in that folder: no trial in it is repeated.",
 )
 @click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
 @click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")
