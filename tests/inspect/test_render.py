@@ -300,7 +300,7 @@ def test_one_line_a_file() -> None:
         passed_over=17,
     )
     head, bad, wrong, fine, empty, *total = text.splitlines()
-    assert head.split() == ["worst", "findings", "size", "in", "vain", "file"]
+    assert head.split() == ["worst", "findings", "size", "wasted", "file"]
     assert " ".join(bad.split()) == "error - 0 B - bad.nc cannot be opened: the file is empty"
     assert " ".join(wrong.split()) == f"warning 3 9.5 MiB 0.1x {name} chunk-exceeds-cache"
     assert " ".join(fine.split()) == "ok - 976.6 KiB - fine.nc"
@@ -308,7 +308,7 @@ def test_one_line_a_file() -> None:
     assert flowed(" ".join(total)) == (
         "3 HDF5 files of 10.5 MiB: 1 cannot be opened, 1 with warnings, "
         "1 without a finding; 17 files of other formats passed over "
-        "in vain: bytes stored, fetched or decoded for nothing, as multiples of the file's size"
+        "wasted: bytes stored, fetched or decoded for nothing, as multiples of the file's size"
     )
 
 
@@ -318,7 +318,7 @@ def test_folder_says_when_it_was_not_sampled() -> None:
     assert folder(fine, bad, sampled=False).endswith(said)
     assert "Not sampled" not in folder(fine, bad)
     assert "Not sampled" not in folder(bad, sampled=False)
-    assert "in vain:" not in folder(fine)
+    assert "wasted:" not in folder(fine)
 
 
 def test_terminal_breaks_long_lines_itself() -> None:

@@ -108,7 +108,8 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
     """Predict how long a parallel write or repack takes, and what its limit is.
 
     RUNS are measured runs on 1, 2, 4, ... ranks; docs/mpi.md describes them. With RUNS, the model
-    is fitted to the machine, and each prediction has an interval. Without RUNS, it assumes a machine.
+    is fitted to the machine, and each prediction has an interval. Without RUNS, a machine is
+    assumed.
     """
     from chunkwise.parallel.calibrate import Calibration, calibrate, left_out
     from chunkwise.parallel.measured import read_runs

@@ -70,7 +70,7 @@ class Finding:
     fixes
         What helps, the likeliest first; may be empty where nothing can be pasted.
     waste_nbytes
-        Bytes stored, fetched or decoded in vain: for the order of findings.
+        Bytes stored, fetched or decoded for nothing: for the order of findings.
     """
 
     code: str

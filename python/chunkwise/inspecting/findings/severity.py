@@ -43,7 +43,7 @@ def by_cost(
     Parameters
     ----------
     nbytes
-        Bytes that are stored, fetched or decoded in vain.
+        Bytes that are stored, fetched or decoded for nothing.
     seconds
         Of waiting; None takes what the bytes take.
     times

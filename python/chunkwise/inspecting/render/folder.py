@@ -14,7 +14,7 @@ from chunkwise.inspecting.folder import FileSummary, Tally
 from chunkwise.inspecting.render.words import IN_VAIN, STYLES, vain_words, wrapped
 from chunkwise.words import counted
 
-# Severity, findings, size and what is in vain, with two columns after.
+# Severity, findings, size and what is wasted, with two columns after.
 _INDENT = 7 + 10 + 11 + 11 + 2
 
 _WITH: dict[Severity, str] = {
@@ -51,7 +51,7 @@ def print_folder(
         The totals by code.
     """
     if summaries:
-        head = f"{'worst':<7}{'findings':>10}{'size':>11}{'in vain':>11}  file"
+        head = f"{'worst':<7}{'findings':>10}{'size':>11}{'wasted':>11}  file"
         console.print(Text(head, style="dim"), soft_wrap=True)
     for summary in summaries:
         console.print(_line(summary, console), highlight=False, soft_wrap=True)
@@ -91,8 +91,8 @@ def _line(summary: FileSummary, console: Console) -> Text:
 
 
 def _print_tallies(tallies: Sequence[Tally], console: Console) -> None:
-    """Print a line for each code: how often, in how many files, and where most is in vain."""
-    head = f"{'':<7} {'code':<21}{'findings':>9}{'files':>7}{'in vain':>11}  at most, in"
+    """Print a line for each code: how often, in how many files, and where most is wasted."""
+    head = f"{'':<7} {'code':<21}{'findings':>9}{'files':>7}{'wasted':>11}  at most, in"
     console.print(Text(head, style="dim"), soft_wrap=True)
     for one in tallies:
         waste = format_size(one.waste_nbytes) if one.waste_nbytes else "-"

@@ -25,7 +25,7 @@ from chunkwise.inspecting.render.words import (
 from chunkwise.words import counted
 
 Order = Literal["waste", "bytes", "name"]
-_TITLES = ("in vain", "data", "stored", "ratio")
+_TITLES = ("wasted", "data", "stored", "ratio")
 # Right-justified, with a space between and two after them.
 _WIDTHS = (8, 10, 10, 7)
 _INDENT = sum(_WIDTHS) + len(_WIDTHS) + 1
