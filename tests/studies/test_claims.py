@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.studies.claims import judge
+from chunkwise.studies.comparing import samples
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Row
 from chunkwise.studies.rules import Verdict
+from chunkwise.studies.study import Claim
 from chunkwise.studies.wording import quantity, times
 from tests.support.studies import claim, row
 
@@ -31,7 +33,8 @@ def caches(slow: tuple[float, ...], fast: tuple[float, ...]) -> tuple[Row, Row]:
     ("slow", "word"),
     [
         ((345, 346, 344), "holds"),
-        ((1.5, 1.51, 1.49), "no longer holds"),
+        ((1.5, 1.51, 1.49), "weaker"),
+        ((1.2, 1.21, 1.19), "no longer holds"),
         ((0.7, 0.71, 0.69), "reversed"),
         ((2.02, 2.01, 2.0), "cannot tell"),
         # One repeat tells the coarse and nothing else.
@@ -95,7 +98,8 @@ def test_sizes_have_no_noise() -> None:
     assert judge(exact, rows, "mean").word == "holds"
     beyond = claim("ratio", "file_nbytes", least=2.01, **settings)
     told = judge(beyond, rows, "mean")
-    assert told.word == "no longer holds"
+    assert told.word == "weaker"
+    assert told.sentence.endswith("(HDF5 2.0.0). The limit is 2.01.")
     assert told.sentence.startswith(
         "2.0 KiB in the file with chunks 790 against 1000 B with chunks 791: 2.00"
     )
@@ -146,36 +150,73 @@ def along(*levels: float, axis: str = "sieve", **point: str) -> list[Row]:
     ]
 
 
+def flat(standard: str = "1KiB", **settings: Any) -> Claim:
+    return claim("flat", axis="sieve", standard=standard, **settings)
+
+
 def test_flat() -> None:
-    flat = claim("flat", axis="sieve")
-    assert judge(flat, along(1, 1.05, 1.02), "median").word == "holds"
-    told = judge(flat, along(1, 3, 1), "median")
+    assert judge(flat(), along(1, 1.05, 1.02), "median").word == "holds"
+    told = judge(flat(), along(1, 3, 1), "median")
     assert told.word == "no longer holds"
     assert told.sentence.startswith(
         "3.00 s with a sieve buffer of 2KiB against 1.00 s with a sieve buffer of 1KiB, the "
-        "extremes of 3 values: 3.00 times as long"
+        "farthest from it of 2 values: 3.00 times as long"
     )
-    assert judge(flat, along(1, 1.22, 1), "median").word == "cannot tell"
-    assert judge(flat, along(1), "median").word == "not measured"
+    assert judge(flat(), along(1, 1.22, 1), "median").word == "cannot tell"
+    assert judge(flat(most=1.01), along(1, 1.1, 1), "median").word == "weaker"
+    assert judge(flat(), along(1), "median").word == "not measured"
+    assert judge(flat("9KiB"), along(1, 1), "median").word == "not measured"
+
+
+def test_flat_compares_with_the_standard_value_and_not_the_extremes() -> None:
+    # 0.9 and 1.1 are 1.22 times apart, and neither is far from 1.
+    assert judge(flat("2KiB"), along(0.9, 1, 1.1), "median").word == "holds"
+    assert judge(flat("1KiB"), along(0.9, 1, 1.1), "median").word == "cannot tell"
+
+
+def test_the_more_values_the_farther_one_must_be_to_decide() -> None:
+    # Of many values the farthest is far by chance: the same figure decides where it is alone.
+    words = [judge(flat(), along(1, *[1] * n, 1.37), "median").word for n in (0, 40)]
+    assert words == ["no longer holds", "cannot tell"]
+
+
+@given(st.lists(st.floats(0.5, 2), min_size=1, max_size=5), st.floats(1.01, 2))
+def test_flat_holds_only_where_every_value_is_near_the_standard(
+    levels: list[float], most: float
+) -> None:
+    if judge(flat(most=most), along(1, *levels), "median").word == "holds":
+        assert all(1 / most <= level <= most for level in levels)
+
+
+def test_pairs_that_contradict_each_other_have_no_mean() -> None:
+    rows = [
+        row(seconds, seconds, seconds, size=size, cache=cache)
+        for size, slow in (("large", 4.0), ("small", 0.25))
+        for cache, seconds in (("1MiB", slow), ("3MiB", 1.0))
+    ]
+    for given_claim in (claim("ratio", slow=SLOW, fast=FAST), claim("same", one=SLOW, other=FAST)):
+        told = judge(given_claim, rows, "median")
+        assert told.word == "no longer holds"
+        assert "The pairs contradict each other." in told.sentence
 
 
 def test_an_axis_varied_alone_is_not_mixed_with_others() -> None:
     # From a standard trial, one axis at a time: of the second reader there is one row only.
     rows = [*along(1, 1.02, reader="libhdf5"), *along(9, reader="chunkwise")]
-    assert judge(claim("flat", axis="sieve"), rows, "median").word == "holds"
+    assert judge(flat(), rows, "median").word == "holds"
 
 
 def test_series_of_other_values_are_not_mixed() -> None:
     other = [row(9.0, 9.0, 9.0, sieve=f"{n}MiB", reader="chunkwise") for n in (1, 2)]
     rows = [*along(1, 1.02, reader="libhdf5"), *other]
-    assert "the extremes of 2 values" in judge(claim("flat", axis="sieve"), rows, "mean").sentence
+    assert judge(flat(), rows, "mean").word == "holds"
 
 
 def test_counts_of_nothing_are_flat_and_have_no_trend() -> None:
     rows = [row(1.0, extra={"time_chunk_loads": 0}, cache=f"{n}MiB") for n in range(1, 4)]
-    flat = judge(claim("flat", "chunk_loads", axis="cache"), rows, "mean")
-    assert flat.word == "holds"
-    assert flat.sentence.startswith("0 chunks loaded with a chunk cache of 3MiB and with")
+    told = judge(claim("flat", "chunk_loads", axis="cache", standard="2MiB"), rows, "mean")
+    assert told.word == "holds"
+    assert told.sentence.startswith("0 chunks loaded with a chunk cache of 1MiB and with")
     assert judge(claim("trend", "chunk_loads", axis="cache", rises=True), rows, "mean").word == (
         "no longer holds"
     )
@@ -219,6 +260,27 @@ def test_best() -> None:
     assert judge(claim("best", axis="sieve", value="1KiB"), along(1.15, 1), "median").word == (
         "cannot tell"
     )
+
+
+@pytest.mark.parametrize(
+    ("standard", "word"),
+    [(3.0, "holds"), (1.5, "weaker"), (1.02, "no longer holds"), (2.0, "cannot tell")],
+)
+def test_of_equals_none_is_the_best(standard: float, word: str) -> None:
+    best = claim("best", axis="sieve", value="2KiB", against="1KiB", least=2.0)
+    told = judge(best, along(standard, 1, 1.05), "median")
+    assert told.word == word
+    assert "; " in told.sentence
+
+
+def test_repeats_are_summed_up_before_rows_are() -> None:
+    # Of each row the best and the worst are dropped, whichever repeats they are.
+    rows = [
+        row(1.0, 2.0, 9.0, variable="t", reader="libhdf5"),
+        row(9.0, 2.0, 1.0, variable="u", reader="libhdf5"),
+    ]
+    (sample,) = samples(rows, "total_s", "trimmed-mean", "variable", "sum")
+    assert (sample.middle, sample.values) == (4.0, (10.0, 4.0, 10.0))
 
 
 def test_rows_are_summed_up_over_a_label_and_half_a_sum_is_none() -> None:
@@ -322,6 +384,8 @@ def test_a_claim_holds_only_where_its_ratio_is_reached(
         assert quotient <= 1 / 1.25
     else:
         assert told.word == "cannot tell" or quotient < least
+    if told.word == "weaker":
+        assert quotient > 1
     assert told.sentence[-1] == "."
     assert told.sentence[0] in "123456789"
 

@@ -14,6 +14,7 @@ from chunkwise.studies.rules import Word
 
 _MARKS: Final[dict[Word, str]] = {
     "holds": "✓",
+    "weaker": "↘",
     "no longer holds": "✗",
     "reversed": "⇄",
     "cannot tell": "?",
@@ -82,7 +83,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
     lines += _listed(f"**{escape(text)}**" for text in block.alerts)
     for found in block.findings:
         word = f"**{_MARKS[found.word]} {found.word}**"
-        text = f"{found.says}: {found.sentence} {found.paper}"
+        text = f"{found.says}: {found.sentence} {found.paper} {found.limited}"
         lines += [f"{word}: {escape(text)}", ""]
     for chart, table in block.pictures:
         if chart is not None and chart.id in pictures:

@@ -103,6 +103,12 @@ class Finding:
     published: str  # The paper's figures; may be empty
     advice: str  # What follows for a user; may be empty
     where: str  # The id of the experiment
+    limit: str = ""  # Where the limit of the verdict comes from; may be empty
+
+    @property
+    def limited(self) -> str:
+        """Where the limit comes from, as a sentence."""
+        return f"The limit: {self.limit}" if self.limit else ""
 
     @property
     def paper(self) -> str:

@@ -18,6 +18,7 @@ from chunkwise.studies.rules import Word
 # The order in which verdicts are counted, and how each is called where it is one on advice.
 WORDS: Final[dict[Word, str]] = {
     "holds": "stands",
+    "weaker": "gains less",
     "no longer holds": "no longer",
     "reversed": "reversed",
     "cannot tell": "cannot tell",
@@ -26,6 +27,7 @@ WORDS: Final[dict[Word, str]] = {
 # A shape of its own for each verdict, in a square of 16.
 _ICONS: Final[dict[Word, str]] = {
     "holds": '<path d="M2 8.5 6.2 13 14 3.5"/>',
+    "weaker": '<path d="M2 4l4.5 7L9 7.5l5 5.5M14 8.5V13H9.5"/>',
     "no longer holds": '<path d="M3 3l10 10M13 3 3 13"/>',
     "reversed": '<path d="M2 5h11M10 2l3 3-3 3M14 11H3M6 8l-3 3 3 3"/>',
     "cannot tell": '<path d="M5 5.5a3 3 0 1 1 4.2 2.8Q8 9 8 10.5M8 13v1"/>',
@@ -90,9 +92,10 @@ def block(one: Block) -> str:
 def claim(found: Finding) -> str:
     """Write a claim with its verdict."""
     paper = f'<p class="number">{escape(found.paper)}</p>' if found.paper else ""
+    limit = f'<p class="number">{escape(found.limited)}</p>' if found.limit else ""
     return (
         f'<div class="claim {_css(found.word)}"><p>{verdict(found.word)}: {escape(found.says)}</p>'
-        f"<p>{escape(found.sentence)}</p>{paper}</div>"
+        f"<p>{escape(found.sentence)}</p>{paper}{limit}</div>"
     )
 
 

@@ -13,6 +13,7 @@ _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
 _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("stands", "stand"),
+    "weaker": ("gains less than in the paper", "gain less than in the papers"),
     "no longer holds": ("no longer does", "no longer do"),
     "reversed": ("is reversed", "are reversed"),
     "cannot tell": ("cannot be told", "cannot be told"),

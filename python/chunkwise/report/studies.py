@@ -197,6 +197,7 @@ def _findings(
                 claim.published,
                 claim.advice,
                 where,
+                claim.limit,
             )
         )
     return found

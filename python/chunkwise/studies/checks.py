@@ -247,7 +247,8 @@ def _check_claim(claim: Claim, points: Points) -> None:
         raise UsageError(f"{what}: no rule is called '{claim.rule}': there are {', '.join(RULES)}")
     rule, settings = RULES[claim.rule], claim.settings
     needed = (*rule.sides, *(("axis",) if rule.axis else ()), *rule.others)
-    known = (*needed, *rule.numbers, *(("words",) if rule.sides else ()), *_COMMON)
+    others = (*rule.numbers, *rule.optional)
+    known = (*needed, *others, *(("words",) if rule.sides else ()), *_COMMON)
     for name in settings:
         if name not in known:
             raise UsageError(
@@ -265,6 +266,9 @@ def _check_claim(claim: Claim, points: Points) -> None:
         _check_number(what, name, settings)
     if rule.axis:
         points.check_name(what, settings["axis"])
+    for name in ("standard", "against"):
+        if name in settings:
+            points.check(f"{what}, {name}", {**common, settings["axis"]: settings[name]})
     if "value" in settings:
         points.check(f"{what}, value", {**common, settings["axis"]: settings["value"]})
         if FIGURES[claim.figure].better == "neither":

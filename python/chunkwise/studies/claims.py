@@ -1,7 +1,7 @@
 """Does what a paper says still hold, by today's figures?
 
 A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
-it holds, no longer holds, is reversed, cannot be told, or was not measured; with a sentence
+it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured; with a sentence
 that has today's numbers in it.
 
 Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
@@ -49,6 +49,7 @@ class Judged:
             "verdict": self.verdict.word,
             "sentence": self.verdict.sentence,
             "published": self.claim.published,
+            "limit": self.claim.limit,
             "advice": self.claim.advice,
         }
 

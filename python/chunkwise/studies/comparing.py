@@ -10,11 +10,18 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, Literal
 
-from chunkwise.benching.verdict import FACTOR_OF_FEW, FEWEST, MOST_REPEATS, THRESHOLD, verdict
+from chunkwise.benching.verdict import (
+    CONFIDENCE,
+    FACTOR_OF_FEW,
+    FEWEST,
+    MOST_REPEATS,
+    THRESHOLD,
+    verdict,
+)
 from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row, middle, standard_error
 from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches
@@ -22,6 +29,9 @@ from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches
 # Of repeats too few to tell their spread: 3 times is what it then takes to be called slower.
 _HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
 _TIMED: Final = ("s", "MB/s")
+# How often each side of an interval is wrong.
+_SIDE: Final = (1 - CONFIDENCE) / 2
+_NORMAL: Final = statistics.NormalDist()
 
 
 @dataclass(frozen=True)
@@ -63,24 +73,31 @@ def samples(
         if all(parts) and not lacks:
             # Of rows that were measured less often, as many repeats as all have.
             repeats = zip(*parts, strict=False)
-            added = map(statistics.fmean if total == "mean" else math.fsum, repeats)
-            found.append(_sample(dict(key), tuple(added), group, FIGURES[figure], statistic))
+            add = statistics.fmean if total == "mean" else math.fsum
+            added = tuple(map(add, repeats))
+            # Each row's repeats are summed up before rows are, as papers and tables do it.
+            middles = add([middle(part, statistic) for part in parts])
+            error = math.hypot(*map(standard_error, parts)) / (
+                len(parts) if total == "mean" else 1
+            )
+            found.append(_sample(dict(key), added, middles, error, group, FIGURES[figure]))
     return found
 
 
 def _sample(
     point: Mapping[str, str],
     values: tuple[float, ...],
+    middle: float,
+    error: float,
     rows: Sequence[Row],
     figure: Figure,
-    statistic: Statistic,
 ) -> Sample:
     records = [record for row in rows for record in row.records if record["status"] == "ok"]
     return Sample(
         point,
         values,
-        middle(values, statistic),
-        standard_error(values),
+        middle,
+        error,
         any(record.get("extrapolated") for record in records),
         figure.unit in _TIMED or len(set(values)) > 1,
         tuple(dict.fromkeys(text for record in records if (text := _version(record)))),
@@ -133,6 +150,23 @@ class Ratio:
     low: float
     high: float
     repeats: int  # The fewest that a sample has
+    # Whether some pairs differ one way and some the other, beyond the noise: then their mean says
+    # nothing.
+    opposed: bool = False
+
+    @property
+    def distance(self) -> float:
+        """How far it is from 1, in either direction."""
+        return abs(math.log(self.value)) if 0 < self.value < math.inf else math.inf
+
+    def widened(self, comparisons: int) -> Ratio:
+        """Return it with the interval that holds for so many ratios at once (Bonferroni)."""
+        if comparisons < 2 or self.repeats < FEWEST or not 0 < self.low < self.high < math.inf:
+            return self
+        one, all_of_them = (_NORMAL.inv_cdf(1 - _SIDE / n) for n in (1, comparisons))
+        centre = math.log(self.low * self.high) / 2
+        half = math.log(self.high / self.low) / 2 * all_of_them / one
+        return replace(self, low=math.exp(centre - half), high=math.exp(centre + half))
 
     @property
     def estimated(self) -> bool:
@@ -163,25 +197,30 @@ def ratio(found: Sequence[Pair]) -> Ratio:
     """Compare the sides of one or several pairs; no value may be below 0."""
     by_middle = _mean([_ratio(first.middle, second.middle) for first, second in found])
     repeats = min(len(side.values) for pair in found for side in pair)
-    if by_middle in (0.0, math.inf):
-        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats)
     centres, halves = zip(*(_interval(first, second) for first, second in found), strict=True)
+    ends = [(centre - half, centre + half) for centre, half in zip(centres, halves, strict=True)]
+    beyond = math.log(THRESHOLD)
+    opposed = max(low for low, _ in ends) >= beyond and min(high for _, high in ends) <= -beyond
+    if by_middle in (0.0, math.inf):
+        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats, opposed)
     centre = statistics.fmean(centres)
     half = math.sqrt(math.fsum(half**2 for half in halves)) / len(found)
     if len({id(side) for pair in found for side in pair}) < 2 * len(found):
         # The noise of what stands in several pairs is the same in each, and is not averaged out.
         half = statistics.fmean(halves)
     if not half:
-        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats)
+        return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats, opposed)
     # The interval is one of medians; it reaches to where the study's own statistic is.
     low, high = math.exp(centre - half), math.exp(centre + half)
-    return Ratio(tuple(found), by_middle, min(low, by_middle), max(high, by_middle), repeats)
+    low, high = min(low, by_middle), max(high, by_middle)
+    return Ratio(tuple(found), by_middle, low, high, repeats, opposed)
 
 
 def _interval(first: Sample, second: Sample) -> tuple[float, float]:
     """Return centre and half width of the interval for the logarithm of a ratio."""
     if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
-        return math.log(_ratio(first.middle, second.middle)), 0.0
+        value = _ratio(first.middle, second.middle)
+        return math.log(value) if value else -math.inf, 0.0
     told = verdict(second.values, first.values)
     if told.high is None:
         return math.log(told.ratio), _HALF_OF_FEW

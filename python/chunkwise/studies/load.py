@@ -254,7 +254,7 @@ def _published(entry: dict[str, Any]) -> Published:
 
 def _claim(entry: dict[str, Any]) -> Claim:
     own = {name: entry.pop(name) for name in ("id", "says", "rule", "figure")}
-    words = {name: entry.pop(name, "") for name in ("published", "advice")}
+    words = {name: entry.pop(name, "") for name in ("published", "limit", "advice")}
     return Claim(**own, **words, settings=_tuples(entry))
 
 

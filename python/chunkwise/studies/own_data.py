@@ -127,8 +127,8 @@ def _claim(claim: Claim, values: Values) -> Claim:
         name: _where(setting, values) if isinstance(setting, Mapping) else setting
         for name, setting in claim.settings.items()
     }
-    if "axis" in settings and "value" in settings:
-        settings["value"] = _text(str(settings["axis"]), settings["value"], values)
+    for name in {"value", "standard", "against"} & settings.keys():
+        settings[name] = _text(str(settings["axis"]), settings[name], values)
     return replace(claim, settings=settings)
 
 

@@ -30,6 +30,7 @@ from chunkwise.words import counted, format_seconds, joined
 # Read well also where there are no colours, and no letters but ASCII's.
 _MARKS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("+", "green"),
+    "weaker": ("<", "green"),
     "no longer holds": ("-", "yellow"),
     "reversed": ("!", "bold red"),
     "cannot tell": ("?", "cyan"),
@@ -37,6 +38,7 @@ _MARKS: Final[dict[Word, tuple[str, str]]] = {
 }
 _COUNTED: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("holds", "hold"),
+    "weaker": ("holds by less", "hold by less"),
     "no longer holds": ("no longer holds", "no longer hold"),
     "reversed": ("is reversed", "are reversed"),
     "cannot tell": ("cannot be told", "cannot be told"),
@@ -44,6 +46,7 @@ _COUNTED: Final[dict[Word, tuple[str, str]]] = {
 }
 _ADVICE: Final[dict[str, tuple[Word, ...]]] = {
     "Advice that still stands:": ("holds",),
+    "Advice that stands, but gains less than in the paper:": ("weaker",),
     "Advice that no longer does:": ("no longer holds", "reversed"),
     "Advice of which this run cannot tell:": ("cannot tell", "not measured"),
 }

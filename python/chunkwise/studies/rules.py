@@ -1,15 +1,16 @@
 """By which rules is a paper's claim judged?
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
-``flat``: an axis makes little difference.  ``trend``: along an axis, figures rise or fall.
-``best``: a named value of an axis is the best, or about.  ``refused``: the library does not do
-it.  What another rule measures a claim by is
+``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
+figures rise or fall.  ``best``: a named value of an axis is the best, or about.  ``refused``:
+the library does not do it.  What another rule measures a claim by is
 a `chunkwise.studies.comparing.Ratio`, whose interval decides: where the noise allows either
-answer, none is given.
+answer, none is given.  What is less than the limit and yet more than nothing is ``weaker``.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from chunkwise.studies.wording import (
 )
 from chunkwise.words import counted, joined
 
-Word = Literal["holds", "no longer holds", "reversed", "cannot tell", "not measured"]
+Word = Literal["holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Rule:
     axis: bool = False  # Whether it needs an axis
     numbers: tuple[str, ...] = ()  # Settings that are numbers above 1
     others: tuple[str, ...] = ()  # Further settings
+    optional: tuple[str, ...] = ()  # Settings that it may be without
 
 
 def _ratio(evidence: Evidence) -> Verdict:
@@ -104,17 +106,24 @@ def _sided(
 
 
 def _flat(evidence: Evidence) -> Verdict:
-    groups = series(evidence.samples, evidence.claim.settings["axis"])
+    """Compare each value of an axis with the standard one; the farthest of them is told."""
+    settings = evidence.claim.settings
+    axis, standard = settings["axis"], settings["standard"]
+    groups = [group for group in series(evidence.samples, axis) if standard in group]
     if not groups:
-        return _unvaried(evidence)
-    levels = _levels(groups)
-    # Of equals the last and the first, so that they are two.
-    ordered = sorted(levels, key=levels.__getitem__)
-    smallest, largest = ordered[0], ordered[-1]
-    found = ratio([(group[largest], group[smallest]) for group in groups])
-    word, doubt = _staying(evidence, found)
-    note = f", the extremes of {len(levels)} values"
-    return _verdict(evidence, word, _along(evidence, found, note), doubt, found)
+        return _missing(evidence, {axis: standard}, f"with {setting(axis, standard)} and another")
+    others = [value for value in groups[0] if value != standard]
+    found = [ratio([(group[value], group[standard]) for group in groups]) for value in others]
+    told = [_staying(evidence, one, len(found)) for one in found]
+    words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
+    word = next(word for word in words if any(one[0] == word for one in told))
+    # Of the values that decide, the one that differs most.
+    farthest = max(
+        (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
+    )
+    note = f", the farthest from it of {len(found)} values" if len(found) > 1 else ""
+    text = _along(evidence, found[farthest], note)
+    return _verdict(evidence, word, text, told[farthest][1], found[farthest])
 
 
 def _trend(evidence: Evidence) -> Verdict:
@@ -184,7 +193,26 @@ def _best(evidence: Evidence) -> Verdict:
     best = chosen if found.value <= 1 else rival
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
-    return _verdict(evidence, word, text + _along(evidence, found), doubt, found)
+    text += _along(evidence, found)
+    if word == "holds" and "against" in settings:
+        word, gained, doubt = _gained(evidence, groups, chosen)
+        text = f"{text}; {gained}"
+    return _verdict(evidence, word, text, doubt, found)
+
+
+def _gained(
+    evidence: Evidence, groups: Sequence[Mapping[str, Sample]], chosen: str
+) -> tuple[Word, str, str]:
+    """Whether the best of an axis is better than its standard value: of equals none is best."""
+    axis, against = (evidence.claim.settings[name] for name in ("axis", "against"))
+    both = [(group[against], group[chosen]) for group in groups if against in group]
+    if not both:
+        return "not measured", f"nothing was measured with {setting(axis, against)}", ""
+    if FIGURES[evidence.claim.figure].better == "higher":
+        both = [(second, first) for first, second in both]
+    gain = ratio(both)
+    word, doubt = _reaching(evidence, gain, THRESHOLD)
+    return word, _along(evidence, gain), doubt
 
 
 def _refused(evidence: Evidence) -> Verdict:
@@ -203,24 +231,39 @@ def _refused(evidence: Evidence) -> Verdict:
 def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
     """Decide whether a ratio is as large as a claim says."""
     least = evidence.get("least", least)
+    if found.opposed:
+        return "no longer holds", " The pairs contradict each other."
     reached = found.reaches(least)
     if reached is None:
         return "cannot tell", _doubt(found, least)
     if reached:
         return "holds", ""
-    back = 1 / evidence.get("least_reversed", THRESHOLD)
-    return ("reversed" if found.high <= back else "no longer holds"), ""
+    if found.high <= 1 / evidence.get("least_reversed", THRESHOLD):
+        return "reversed", ""
+    # What is left of the effect: by the logarithm, half of it at the least.
+    if found.low >= min(THRESHOLD, math.sqrt(least)):
+        return "weaker", f" The limit is {plain(least)}."
+    return "no longer holds", ""
 
 
-def _staying(evidence: Evidence, found: Ratio) -> tuple[Word, str]:
-    """Decide whether a ratio is as near to 1 as a claim says."""
+def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, str]:
+    """Decide whether a ratio is as near to 1 as a claim says.
+
+    Where several are compared, and one that is not near decides for all, its interval is so
+    much wider that noise alone brings that about no more often than with a single one.
+    """
     most = evidence.get("most", THRESHOLD)
+    if found.opposed:
+        return "no longer holds", " The pairs contradict each other."
     over, under = found.reaches(most), found.reaches(1 / most)
     if over is False and under is True:
         return "holds", ""
-    if over is True or under is False:
+    wide = found.widened(comparisons)
+    if wide.reaches(most) is True or wide.reaches(1 / most) is False:
+        if found.reaches(THRESHOLD) is False and found.reaches(1 / THRESHOLD) is True:
+            return "weaker", f" The limit is {plain(most)}."
         return "no longer holds", ""
-    return "cannot tell", _doubt(found, most if over is None else 1 / most)
+    return "cannot tell", _doubt(wide, most if over is not False else 1 / most)
 
 
 def _doubt(found: Ratio, border: float) -> str:
@@ -245,7 +288,7 @@ def _turned(found: Ratio) -> Ratio:
     turned = tuple((second, first) for first, second in found.pairs)
     value = 1 / found.value if found.value else float("inf")
     low, high = 1 / found.high, 1 / found.low if found.low else float("inf")
-    return Ratio(turned, value, low, high, found.repeats)
+    return Ratio(turned, value, low, high, found.repeats, found.opposed)
 
 
 def _along(evidence: Evidence, found: Ratio, note: str = "") -> str:
@@ -351,8 +394,10 @@ def _number(text: str) -> float:
 RULES: Final[dict[str, Rule]] = {
     "ratio": Rule(_ratio, sides=("slow", "fast"), numbers=("least", "least_reversed")),
     "same": Rule(_same, sides=("one", "other"), numbers=("most",)),
-    "flat": Rule(_flat, axis=True, numbers=("most",)),
+    "flat": Rule(_flat, axis=True, numbers=("most",), others=("standard",)),
     "trend": Rule(_trend, axis=True, numbers=("least", "least_reversed"), others=("rises",)),
-    "best": Rule(_best, axis=True, numbers=("within",), others=("value",)),
+    "best": Rule(
+        _best, axis=True, numbers=("within", "least"), others=("value",), optional=("against",)
+    ),
     "refused": Rule(_refused),
 }
