@@ -105,6 +105,17 @@ def test_sizes_have_no_noise() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("nbytes", "word"), [(1040, "holds"), (1080, "weaker"), (1110, "no longer holds")]
+)
+def test_nearly_the_same_is_weaker(nbytes: int, word: str) -> None:
+    rows = [
+        row(1.0, extra={"file_nbytes": n}, cache=c) for n, c in ((nbytes, "1MiB"), (1000, "3MiB"))
+    ]
+    same = claim("same", "file_nbytes", one=SLOW, other=FAST, most=1.05)
+    assert judge(same, rows, "mean").word == word
+
+
 def test_rates_are_the_larger_the_better() -> None:
     rows = [
         row(1.0, 1.0, 1.0, extra={"selected_nbytes": n, "elapsed_s": 1.0}, reader=reader)
@@ -163,7 +174,7 @@ def test_flat() -> None:
         "farthest from it of 2 values: 3.00 times as long"
     )
     assert judge(flat(), along(1, 1.22, 1), "median").word == "cannot tell"
-    assert judge(flat(most=1.01), along(1, 1.1, 1), "median").word == "weaker"
+    assert judge(flat(most=1.12), along(1, 1.249, 1), "median").word == "no longer holds"
     assert judge(flat(), along(1), "median").word == "not measured"
     assert judge(flat("9KiB"), along(1, 1), "median").word == "not measured"
 

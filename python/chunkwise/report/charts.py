@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,10 +20,18 @@ from chunkwise.report.labels import (
     value_text,
     where_phrase,
 )
-from chunkwise.report.model import Axis, Chart, Point, Series, Table
+from chunkwise.report.model import Axis, Chart, Point, Series, Table, Tick
 from chunkwise.report.scales import Scale
 from chunkwise.report.tables import table
-from chunkwise.report.values import Drawing, Value, by_model, distinguished, measured, published
+from chunkwise.report.values import (
+    FAMILY,
+    Drawing,
+    Value,
+    by_model,
+    distinguished,
+    measured,
+    published,
+)
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.study import Plot, Statistic, matches
 from chunkwise.words import counted
@@ -50,7 +59,8 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
-    dims = distinguished([*values, *printed], plot.x, plot.by)
+    by = (*plot.by, FAMILY) if plot.split else plot.by
+    dims = distinguished([*values, *printed], plot.x, by)
     beside = table(plot, values, printed, dims, drawing)
     return _chart(id_, plot, values, printed, dims, drawing), beside
 
@@ -114,18 +124,29 @@ def _chart(
     title = f"{figure.title[:1].upper()}{figure.title[1:]}{unit}"
     if plot.relative is not None:
         title = f"{title}, relative to {where_phrase(plot.relative, drawing.libraries)}"
-    along = axis_title(plot.x)
+    along = f"{plot.split[:1].upper()}{plot.split[1:]}" or axis_title(plot.x)
     if plot.x == "chunk" and not scale.of_words:
         along += ", by its number of elements"
     return Chart(
         id_,
         plot.title,
         "dots" if scale.of_words else "lines",
-        Axis(along, False, scale.ticks, scale.breaks),
+        Axis(along, False, scale.ticks, scale.breaks, _marks(plot, scale)),
         Axis(title, log),
         tuple(series),
         _alt(plot, title, along, mine, its, dims, drawing),
         tuple(notes),
+    )
+
+
+def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
+    """Place what is marked along an axis of numbers; where words stand, nothing lies between."""
+    found = ((scales.number(text), name) for text, name in plot.marks.items())
+    log = "x" in plot.log
+    return tuple(
+        Tick(math.log10(value) if log else value, name)
+        for value, name in found
+        if value is not None and value > 0 and not scale.of_words
     )
 
 
@@ -234,7 +255,7 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     """Write all that is known of a value, a line each."""
     figure, relative = FIGURES[plot.figure], plot.relative is not None
     text = figure_text(figure, value.middle, relative=relative)
-    names = [n for n in (plot.x, *plot.by) if n in value.point]
+    names = [n for n in (FAMILY, plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
     if value.modelled:
         return f"{text} by the model", where, value.label

@@ -9,7 +9,7 @@ from typing import Final
 from chunkwise.benching.axes import AXES
 from chunkwise.grammar import format_size
 from chunkwise.report.scales import number
-from chunkwise.studies.figures import Figure
+from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.study import Where
 from chunkwise.studies.wording import plain
 from chunkwise.words import format_ratio, format_seconds, joined
@@ -32,12 +32,16 @@ _WHOLE: Final = {
 
 def axis_title(name: str) -> str:
     """Name an axis or a label."""
+    if name in FIGURES:
+        return f"{FIGURES[name].title[:1].upper()}{FIGURES[name].title[1:]}"
     about = AXES[name].about if name in AXES else name.replace("-", " ").replace("_", " ")
     return about[:1].upper() + about[1:]
 
 
 def column_title(name: str) -> str:
     """Name it at the head of a column."""
+    if name in FIGURES:
+        return FIGURES[name].title
     return "library" if name == "libhdf5" else name.replace("-", " ").replace("_", " ")
 
 
@@ -47,6 +51,8 @@ def value_text(axis: str, text: str, libraries: Libraries) -> str:
         return libraries.get(text, text if text == "default" else PurePath(text).name)
     if axis == "access":
         return text.partition("=")[0]
+    if axis in FIGURES:
+        return figure_text(FIGURES[axis], float(text))
     return text
 
 

@@ -65,6 +65,7 @@ class Axis:
     # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart
     # from numbers.
     breaks: tuple[float, ...] = ()
+    marks: tuple[Tick, ...] = ()  # Lines across the plot, each with its text
 
 
 @dataclass(frozen=True)

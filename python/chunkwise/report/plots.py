@@ -104,12 +104,23 @@ def _layout(chart: Chart, lying: bool) -> dict[str, Any]:
         for row in range(0, rows if lying else 0, 2)
     ]  # fmt: skip
     dotted = {"type": "line", "line": {"dash": "dot", "width": 1}, "name": "break"}
+    marked = [
+        {**dotted, **edge, "name": "mark", here[0]: mark.at, here[1]: mark.at}
+        for mark in chart.along.marks
+    ]
+    said = [
+        {"xref": "x", "yref": "paper", "x": mark.at, "y": 1, "yanchor": "bottom",
+         "text": _text(mark.text), "showarrow": False}
+        for mark in chart.along.marks
+    ]  # fmt: skip
     return {
         "height": height,
         "xaxis": value if lying else along,
         "yaxis": along if lying else value,
         "shapes": bands
-        + [{**dotted, **edge, here[0]: at, here[1]: at} for at in chart.along.breaks],
+        + [{**dotted, **edge, here[0]: at, here[1]: at} for at in chart.along.breaks]
+        + marked,
+        **({"annotations": said} if said else {}),
         # Above the points there is room for plotly's buttons.
         "margin": {"l": 8, "r": 14, "t": TOP, "b": 8},
         "modebar": {"bgcolor": "rgba(0,0,0,0)"},

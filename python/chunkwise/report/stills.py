@@ -145,6 +145,9 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
             axes.tick_params(axis="x", rotation=45)
     for at in chart.along.breaks:
         (axes.axhline if lying else axes.axvline)(at, color="#6b747d", linestyle=":", linewidth=1)
+    for mark in chart.along.marks:
+        axes.axvline(mark.at, color=_INK, linestyle=":", linewidth=1)
+        axes.text(mark.at, 1.0, mark.text, transform=axes.get_xaxis_transform(), fontsize=8)
     if lying:
         for row in range(0, len(chart.along.ticks), 2):
             axes.axhspan(row - 0.5, row + 0.5, color=_BAND, linewidth=0, zorder=0)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from chunkwise.report.labels import Libraries
+from chunkwise.report.scales import number
+from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.iotest.modelled import Modelled
 from chunkwise.studies.results import Row
 from chunkwise.studies.study import Plot, Published, Statistic, Where, matches
+
+# What stands before the number, where values along a plot are split: a name in points.
+FAMILY: Final = "family"
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: boo
             low, high = min(summary.values), max(summary.values)
         found.append(
             Value(
-                row.point,
+                _placed(plot, row, statistic),
                 summary.middle,
                 low,
                 high,
@@ -90,6 +95,21 @@ def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: boo
     if plot.over is not None:
         found = _summed(found, plot.over, plot.total)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def _placed(plot: Plot, row: Row, statistic: Statistic) -> dict[str, str]:
+    """Return a row's point with the value that it is drawn at."""
+    if plot.x in FIGURES:
+        along = row.summary(plot.x, statistic)
+        return row.point if along is None else {**row.point, plot.x: f"{along.middle:.12g}"}
+    return _split(plot, row.point)
+
+
+def _split(plot: Plot, point: dict[str, str]) -> dict[str, str]:
+    family, _, last = point.get(plot.x, "").rpartition(":")
+    if not plot.split or not family or number(last) is None:
+        return point
+    return {**point, plot.x: last, FAMILY: family}
 
 
 def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -175,7 +195,7 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
             value = one.value
             found.append(
                 Value(
-                    point,
+                    _split(plot, point),
                     value,
                     value,
                     value,

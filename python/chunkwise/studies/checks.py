@@ -21,7 +21,7 @@ from chunkwise.sample import SAMPLES
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.libraries import BUILD
 from chunkwise.studies.own_data import PLACEHOLDERS
-from chunkwise.studies.rules import RULES
+from chunkwise.studies.rules import FIRST, RULES
 from chunkwise.studies.study import (
     LIBRARIES,
     OTHERS,
@@ -218,7 +218,8 @@ def _check_figure(what: str, name: str) -> None:
 def _check_plot(plot: Plot, points: Points) -> None:
     what = f"plot '{plot.title}'"
     _check_figure(what, plot.figure)
-    for name in (plot.x, *plot.by, *((plot.over,) if plot.over else ())):
+    x = () if plot.x in FIGURES else (plot.x,)
+    for name in (*x, *plot.by, *((plot.over,) if plot.over else ())):
         points.check_name(what, name)
     points.check(what, plot.where)
     if plot.relative is not None:
@@ -267,7 +268,7 @@ def _check_claim(claim: Claim, points: Points) -> None:
     if rule.axis:
         points.check_name(what, settings["axis"])
     for name in ("standard", "against"):
-        if name in settings:
+        if settings.get(name, FIRST) != FIRST:
             points.check(f"{what}, {name}", {**common, settings["axis"]: settings[name]})
     if "value" in settings:
         points.check(f"{what}, value", {**common, settings["axis"]: settings["value"]})

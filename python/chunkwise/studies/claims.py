@@ -1,8 +1,8 @@
 """Does what a paper says still hold, by today's figures?
 
 A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
-it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured; with a sentence
-that has today's numbers in it.
+it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured; with a
+sentence that has today's numbers in it.
 
 Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
 over which rows are summed up first (``mean`` or ``sum``); ``words``, what two sides are called

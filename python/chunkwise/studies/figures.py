@@ -136,7 +136,7 @@ _ALL: Final = (
     Figure("stored_nbytes", "bytes stored", "bytes", "lower", _of("stored_nbytes")),
     Figure("ratio", "compression ratio", "times", "higher", _ratio),
     Figure("peak_rss_nbytes", "peak memory", "bytes", "lower", _of("peak_rss_nbytes")),
-    Figure("chunk_loads", "chunks loaded", "", "lower", _of("time_chunk_loads")),
+    Figure("chunk_loads", "chunks loaded", "", "lower", _whole("time_chunk_loads")),
     Figure("open_s", "seconds to open", "s", "lower", _opening),
     Figure("select_s", "seconds to select", "s", "lower", _whole("select_s")),
     Figure("read_s", "seconds to read", "s", "lower", _whole("read_s")),

@@ -38,6 +38,8 @@ from chunkwise.studies.wording import (
 )
 from chunkwise.words import counted, joined
 
+# As a standard value: the least along the axis.
+FIRST: Final = "@first"
 Word = Literal["holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured"]
 
 
@@ -109,6 +111,9 @@ def _flat(evidence: Evidence) -> Verdict:
     """Compare each value of an axis with the standard one; the farthest of them is told."""
     settings = evidence.claim.settings
     axis, standard = settings["axis"], settings["standard"]
+    if standard == FIRST:
+        known = {sample.point[axis]: None for sample in evidence.samples if axis in sample.point}
+        standard = next(iter(_in_order(known)), standard)
     groups = [group for group in series(evidence.samples, axis) if standard in group]
     if not groups:
         return _missing(evidence, {axis: standard}, f"with {setting(axis, standard)} and another")
@@ -260,7 +265,9 @@ def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Wo
         return "holds", ""
     wide = found.widened(comparisons)
     if wide.reaches(most) is True or wide.reaches(1 / most) is False:
-        if found.reaches(THRESHOLD) is False and found.reaches(1 / THRESHOLD) is True:
+        # Nearly: by the logarithm, not twice as far as the limit.
+        near = min(THRESHOLD, most**2)
+        if found.reaches(near) is False and found.reaches(1 / near) is True:
             return "weaker", f" The limit is {plain(most)}."
         return "no longer holds", ""
     return "cannot tell", _doubt(wide, most if over is not False else 1 / most)

@@ -98,7 +98,7 @@ class Plot:
     """How an experiment is drawn, and put into a table."""
 
     title: str
-    x: str  # The axis or label along which it is drawn
+    x: str  # The axis or label along which it is drawn, or another figure
     figure: str  # What is drawn: a name of `FIGURES`
     by: tuple[str, ...] = ()  # Axes or labels that tell series apart
     where: Where = field(default_factory=dict)  # Rows that are drawn; empty for all
@@ -109,6 +109,11 @@ class Plot:
     total: Literal["mean", "sum"] = "mean"  # ``mean`` or ``sum``, of `over`
     # Rows, one a series, by whose figure all others of the series are divided.
     relative: Where | None = None
+    # Where values of `x` end in a number, such as ``szip:nn:8``: what that number is called.  It
+    # is what is drawn along; what stands before it tells series apart.  Empty for whole values.
+    split: str = ""
+    # Places along `x` at which a line is drawn, such as the size of a chunk, each with its text.
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Claim:
     # ``most``, ...
     settings: Mapping[str, Any]
     published: str = ""  # The paper's figures, in a few words; empty where it has none
-    # Where the limit comes from: the table or page, what it says, and its figures; or that the limit
+    # Where the limit comes from: the table or section, what it says, and its figures; or that it
     # is ours, and why.
     limit: str = ""
     # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
