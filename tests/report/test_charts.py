@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from chunkwise.report import studies
 from chunkwise.report.charts import draw
 from chunkwise.report.facts import problems
-from chunkwise.report.model import Block, Chart, Section, Series, Table
+from chunkwise.report.model import Block, Chart, Report, Section, Series, Table, Tick
+from chunkwise.report.parts import WORDS
+from chunkwise.report.plots import figure
+from chunkwise.report.story import lead
 from chunkwise.report.values import Drawing
 from chunkwise.studies.results import Outcome
 from chunkwise.studies.study import Plot, Published
@@ -208,3 +212,64 @@ def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:
 def test_nothing_measured_and_nothing_published_is_nothing() -> None:
     experiment, _ = cache_size()
     assert draw("c", experiment.plots[0], Drawing([], (), "mean", {})) is None
+
+
+def test_the_same_advice_of_two_scales_is_one_piece(section: Section) -> None:
+    open_ones = tuple(
+        replace(one, findings=tuple(replace(f, word="cannot tell") for f in one.findings))
+        for one in section.blocks
+    )
+    quick, paper = replace(section, scale="quick"), replace(section, id="r2", scale="paper")
+    told = [(one.advice, one.word) for one in section.advice]
+    assert len(told) > 1
+    for sections in ((quick, paper), (paper, quick)):
+        both = Report("Both", sections)
+        assert [(one.advice, one.word) for one in both.advice] == told
+        assert sum(both.count(word) for word in WORDS) == len(told)
+        assert "counted once" in lead(both)
+    # What the paper's scale cannot tell, the other may.
+    unsure = Report("Both", (replace(paper, blocks=open_ones), quick))
+    assert [(one.advice, one.word) for one in unsure.advice] == told
+    assert "counted once" not in lead(Report("One", (paper,)))
+
+
+def test_values_that_end_in_a_number_are_drawn_along_it() -> None:
+    filters = ("szip:nn:8", "szip:nn:32", "szip:ec:8", "none")
+    records = [r for n, name in enumerate(filters) for r in repeats({"filter": name}, n + 1.0)]
+    where = {"filter": ("szip:nn:8", "szip:nn:32", "szip:ec:8")}
+    plot = Plot("Pixels", "filter", "total_s", split="pixels", where=where)
+    chart, table = drawn(records, plot, Published({"filter": "szip:nn:8"}, "total_s", 9, "T"))
+    assert [(s.name, len(s.points)) for s in chart.series] == [
+        ("szip:nn", 2), ("szip:ec", 1), ("paper: szip:nn", 1),
+    ]  # fmt: skip
+    assert (chart.along.title, chart.kind) == ("Pixels", "lines")
+    assert [tick.text for tick in chart.along.ticks] == ["8", "32"]
+    assert table.rows[0][:2] == ("8", "szip:nn")
+
+
+def test_a_figure_can_be_drawn_along_another() -> None:
+    sizes = {"8x8": 3 << 20, "790x790": 2 << 20, "791x791": 1 << 20}
+    records = [
+        record({"chunk": chunk}, {"total_s": seconds, "file_nbytes": nbytes})
+        for seconds, (chunk, nbytes) in enumerate(sizes.items(), 1)
+    ]
+    chart, table = drawn(records, Plot("Time by size", "file_nbytes", "total_s"))
+    assert [(p.at, p.value) for p in chart.series[0].points] == [
+        (1 << 20, 3), (2 << 20, 2), (3 << 20, 1),
+    ]  # fmt: skip
+    assert chart.along.title == "Bytes of the file"
+    assert [row[0] for row in table.rows] == ["1.0 MiB", "2.0 MiB", "3.0 MiB"]
+
+
+@pytest.mark.parametrize(("log", "place"), [(("x",), math.log10(2048)), ((), 2048)])
+def test_a_size_is_marked_along_an_axis_of_sizes(log: tuple[str, ...], place: float) -> None:
+    records = [r for n in (1, 4) for r in repeats({"cache": f"{n}KiB"}, n)]
+    plot = Plot("Caches", "cache", "total_s", log=log, marks={"2KiB": "a chunk"})
+    chart, _ = drawn(records, plot)
+    assert chart.along.marks == (Tick(place, "a chunk"),)
+    made = figure(chart)["layout"]
+    assert [one["text"] for one in made["annotations"]] == ["a chunk"]
+    assert any(one.get("name") == "mark" and one["x0"] == place for one in made["shapes"])
+    # Where words stand nothing lies between.
+    chart, _ = drawn(records, replace(plot, kind="bar"))
+    assert chart.along.marks == ()

@@ -107,6 +107,11 @@ class Finding:
     limit: str = ""  # Where the limit of the verdict comes from; may be empty
 
     @property
+    def open(self) -> bool:
+        """Whether this run could not tell."""
+        return self.word in ("cannot tell", "not measured")
+
+    @property
     def limited(self) -> str:
         """Where the limit comes from, as a sentence."""
         return f"The limit: {self.limit}" if self.limit else ""
@@ -148,6 +153,7 @@ class Section:
     blocks: tuple[Block, ...]
     remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
     of_advice: bool = False  # Whether an answer of advise
+    scale: str = ""  # Of a study; else empty
 
     @property
     def advice(self) -> list[Finding]:
@@ -177,9 +183,23 @@ class Report:
             for block in section.blocks:
                 yield from (chart for chart, _ in block.pictures if chart is not None)
 
+    @property
+    def advice(self) -> list[Finding]:
+        """Each piece of advice once, also where a study was run several times.
+
+        The verdict is that of the paper's scale, unless only another run could tell.
+        """
+        found: dict[tuple[str, str], Finding] = {}
+        for section in sorted(self.sections, key=lambda section: section.scale == "quick"):
+            for one in section.advice:
+                key = section.source, one.advice
+                if key not in found or (found[key].open and not one.open):
+                    found[key] = one
+        return list(found.values())
+
     def count(self, word: Word) -> int:
-        """How many pieces of advice have this verdict."""
-        return sum(found.word == word for section in self.sections for found in section.advice)
+        """How many pieces of advice have this verdict, each counted once."""
+        return sum(found.word == word for found in self.advice)
 
 
 def _printable(value: Any) -> Any:

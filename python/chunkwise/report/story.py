@@ -42,13 +42,16 @@ def lead(report: Report) -> str:
         "Papers on HDF5 and netCDF-4 advise how to store and read large arrays, from what they "
         "measured on the machines and libraries of their time. Here the same was measured again."
     )
-    advice = sum(len(section.advice) for section in studies)
+    advice = len(report.advice)
     if not advice:
         return about
     found = [f"{n} {_ENDINGS[word][n != 1]}" for word in _ENDINGS if (n := report.count(word)) > 0]
     pieces = "piece" if advice == 1 else "pieces"
     whose = "the papers' own and what follows from their claims"
-    return f"{about} Of {advice} {pieces} of advice ({whose}), {joined(found)}."
+    once = ""
+    if advice < sum(len(section.advice) for section in studies):
+        once = " What several runs of a study say is counted once."
+    return f"{about} Of {advice} {pieces} of advice ({whose}), {joined(found)}.{once}"
 
 
 def troubles(report: Report) -> list[str]:

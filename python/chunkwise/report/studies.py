@@ -43,6 +43,7 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
         _facts(results, study),
         tuple(_alerts(results, study)),
         tuple(blocks),
+        scale=results.scale,
     )
 
 

@@ -128,12 +128,12 @@ class Claim:
     # ``most``, ...
     settings: Mapping[str, Any]
     published: str = ""  # The paper's figures, in a few words; empty where it has none
-    # Where the limit comes from: the table or section, what it says, and its figures; or that it
-    # is ours, and why.
-    limit: str = ""
     # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
     # report's first screen.
     advice: str = ""
+    # Where the limit comes from: the table or section, what it says, and its figures; or that it
+    # is ours, and why.
+    limit: str = ""
 
 
 @dataclass(frozen=True)
