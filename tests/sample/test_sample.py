@@ -23,6 +23,7 @@ from chunkwise.sample.spec import Region
 SMALL = {
     "cris": (5, 3, 9, 70),
     "occam": (13, 20, 30),
+    "occam-archive": (13, 20, 30),
     "occam-smooth": (13, 20, 30),
     "radar": (200, 210),
     "cube": (5, 40, 60),
@@ -34,6 +35,7 @@ SMALL = {
 RATIOS = {
     "cris": (1.05, 1.11),
     "occam": (1.8, 2.2),
+    "occam-archive": (2.9, 3.5),
     "occam-smooth": (50.0, 200.0),
     "radar": (14.0, 23.0),
     "cube": (2.1, 2.3),
@@ -161,6 +163,7 @@ def test_counts_are_sparse_and_follow_their_rates() -> None:
     [
         ("cris", 0xF7B9136A),
         ("occam", 0x63494CDB),
+        ("occam-archive", 0x4078D845),
         ("occam-smooth", 0xC9073F6C),
         ("radar", 0x84A164D3),
         ("cube", 0xDEDA200D),

@@ -38,6 +38,9 @@ def study(tmp_path: Path) -> Study:
     return load(str(write_study(tmp_path / "tiny")))
 
 
+TOUCHING_S = 5.0
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     """Have trials measured by nobody, and count them."""
@@ -52,11 +55,37 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     monkeypatch.setattr("chunkwise.studies.libraries.find_one", find)
 
     def measure(trial: Trial, *_: Any) -> Measurement:
-        trials.append(trial)
+        # The trial before the first of a run is kept by nobody.
+        if trial.timeout_s != TOUCHING_S:
+            trials.append(trial)
         return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
 
     monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
     return trials
+
+
+def test_nobody_is_slower_for_being_the_first(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials: list[Trial] = []
+
+    def measure(trial: Trial, *_: Any) -> Measurement:
+        # Whatever is first takes ten times as long.
+        trials.append(trial)
+        seconds = 10.0 if len(trials) == 1 else 1.0
+        return Measurement(trial, "ok", total_s=seconds, elapsed_s=seconds)
+
+    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    results = run(study, options(tmp_path, only=("rows",), repeat=2))
+    assert (len(trials), trials[0].max_seconds) == (5, 2.0)
+    rows = results.outcomes["rows"].rows()
+    assert [row.values("total_s") for row in rows] == [(1.0, 1.0)] * 2
+    # What counts needs nobody before it, and what was measured before is not touched again.
+    run(study, options(tmp_path, only=("rows",), repeat=2, resume=True))
+    counting = replace(study.experiments[0].runs[0], repeat=1)
+    experiment = replace(study.experiments[0], runs=(counting,))
+    run(replace(study, experiments=(experiment,)), Options("quick", tmp_path / "other"))
+    assert len(trials) == 7
 
 
 def options(tmp_path: Path, **given: Any) -> Options:

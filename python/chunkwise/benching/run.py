@@ -65,6 +65,7 @@ def run(
     check: bool | str | os.PathLike[str] = False,
     trial_seconds: float | None = None,
     repacking: bool = False,
+    touch: bool = False,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
@@ -89,6 +90,9 @@ def run(
         estimated.  None for its share of `seconds`.
     repacking : bool
         Whether repacking the data into each variant is timed as well (`Results.repack_s`).
+    touch : bool
+        Whether a short trial that is not kept goes before the first, so that the first is not the
+        slower for being first.
     """
     begun = time.monotonic()
     if repeat < 1:
@@ -148,6 +152,7 @@ def run(
             step,
             store,
             shares=trial_seconds is None,
+            touch=touch,
         ).execute()
         # The file that the user knows, also where a sample of it was read.
         first = next(iter(made.reading.values()), original)

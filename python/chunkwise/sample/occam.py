@@ -1,9 +1,10 @@
-"""`occam` and `occam-smooth`: the ocean model's output that paper 000 writes.
+"""`occam`, `occam-archive`, `occam-smooth`: the ocean model's output that paper 000 writes.
 
 Its arrays have 360x144x66, 1440x576x66 or 4320x1728x66 points (longitude,
 latitude, depth) at 1, 1/4 and 1/12 of a degree, Fortran's order; in a file the
 last dimension is the fastest, so here they are 66x144x360 and so on.  The
-archive shrinks by half under deflate 1 (`occam`); the data of the paper's test
+model's own files hold the sea alone, and shrink by half under deflate 1: so does the
+sea of `occam-archive`, and `occam` with its land.  The data of the paper's test
 program, which only stands in for it, is smooth (`occam-smooth`).
 """
 
@@ -48,6 +49,11 @@ def _values(region: Region) -> Values:
     return np.where(region.axis(0) < _sea_floor(region), values, 0.0)
 
 
+def _archived(region: Region) -> Values:
+    """Temperature in steps of 1/1024 degree: no more digits of a model's output matter."""
+    return np.round(_values(region) * 1024.0) / 1024.0
+
+
 _RESOLUTIONS = {"1": (66, 144, 360), "1/4": (66, 576, 1440), "1/12": (66, 1728, 4320)}
 _PAPER = "paper 000, Profiling Write Performance of HDF5 (section 4, Table 1)"
 _ATTRIBUTES = {"units": "degC", "long_name": "potential temperature"}
@@ -64,6 +70,13 @@ OCCAM = Sample(
     values=_values,
     attributes=_ATTRIBUTES,
     resolutions=_RESOLUTIONS,
+)
+
+OCCAM_ARCHIVE = replace(
+    OCCAM,
+    name="occam-archive",
+    summary="ocean temperature whose sea alone shrinks by half",
+    values=_archived,
 )
 
 OCCAM_SMOOTH = replace(

@@ -10,12 +10,13 @@ from chunkwise.sample.counting import COUNTING
 from chunkwise.sample.counts import COUNTS
 from chunkwise.sample.cris import CRIS
 from chunkwise.sample.cube import CUBE
-from chunkwise.sample.occam import OCCAM, OCCAM_SMOOTH
+from chunkwise.sample.occam import OCCAM, OCCAM_ARCHIVE, OCCAM_SMOOTH
 from chunkwise.sample.radar import RADAR
 from chunkwise.sample.spec import Sample
 
 SAMPLES: Final[dict[str, Sample]] = {
-    sample.name: sample for sample in (CRIS, OCCAM, OCCAM_SMOOTH, RADAR, CUBE, COUNTING, COUNTS)
+    sample.name: sample
+    for sample in (CRIS, OCCAM, OCCAM_ARCHIVE, OCCAM_SMOOTH, RADAR, CUBE, COUNTING, COUNTS)
 }
 
 
