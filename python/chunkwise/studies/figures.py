@@ -149,6 +149,10 @@ _ALL: Final = (
     ),
     Figure("efficiency", "weak efficiency", "%", "higher", _of("efficiency")),
     Figure("written_nbytes", "bytes written", "bytes", "lower", _of("written_nbytes")),
+    Figure("storage_s", "seconds of storage", "s", "lower", _of("storage_s")),
+    Figure("requests", "requests", "", "lower", _of("requests")),
+    Figure("moved_nbytes", "bytes moved", "bytes", "lower", _of("moved_nbytes")),
+    Figure("pays_below", "bandwidth below which it pays", "MB/s", "higher", _of("pays_below")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

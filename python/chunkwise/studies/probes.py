@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
-from chunkwise.studies import chunk_slots, open_datasets, phases, repacking
+from chunkwise.studies import chunk_slots, elsewhere, open_datasets, phases, repacking
 from chunkwise.studies.iotest import launching
 from chunkwise.studies.libraries import Found
 
@@ -38,6 +38,7 @@ class Context:
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
 PROBES: Final[dict[str, Probe]] = {
     "chunk-slots": chunk_slots.predict,
+    "elsewhere": elsewhere.measure,
     "iotest": launching.measure,
     "open-datasets": open_datasets.measure,
     "phases": phases.measure,
