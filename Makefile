@@ -28,8 +28,8 @@
 #                  ONLY=fix: whether `fix` gains what it promised;
 #                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
-#   make studies   the papers' five studies and their report, in target/studies (about ten
-#                  minutes; SCALE=paper for the papers' sizes: hours)
+#   make studies   the papers' five studies, three more, and their report, in target/studies
+#                  (about half an hour; SCALE=paper for the papers' sizes: hours)
 #   make docs      the site in target/site: opens without a network; warnings are errors
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill README.md, the first pages of the site and docs/fix.md from runs here
@@ -273,7 +273,7 @@ $(VENV)/.report: $(VENV)/.installed
 	touch $@
 
 SCALE ?= quick
-STUDIES := occam netcdf4 hyperslabs cris
+STUDIES := occam netcdf4 hyperslabs cris bandwidth two-ways selections
 
 studies: $(VENV)/.report
 	@for study in $(STUDIES); do \

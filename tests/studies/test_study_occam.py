@@ -72,7 +72,7 @@ def test_each_is_measured_against_the_standard_run(study: Study, name: str, scal
 
 
 @pytest.mark.parametrize(
-    ("scale", "shape"), [("quick", (66, 144, 360)), ("paper", (66, 1728, 4320))]
+    ("scale", "shape"), [("quick", (66, 576, 1440)), ("paper", (66, 1728, 4320))]
 )
 def test_every_point_is_possible(
     study: Study, scale: Scale, shape: tuple[int, ...], tmp_path: Path
