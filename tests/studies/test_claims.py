@@ -69,7 +69,13 @@ def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
     told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
     assert told.word == "cannot tell"
     assert "By 3 repeats this ratio may be anything from" in told.sentence
-    assert "and the verdict turns at 2: about 7 repeats would tell." in told.sentence
+    assert told.sentence.endswith(
+        "and the verdict turns at 2: about 7 repeats would tell. That there is an effect is "
+        "certain."
+    )
+    unsure = ratio(*caches((1.5, 1.1, 3.5), (1.0, 1.01, 0.99)))
+    assert unsure.word == "cannot tell"
+    assert "certain" not in unsure.sentence
 
 
 def test_pairs_that_differ_elsewhere_are_averaged_and_their_range_is_said() -> None:

@@ -239,14 +239,16 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str
     if found.opposed:
         return "no longer holds", " The pairs contradict each other."
     reached = found.reaches(least)
+    # What must be left of the effect: by the logarithm, half of it.
+    some = found.low >= min(THRESHOLD, math.sqrt(least))
     if reached is None:
-        return "cannot tell", _doubt(found, least)
+        sure = " That there is an effect is certain." if some else ""
+        return "cannot tell", _doubt(found, least) + sure
     if reached:
         return "holds", ""
     if found.high <= 1 / evidence.get("least_reversed", THRESHOLD):
         return "reversed", ""
-    # What is left of the effect: by the logarithm, half of it at the least.
-    if found.low >= min(THRESHOLD, math.sqrt(least)):
+    if some:
         return "weaker", f" The limit is {plain(least)}."
     return "no longer holds", ""
 
