@@ -259,6 +259,16 @@ def test_a_figure_can_be_drawn_along_another() -> None:
     ]  # fmt: skip
     assert chart.along.title == "Bytes of the file"
     assert [row[0] for row in table.rows] == ["1.0 MiB", "2.0 MiB", "3.0 MiB"]
+    # Rows of one size are no series of their own, and still told apart.
+    records.append(record({"chunk": "792x792"}, {"total_s": 4, "file_nbytes": 1 << 20}))
+    chart, table = drawn(records, Plot("Time by size", "file_nbytes", "total_s"))
+    (series,) = chart.series
+    assert [len(run) for run in series.runs] == [1] * 4
+    assert [p.details[1] for p in series.points[:2]] == [
+        "bytes of the file 1.0 MiB, chunks 791x791",
+        "bytes of the file 1.0 MiB, chunks 792x792",
+    ]  # fmt: skip
+    assert table.columns[:2] == ("bytes of the file", "chunk")
 
 
 @pytest.mark.parametrize(("log", "place"), [(("x",), math.log10(2048)), ((), 2048)])

@@ -62,7 +62,10 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     by = (*plot.by, FAMILY) if plot.split else plot.by
     dims = distinguished([*values, *printed], plot.x, by)
     beside = table(plot, values, printed, dims, drawing)
-    return _chart(id_, plot, values, printed, dims, drawing), beside
+    # Along another figure each row has a place of its own, and needs no series of its own.
+    told = [name for name in dims if name in by] if plot.x in FIGURES else dims
+    plot = replace(plot, by=tuple(dict.fromkeys((*by, *dims))))
+    return _chart(id_, plot, values, printed, told, drawing), beside
 
 
 def _chart(
@@ -110,7 +113,7 @@ def _chart(
             places = [scale.places[value.point[plot.x]] + shift for value in members]
             placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
             broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
-            runs = _runs(placed, broken, joined=not scale.of_words)
+            runs = _runs(placed, broken, joined=not scale.of_words and plot.x not in FIGURES)
             series.append(Series(name, styles[is_published, key], is_published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
@@ -255,7 +258,7 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     """Write all that is known of a value, a line each."""
     figure, relative = FIGURES[plot.figure], plot.relative is not None
     text = figure_text(figure, value.middle, relative=relative)
-    names = [n for n in (FAMILY, plot.x, *plot.by) if n in value.point]
+    names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
     if value.modelled:
         return f"{text} by the model", where, value.label

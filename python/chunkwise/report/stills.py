@@ -147,7 +147,8 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
         (axes.axhline if lying else axes.axvline)(at, color="#6b747d", linestyle=":", linewidth=1)
     for mark in chart.along.marks:
         axes.axvline(mark.at, color=_INK, linestyle=":", linewidth=1)
-        axes.text(mark.at, 1.0, mark.text, transform=axes.get_xaxis_transform(), fontsize=8)
+        place = axes.get_xaxis_transform()
+        axes.text(mark.at, 0.99, f" {mark.text}", va="top", transform=place, fontsize=8)
     if lying:
         for row in range(0, len(chart.along.ticks), 2):
             axes.axhspan(row - 0.5, row + 0.5, color=_BAND, linewidth=0, zorder=0)
