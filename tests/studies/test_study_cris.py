@@ -81,6 +81,19 @@ def test_estimates_and_ratios_are_marked() -> None:
     assert "~ estimated" in " ".join(lines)
 
 
+def test_sizes_stand_as_sizes_beside_the_published_ones() -> None:
+    study = load("occam")
+    same = {"operation": "write", "reader": "libhdf5", "data": "smooth"}
+    records = [
+        {"status": "ok", "file_nbytes": nbytes, "point": {**same, "filter": name}}
+        for name, nbytes in (("deflate:1", 3 << 20), ("szip:nn:8", 1 << 20))
+    ]
+    results = StudyResults("occam", "quick", 1, "", outcomes={"szip": Outcome(records)})
+    text = "\n".join(published.draw(study, results, "Section 5.7.2"))
+    assert re.search(r"gzip level 1 +14.3 MiB\* +3.0 MiB", text)
+    assert re.search(r"szip, mask 32 +1.9 MiB +1.0 MiB", text)
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(345.2, "345"), (3.6, "3.6"), (0.372, "0.37"), (0.0054, "0.0054")]
 )

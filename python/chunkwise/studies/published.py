@@ -18,6 +18,7 @@ from chunkwise.studies.comparing import Sample, samples
 from chunkwise.studies.figures import FIGURES
 from chunkwise.studies.results import Outcome, Row, StudyResults
 from chunkwise.studies.study import Experiment, Published, Statistic, Study, Where, matches
+from chunkwise.studies.wording import quantity
 from chunkwise.words import counted
 
 _WIDTH: Final = 80
@@ -114,8 +115,9 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
     found = [(one, measured(rows, one, statistic)) for one in experiment.published]
     readers = list(dict.fromkeys(reader for _, today in found for reader in today))
     head = None
-    for source in dict.fromkeys(one.source for one, _ in found):
-        group = [pair for pair in found if pair[0].source == source]
+    # Seconds and bytes of one source are no column.
+    for source, of in dict.fromkeys((one.source, one.figure) for one, _ in found):
+        group = [pair for pair in found if (pair[0].source, pair[0].figure) == (source, of)]
         figure = FIGURES[group[0][0].figure]
         if head is None or figure.name != head:
             head = figure.name
@@ -139,12 +141,18 @@ def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> It
 
 
 def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
-    cells = ["-" if value is None else _mark(value) + number(value.middle) for value in values]
+    sized = FIGURES[one.figure].unit == "bytes"
+
+    def written(value: float) -> str:
+        return quantity(value, "bytes") if sized else number(value)
+
+    cells = ["-" if value is None else _mark(value) + written(value.middle) for value in values]
     if len(values) == 2:
         cells.append("-" if None in values else _often(one.figure, *values))  # type: ignore[arg-type]
     mark = "*" if one.note else " "
     label = one.label or ", ".join(map(_text, one.where.values()))
-    yield from _lines(f"  {label}", f"{one.value:,g}{mark}", cells)
+    told = quantity(one.value, "bytes") if sized else f"{one.value:,g}"
+    yield from _lines(f"  {label}", f"{told}{mark}", cells)
 
 
 def _text(value: str | tuple[str, ...]) -> str:
