@@ -177,7 +177,7 @@ def test_flat() -> None:
     assert told.word == "no longer holds"
     assert told.sentence.startswith(
         "3.00 s with a sieve buffer of 2KiB against 1.00 s with a sieve buffer of 1KiB, the "
-        "farthest from it of 2 values: 3.00 times as long"
+        "farthest of 2 from the standard: 3.00 times as long"
     )
     assert judge(flat(), along(1, 1.22, 1), "median").word == "cannot tell"
     assert judge(flat(most=1.12), along(1, 1.249, 1), "median").word == "no longer holds"

@@ -126,7 +126,7 @@ def _flat(evidence: Evidence) -> Verdict:
     farthest = max(
         (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
     )
-    note = f", the farthest from it of {len(found)} values" if len(found) > 1 else ""
+    note = f", the farthest of {len(found)} from the standard" if len(found) > 1 else ""
     text = _along(evidence, found[farthest], note)
     return _verdict(evidence, word, text, told[farthest][1], found[farthest])
 
