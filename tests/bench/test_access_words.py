@@ -246,8 +246,8 @@ def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) ->
     target = look(path, "g/t")
     shape = (120, 100, 110)
     for accesses in (("time=all,y=1,x=1",), ("row", "plane:0"), ()):
-        named = {"access": accesses} if accesses else {}
-        space = Space.of(chunk=("auto",), **named)
+        named = {"chunk": ("auto",), "access": accesses}
+        space = Space({name: values for name, values in named.items() if values})
         (variant,) = {one.variant for one in spell_out(target, space).planned}
         plan = chunkwise.plan_repack(path, chunk={"/g/t": "auto"}, access=accesses)
         (step,) = [step for step in plan.steps if step.source.path == "/g/t"]

@@ -288,7 +288,8 @@ def _floor_chunk(
             f"Chunks of {format_shape(chunks.shape)} fall just short of {format_shape(shape)}, "
             f"so that nearly empty ones are added along dimension{'s' * (len(short) > 1)} "
             f"{along}: {format_size(chunks.edge_nbytes)} ({counted(chunks.edge_nbytes, 'byte')}) "
-            f"{_for_nothing(subject)}. Chunks of {format_shape(offered)} leave {format_size(left)}."
+            f"{_for_nothing(subject)}. Chunks of {format_shape(offered)} leave "
+            f"{format_size(left)}."
         ),
         evidence={
             "chunks": chunks.allocated,
@@ -323,8 +324,8 @@ def _edge_waste(
         path=subject.path,
         summary=(
             f"Chunks of {format_shape(chunks.shape)} reach far beyond the shape "
-            f"{format_shape(shape)}: {format_size(chunks.edge_nbytes)} {_for_nothing(subject)}, for "
-            f"{format_size(array)} of data. Chunks of {format_shape(offered)} leave "
+            f"{format_shape(shape)}: {format_size(chunks.edge_nbytes)} {_for_nothing(subject)}, "
+            f"for {format_size(array)} of data. Chunks of {format_shape(offered)} leave "
             f"{format_size(left)}."
         ),
         evidence={
