@@ -7,6 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: str
+# Reasons of `Dataset` that are not the last word.
+VIRTUAL_LAYOUT: str
+EXTERNAL_LAYOUT: str
 
 # Start, stride, count and block, one value a dimension each.
 Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
@@ -508,7 +511,31 @@ class Dataset:
         listed: bool = False,
         text: str | None = None,
         plain: bool = False,
-    ) -> Dataset: ...
+        external: Sequence[tuple[str, int, int]] = (),
+    ) -> Dataset:
+        """Describe a dataset; `external` are path, offset and bytes of the files of its data."""
+    @staticmethod
+    def mapped(
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        fill: bytes | None,
+        sources: Sequence[
+            tuple[
+                Sequence[Hyperslab],
+                Dataset,
+                Sequence[Hyperslab],
+                list[tuple[int, int, int | tuple[str, str]]],
+                str,
+            ]
+        ],
+        label: str,
+    ) -> Dataset:
+        """A dataset whose elements lie in others; what is not mapped is `fill`, if there is one.
+
+        Each source is hyperslabs of this dataset, the other one, hyperslabs of it with as many
+        elements in the same order, how elements are converted (as `read_as` takes it; nothing
+        where they are not), and what its errors begin with.
+        """
     @property
     def reason(self) -> str | None: ...
     # What can be asked where there is no reason.
@@ -516,6 +543,10 @@ class Dataset:
     def shape(self) -> tuple[int, ...]: ...
     @property
     def chunks(self) -> tuple[int, ...] | None: ...
+    @property
+    def is_virtual(self) -> bool: ...
+    @property
+    def converts(self) -> bool: ...
     @property
     def fills(self) -> bool: ...
     def getitem(self, index: Any) -> Any:

@@ -118,6 +118,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if result is not NotImplemented:
                 counts.engine += 1
                 return result
+        elif bound is not None and bound.sources is not None:
+            binding = self._reads()
         result = reading.getitem(self, binding, args, new_dtype, True)
         if result is NotImplemented:
             # The engine reads what nobody writes.
@@ -232,7 +234,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         Returns
         -------
         dict
-            ``path`` ("chunked", "contiguous" or "libhdf5") and ``reason`` (why libhdf5, or
+            ``path`` ("chunked", "contiguous", "virtual" or "libhdf5") and ``reason`` (why libhdf5, or
             None); ``chunks`` touched and ``missing_chunks`` among them (never written);
             ``stored_nbytes`` read from the file, ``decoded_nbytes`` out of the filters if
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
@@ -278,6 +280,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 binding.look_again(self)
                 return self._explain(selection)
             plan["path"] = "contiguous" if bound.chunks is None else "chunked"
+            if bound.native.is_virtual:
+                plan["path"] = "virtual"
             plan["threads"] = _native.thread_count()
         else:
             # What is not chunked counts as one chunk, whose sizes are at least 1.
@@ -323,7 +327,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def _reads(self) -> bindings.Binding:
         """What reads it, once everything that was written is where it is read."""
-        binding = self._bound()
+        binding = self._bound().now(self)
         # The engine reads what nobody writes.
         if binding.bound is None:
             self._settle()

@@ -91,6 +91,10 @@ class UnsoundIndexError(UndecodedChunkError):
     """A chunk index that is not as libhdf5 writes it: the dataset is left to libhdf5."""
 
 
+class ChangedSourceError(UndecodedChunkError):
+    """A file that a dataset leads to and that was changed: libhdf5 reads what is there now."""
+
+
 class CannotWriteError(ChunkwiseError, OSError):
     """A file that cannot be written: read-only folder, full disk, quota."""
 

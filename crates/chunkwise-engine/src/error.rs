@@ -87,6 +87,17 @@ pub enum ReadError {
     /// A chunk index that is not as it should be: libhdf5 has to read the dataset.
     #[error("{0}")]
     Index(String),
+    /// A file that is not any more what it was when the dataset was described.
+    #[error("{0} was changed or replaced after it was opened")]
+    Changed(String),
+    /// What went wrong in a source of a virtual dataset.
+    #[error("{name}: {error}")]
+    Source {
+        /// File and dataset.
+        name: String,
+        /// The same as if it had been read by itself.
+        error: Box<ReadError>,
+    },
     /// The reader asked to stop.
     #[error("the read was cancelled")]
     Cancelled,

@@ -21,6 +21,7 @@ mod huge;
 mod in_flight;
 mod in_memory;
 mod index;
+mod mapped;
 mod memory;
 mod numbers;
 mod on_demand;
@@ -50,6 +51,7 @@ pub use fields::{FieldBytes, Fields, Made, convert_all};
 pub use huge::zeroed;
 pub use in_memory::{gather, spread};
 pub use index::{ChunkIndex, ChunkIndexBuilder, ChunkRecord, IndexError};
+pub use mapped::{MappedSource, Source, VirtualDataset};
 pub use on_demand::{Chunks, FindChunks, OnDemand};
 pub use one_pass::{LostChunk, OnePass};
 pub use process::{
@@ -58,7 +60,9 @@ pub use process::{
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use scatter::fill_run;
 pub use settings::Setting;
-pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
+pub use storage::{
+    ExternalRun, ExternalStorage, FileStorage, Map, MemoryStorage, Storage, ThrottledStorage,
+};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,

@@ -7,7 +7,7 @@ use crate::arrays::{bytes, bytes_mut};
 use numpy::PyUntypedArray;
 
 /// What is taken of an element: bytes as they are, or a conversion between two types.
-#[derive(FromPyObject)]
+#[derive(Clone, FromPyObject)]
 pub enum Taken {
     Bytes(usize),
     Converted(String, String),

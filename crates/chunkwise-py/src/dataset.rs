@@ -1,11 +1,11 @@
 //! An open dataset as Python sees it: read by the engine, or a reason why not.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
-use chunkwise_libhdf5::{Asked, Unsuited, describe_as};
-use chunkwise_select::{Plan, Selection, resolve_index};
+use chunkwise_engine::{Fields, Layout, MappedSource, ReadError, Source, VirtualDataset};
+use chunkwise_libhdf5::{Asked, ExternalFile, Unsuited, describe_as};
+use chunkwise_select::{Hyperslab, Mapping, SelectError, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,16 +17,26 @@ use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
-use crate::selection::PySelection;
+use crate::selection::{Parts, PySelection};
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
-    engine: Result<Arc<Dataset>, String>,
+    engine: Result<Source, String>,
     dtype: Py<PyArrayDescr>,
     label: String,
     /// Where elements are not copied as they are stored.
     fields: Option<Fields>,
+    /// Whether its data lies in files that libhdf5 does not keep open.
+    elsewhere: bool,
 }
+
+/// Hyperslabs of a virtual dataset that are hyperslabs of a source: the former, the source, the
+/// latter, how elements are converted, and file and dataset for messages.
+type MappedTo<'py> =
+    (Vec<Parts>, PyRef<'py, PyDataset>, Vec<Parts>, Vec<(usize, usize, Taken)>, String);
+
+/// More mappings than this are not made of those of a dataset.
+const MOST_MAPPINGS: usize = 1 << 16;
 
 #[pymethods]
 impl PyDataset {
@@ -35,7 +45,7 @@ impl PyDataset {
     /// `plain` has libhdf5's driver of local files.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, external = Vec::new()))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -45,16 +55,25 @@ impl PyDataset {
         listed: bool,
         text: Option<String>,
         plain: bool,
+        external: Vec<(PathBuf, u64, u64)>,
     ) -> PyResult<Self> {
         let py = dtype.py();
+        let elsewhere = !external.is_empty();
         // Pointers to Python objects must never be overwritten with file bytes.
         let engine = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
-            let asked = Asked { listed, plain };
+            let external = external.into_iter().map(|(path, offset, nbytes)| ExternalFile {
+                path,
+                offset,
+                nbytes,
+            });
+            let asked = Asked { listed, plain, external: external.collect() };
             // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
-                Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
+                Ok(dataset) if dataset.element_size() == dtype.itemsize() => {
+                    Ok(Source::Stored(dataset))
+                }
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
                 Err(Unsuited::Failed(error)) => {
@@ -71,14 +90,62 @@ impl PyDataset {
                 Fields::new(engine.element_size(), dtype.itemsize(), parts.unwrap_or_default());
             fields = Some(made.map_err(|error| read_error(py, &label, &error))?);
         }
-        Ok(Self { engine, dtype: dtype.unbind(), label, fields })
+        Ok(Self { engine, dtype: dtype.unbind(), label, fields, elsewhere })
+    }
+
+    /// A virtual dataset, whose elements lie in others; the rest is `fill`, or without it is left
+    /// alone.
+    #[staticmethod]
+    fn mapped(
+        shape: Vec<u64>,
+        dtype: Bound<'_, PyArrayDescr>,
+        fill: Option<Vec<u8>>,
+        sources: Vec<MappedTo<'_>>,
+        label: String,
+    ) -> PyResult<Self> {
+        let py = dtype.py();
+        let mut mapped = Vec::new();
+        let mut reason = None;
+        for (here, source, there, parts, name) in &sources {
+            let found = mappings(&shape, here, source, there);
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    reason = Some(format!("its source {name} does not fit: {error}"));
+                    continue;
+                }
+            };
+            match found {
+                Some(found) if mapped.len() + found.len() <= MOST_MAPPINGS => {
+                    let fields = source.made_into(dtype.itemsize(), parts)?;
+                    let engine = source.native()?;
+                    let one = |mapping| MappedSource {
+                        mapping,
+                        source: engine.clone(),
+                        fields: fields.clone(),
+                        name: name.clone(),
+                    };
+                    mapped.extend(found.into_iter().map(one));
+                }
+                _ => reason = Some(format!("it maps {name} in too many pieces")),
+            }
+        }
+        let engine = match reason {
+            Some(reason) => Err(reason),
+            None => VirtualDataset::new(shape.into(), dtype.itemsize(), fill, mapped)
+                .map(Source::Virtual)
+                .map_err(|error| read_error(py, &label, &error))
+                .map(Ok)?,
+        };
+        Ok(Self { engine, dtype: dtype.unbind(), label, fields: None, elsewhere: false })
     }
 
     /// Why libhdf5 has to read this dataset, or None; known at once, or when a read has found out.
     #[getter]
     fn reason(&self) -> Option<&str> {
         match &self.engine {
-            Ok(engine) => engine.unsound(),
+            Ok(Source::Stored(engine)) => engine.unsound(),
+            Ok(Source::Virtual(_)) => None,
             Err(reason) => Some(reason),
         }
     }
@@ -89,13 +156,27 @@ impl PyDataset {
         PyTuple::new(py, self.native()?.shape())
     }
 
-    /// The shape of a chunk; None of a contiguous dataset.
+    /// The shape of a chunk; None of a contiguous or a virtual dataset.
     #[getter]
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        match &self.native()?.info().layout {
+        let Source::Stored(dataset) = self.native()? else { return Ok(None) };
+        match &dataset.info().layout {
             Layout::Chunked { chunk, .. } => PyTuple::new(py, chunk.iter()).map(Some),
             Layout::Contiguous { .. } => Ok(None),
         }
+    }
+
+    /// Whether its elements lie in other datasets.
+    #[getter]
+    fn is_virtual(&self) -> bool {
+        matches!(&self.engine, Ok(Source::Virtual(_)))
+    }
+
+    /// Whether elements are converted as they are read, so that they cannot be converted once more.
+    #[getter]
+    fn converts(&self) -> bool {
+        let within = matches!(&self.engine, Ok(Source::Virtual(dataset)) if dataset.converts());
+        within || self.fields.is_some()
     }
 
     /// Whether what was never written is read as the fill value, rather than left alone.
@@ -190,10 +271,7 @@ impl PyDataset {
         }
         // SAFETY: as in `fill`.
         let out = unsafe { bytes_mut(&array)? };
-        let plan = py.detach(|| engine.plan(&selection.0.selection));
-        let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
-        read_plan(py, engine, &plan, Some(&fields), out)?
-            .map_err(|error| read_error(py, &self.label, &error))?;
+        self.read_into(py, engine, &selection.0.selection, Some(&fields), out)?;
         Ok(array)
     }
 
@@ -219,27 +297,8 @@ impl PyDataset {
     }
 }
 
-/// Read without the GIL.
-///
-/// The outer error is a signal handler's exception, such as KeyboardInterrupt; by then
-/// the read has ended, and nothing writes to `out` any more.
-fn read_plan(
-    py: Python<'_>,
-    engine: &Dataset,
-    plan: &Plan<'_>,
-    fields: Option<&Fields>,
-    out: &mut [u8],
-) -> PyResult<Result<(), ReadError>> {
-    let read = |cancelled: &AtomicBool| match fields {
-        None => engine.read_plan(plan, out, cancelled),
-        Some(fields) => engine.read_fields(plan, fields, out, cancelled),
-    };
-    let done = interruptible(py, engine.work_nbytes(plan), read)?;
-    Ok(done.unwrap_or(Err(ReadError::Cancelled)))
-}
-
 impl PyDataset {
-    fn native(&self) -> PyResult<&Arc<Dataset>> {
+    fn native(&self) -> PyResult<&Source> {
         self.engine.as_ref().map_err(|reason| {
             PyValueError::new_err(format!("{} is read through libhdf5: {reason}", self.label))
         })
@@ -249,7 +308,7 @@ impl PyDataset {
     fn fill(
         &self,
         py: Python<'_>,
-        engine: &Arc<Dataset>,
+        engine: &Source,
         selection: &Selection,
         array: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
@@ -264,14 +323,60 @@ impl PyDataset {
         // SAFETY: the array is either new, or the caller's, who must not touch it while
         // it is filled, as for every `out=` of NumPy.
         let out = unsafe { bytes_mut(array)? };
-        let plan = match selection {
-            // Points are sorted, and masks counted.
-            Selection::Product(_) => py.detach(|| engine.plan(selection)),
-            Selection::Hyperslab(_) | Selection::Union { .. } => engine.plan(selection),
+        self.read_into(py, engine, selection, self.fields.as_ref(), out)
+    }
+
+    /// Read without the GIL.
+    ///
+    /// A signal handler's exception, such as KeyboardInterrupt, comes when the read has ended, and
+    /// nothing writes to `out` any more.
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        engine: &Source,
+        selection: &Selection,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+    ) -> PyResult<()> {
+        let failed = |error: ReadError| read_error(py, &self.label, &error);
+        let done = match engine {
+            Source::Stored(dataset) => {
+                if self.elsewhere && !dataset.storage().is_unchanged() {
+                    let what = "an external file".to_string();
+                    return Err(failed(ReadError::Changed(what)));
+                }
+                let plan = match selection {
+                    // Points are sorted, and masks counted.
+                    Selection::Product(_) => py.detach(|| dataset.plan(selection)),
+                    Selection::Hyperslab(_) | Selection::Union { .. } => dataset.plan(selection),
+                };
+                let plan = plan.map_err(failed)?;
+                let read = |cancelled: &AtomicBool| match fields {
+                    None => dataset.read_plan(&plan, out, cancelled),
+                    Some(fields) => dataset.read_fields(&plan, fields, out, cancelled),
+                };
+                interruptible(py, dataset.work_nbytes(&plan), read)?
+            }
+            Source::Virtual(dataset) => {
+                let nbytes = py.detach(|| dataset.work_nbytes(selection)).map_err(failed)?;
+                interruptible(py, nbytes, |cancelled| {
+                    dataset.read(selection, fields, out, cancelled)
+                })?
+            }
         };
-        let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
-        read_plan(py, engine, &plan, self.fields.as_ref(), out)?
-            .map_err(|error| read_error(py, &self.label, &error))
+        done.unwrap_or(Err(ReadError::Cancelled)).map_err(failed)
+    }
+
+    /// How its elements become elements of `size` bytes of a dataset into which it is mapped: by
+    /// `parts`, or without them as they are read.
+    fn made_into(&self, size: usize, parts: &[(usize, usize, Taken)]) -> PyResult<Option<Fields>> {
+        if parts.is_empty() {
+            return Ok(self.fields.clone());
+        }
+        let refused = || PyValueError::new_err(format!("{}: no such conversion", self.label));
+        let parts = field_bytes(parts.to_vec()).ok_or_else(refused)?;
+        let made = Fields::new(self.native()?.element_size(), size, parts);
+        made.map(Some).map_err(|_| refused())
     }
 
     /// The dtype of an array's elements: without the shapes that HDF5 array types add,
@@ -283,4 +388,19 @@ impl PyDataset {
         }
         dtype
     }
+}
+
+/// What hyperslabs of an array of `shape` are in a source; None where these are too many pieces.
+fn mappings(
+    shape: &[u64],
+    here: &[Parts],
+    source: &PyDataset,
+    there: &[Parts],
+) -> Result<Option<Vec<Mapping>>, SelectError> {
+    let Ok(engine) = &source.engine else { return Ok(None) };
+    let slabs = |shape: &[u64], parts: &[Parts]| -> Result<Vec<Hyperslab>, SelectError> {
+        parts.iter().map(|(a, b, c, d)| Hyperslab::new(shape, a, b, c, d)).collect()
+    };
+    let (wanted, from) = (slabs(shape, here)?, slabs(engine.shape(), there)?);
+    Ok(Mapping::of_any(&wanted, &from, engine.shape(), MOST_MAPPINGS))
 }

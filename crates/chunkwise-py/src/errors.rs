@@ -28,6 +28,8 @@ pub fn select_error(py: Python<'_>, label: &str, error: &SelectError) -> PyErr {
 pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
     let (class, remedy) = match error {
         ReadError::Select(error) => return select_error(py, label, error),
+        ReadError::Source { name, error } => return read_error(py, name, error),
+        ReadError::Changed(_) => ("ChangedSourceError", "open the file again"),
         ReadError::Destination { .. } => {
             ("SelectionError", "pass an array of the selection's shape")
         }

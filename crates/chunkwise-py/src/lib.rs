@@ -130,6 +130,8 @@ fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("VIRTUAL_LAYOUT", chunkwise_libhdf5::VIRTUAL_LAYOUT)?;
+    m.add("EXTERNAL_LAYOUT", chunkwise_libhdf5::EXTERNAL_LAYOUT)?;
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;

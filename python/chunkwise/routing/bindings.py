@@ -25,8 +25,9 @@ from chunkwise.files import closing
 from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.routing import eligibility
-from chunkwise.routing.conversions import text_of
+from chunkwise.routing import eligibility, elsewhere
+from chunkwise.routing.conversions import Part, identical, parts_between, text_of
+from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
 
 # Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
@@ -44,14 +45,16 @@ class Bound:
 
     With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
     array.
-    Elements that are `text` are converted as they are read.  Messages begin with `label`.
+    Elements that are `converted` as they are read cannot be converted once more.  Messages begin
+    with `label`.  Of what lies in files other than the dataset's own, these are its `sources`.
     """
 
     native: _native.Dataset
     label: str
     dtype: np.dtype[Any]
     gives_views: bool
-    text: bool
+    converted: bool
+    sources: Sources | None = None
     shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
@@ -73,7 +76,9 @@ class Bound:
         object.__setattr__(self, "getitem", self.native.getitem)
         object.__setattr__(self, "shape", self.native.shape)
         object.__setattr__(self, "has_arrays", self.dtype.subdtype is not None)
-        object.__setattr__(self, "is_quick", not (self.has_arrays or self.gives_views))
+        object.__setattr__(
+            self, "is_quick", not (self.has_arrays or self.gives_views or self.sources)
+        )
 
 
 @dataclass(eq=False)
@@ -88,8 +93,19 @@ class Binding:
     why: str = ""
     own: bool = False
 
-    def look_again(self, dataset: h5py.Dataset) -> None:
-        """Find out all of a chunk index of which a read has found that it is unsound.
+    def now(self, dataset: h5py.Dataset) -> Binding:
+        """The same, or what reads the dataset now that something has happened to its sources."""
+        sources = None if self.bound is None else self.bound.sources
+        if sources is None:
+            return self
+        with phil:
+            why = sources.why_not_now()
+            if why is None and sources.is_outdated():
+                self.look_again(dataset, listed=False)
+            return self if why is None else Binding(why=why)
+
+    def look_again(self, dataset: h5py.Dataset, *, listed: bool = True) -> None:
+        """Find out what has changed, or all of a chunk index that a read has found unsound.
 
         Raises
         ------
@@ -98,7 +114,7 @@ class Binding:
         """
         with phil:
             if self.bound is not None and dataset:
-                found = (_describe if self.own else _described)(dataset, listed=True)
+                found = (_describe if self.own else _described)(dataset, listed=listed)
                 self.bound, self.why = found.bound, found.why
 
 
@@ -185,7 +201,7 @@ def binding_of(dataset: h5py.Dataset) -> Binding:
     binding: Binding | None = dataset.__dict__.get(_ATTRIBUTE)
     # h5py sets the identifier to 0 when it closes a file.
     if binding is not None and (binding.why or (binding.bound and dataset._id.id)):
-        return binding
+        return binding.now(dataset)
     with phil:
         if not _bindings.active:
             return _UNPATCHED
@@ -194,7 +210,7 @@ def binding_of(dataset: h5py.Dataset) -> Binding:
         why = eligibility.why_not_bound(dataset)
         binding = Binding(why=why) if why else _bindings.find(dataset)
         dataset.__dict__[_ATTRIBUTE] = binding
-        return binding
+        return binding.now(dataset)
 
 
 def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> Any:
@@ -262,16 +278,28 @@ def _home_of(dataset: h5py.Dataset) -> FileHandle | None:
     return dataset._home if isinstance(dataset, Kept) and dataset._number is None else None
 
 
-def _described(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
+def _described(dataset: h5py.Dataset, **options: Any) -> Binding:
+    """As `_describe`, with what is wrong as the reason why libhdf5 reads it."""
     try:
-        return _describe(dataset, listed=listed)
+        return _describe(dataset, **options)
     except ChunkwiseError as error:
         # A damaged dataset, or an old libhdf5: h5py says what it has always said.
         return Binding(why=str(error))
 
 
-def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
-    """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks."""
+def _describe(
+    dataset: h5py.Dataset,
+    *,
+    listed: bool = False,
+    label: str | None = None,
+    plain: bool = False,
+    depth: int = 0,
+) -> Binding:
+    """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks.
+
+    Messages begin with `label`; a file that is said to be `plain` is a local one.  So many virtual
+    datasets (`depth`) led here.
+    """
     dtype = dataset.dtype
     why = eligibility.why_not_of_type(dtype)
     if why:
@@ -283,15 +311,64 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
         # other order where it must.
         dtype = np.dtype(dtype.str)
         gives_views = not dtype.isnative
-    label = label_of(dataset)
+    label = label_of(dataset) if label is None else label
     text = text_of(file_type, dtype)
     memory_type = file_type
     if text is None:
         memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
     handles = dataset.id.id, memory_type.id
     home = _home_of(dataset)
-    plain = home is not None and home.is_plain
+    plain = plain or (home is not None and home.is_plain)
     native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain)
+    sources = None
+    try:
+        if native.reason == _native.EXTERNAL_LAYOUT:
+            runs, sources = elsewhere.external_files(dataset)
+            native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain, runs)
+        elif native.reason == _native.VIRTUAL_LAYOUT:
+            native, sources = _mapped(dataset, dtype, label, listed, depth)
+    except LeftToLibhdf5Error as left:
+        return Binding(why=str(left))
     if native.reason is not None:
         return Binding(why=native.reason)
-    return Binding(Bound(native, label, dtype, gives_views, text is not None))
+    return Binding(Bound(native, label, dtype, gives_views, native.converts, sources))
+
+
+def _mapped(
+    dataset: h5py.Dataset, dtype: np.dtype[Any], label: str, listed: bool, depth: int
+) -> tuple[_native.Dataset, Sources]:
+    """Describe a virtual dataset, and all that it leads to.
+
+    Raises
+    ------
+    chunkwise.routing.elsewhere.LeftToLibhdf5Error
+        With the reason why libhdf5 reads it.
+    """
+    if dtype.subdtype is not None:
+        raise LeftToLibhdf5Error("it is virtual, and its elements are arrays")
+
+    def described(source: h5py.Dataset, label: str, plain: bool) -> Bound:
+        options = {"listed": listed, "label": label, "plain": plain, "depth": depth + 1}
+        found = _described(source, **options)
+        if found.bound is None:
+            raise LeftToLibhdf5Error(f"its source {label}: {found.why}")
+        return found.bound
+
+    def converted(source: Bound) -> list[Part]:
+        if identical(source.dtype, dtype):
+            return []
+        parts = None if source.native.converts else parts_between(source.dtype, dtype)
+        if parts is None:
+            raise LeftToLibhdf5Error(
+                f"its source {source.label}: the conversion from {source.dtype} to {dtype} is "
+                "left to libhdf5"
+            )
+        return parts
+
+    found, sources = elsewhere.mapped(dataset, described, depth)
+    mapped = [
+        (one.here, one.source.native, one.there, converted(one.source), one.source.label)
+        for one in found
+    ]
+    fill = elsewhere.fill_of(dataset, dtype)
+    return _native.Dataset.mapped(dataset.id.shape, dtype, fill, mapped, label), sources

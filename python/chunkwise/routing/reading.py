@@ -18,8 +18,13 @@ import h5py
 import numpy as np
 
 from chunkwise import _native
-from chunkwise.errors import SelectionError, UndecodedChunkError, UnsoundIndexError
-from chunkwise.routing import transfers
+from chunkwise.errors import (
+    ChangedSourceError,
+    SelectionError,
+    UndecodedChunkError,
+    UnsoundIndexError,
+)
+from chunkwise.routing import elsewhere, transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
 from chunkwise.selecting.indexing import resolve
@@ -154,6 +159,9 @@ def _left(
     if isinstance(error, UnsoundIndexError):
         binding.look_again(dataset)
         return binding.why
+    if isinstance(error, ChangedSourceError):
+        binding.look_again(dataset, listed=False)
+        return elsewhere.CHANGED
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=stacklevel)
     return _UNDECODED
 

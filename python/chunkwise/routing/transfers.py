@@ -110,7 +110,7 @@ def _parts(bound: Bound, wanted: np.dtype[Any]) -> Parts | None:
     """Tell what elements of another type take from the dataset's; None where libhdf5 converts."""
     if identical(bound.dtype, wanted):
         return COPIED
-    return None if bound.text else parts_between(bound.dtype, wanted)
+    return None if bound.converted else parts_between(bound.dtype, wanted)
 
 
 def _read(

@@ -194,6 +194,12 @@ impl Storage for FileStorage {
         read_cached(&file, offset, out)
     }
 
+    fn is_unchanged(&self) -> bool {
+        let Some(source) = &self.source else { return true };
+        let found = std::fs::metadata(&source.path);
+        found.is_ok_and(|metadata| source.identity.is_unchanged(&Identity::from(&metadata)))
+    }
+
     fn map(&self) -> Option<Arc<Map>> {
         if let Ok(map) = self.map.try_read()
             && let Some(map) = map.as_ref().filter(|map| map.is_intact())

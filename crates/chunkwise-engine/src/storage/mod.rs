@@ -1,6 +1,7 @@
 //! Where do stored bytes come from?
 
 mod descriptors;
+mod external;
 mod file;
 mod map;
 mod memory;
@@ -8,6 +9,7 @@ mod throttled;
 
 use std::sync::Arc;
 
+pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
 pub use map::Map;
 pub use memory::MemoryStorage;
@@ -31,6 +33,12 @@ pub trait Storage: Send + Sync {
     /// network; false means that it would, or failed, and `out` is unspecified.
     fn read_at_once(&self, address: u64, out: &mut [u8]) -> bool {
         self.read_at(address, out).is_ok()
+    }
+
+    /// Whether the bytes are still those that were there when it was opened, as far as the system
+    /// tells; what cannot change is unchanged.
+    fn is_unchanged(&self) -> bool {
+        true
     }
 
     /// The bytes as memory; None where they cannot be had so.
@@ -69,6 +77,16 @@ mod tests {
     }
 
     #[test]
+    fn external_data_ends_in_zeros_where_its_files_end() {
+        let run =
+            |len, offset| ExternalRun { len, file: Arc::new(MemoryStorage(vec![7; 4])), offset };
+        let storage = ExternalStorage(vec![run(3, 2), run(2, 9), run(u64::MAX, 3)]);
+        let mut out = [1; 8];
+        storage.read_at(1, &mut out).unwrap();
+        assert_eq!(out, [7, 0, 0, 0, 7, 0, 0, 0]);
+    }
+
+    #[test]
     fn all_storages_behave_alike() {
         let bytes: Vec<u8> = (0..100).collect();
         behaves(&MemoryStorage(bytes.clone()), &bytes);
@@ -84,5 +102,8 @@ mod tests {
             None,
         );
         behaves(&slow, &bytes);
+        let run =
+            |len, offset| ExternalRun { len, file: Arc::new(MemoryStorage(bytes.clone())), offset };
+        behaves(&ExternalStorage(vec![run(5, 0), run(0, 9), run(95, 5)]), &bytes);
     }
 }

@@ -7,14 +7,14 @@
 //! | --- | --- | --- |
 //! | file | reading: open for reading alone, not SWMR, by the sec2 driver; writing: open for writing | `file` |
 //! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
-//! | layout | reading: contiguous in this file, or chunked; writing: chunked | `reading`, `writing` |
+//! | layout | reading: contiguous, in files that can be opened, or chunked; writing: chunked | `reading`, `writing` |
 //! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
 //! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks`; where chunks are looked up one by one, as they are read |
 //! | bytes | within the end of the file's data | `on_demand` |
 //! | fill value | defined, or something was written | `reading` |
 //!
 //! What is only known in Python, such as that a dataset is too small to be worth it, is in
-//! `routing/eligibility.py`.
+//! `routing/eligibility.py`; what a virtual dataset leads to, in `routing/elsewhere.py`.
 
 mod element_type;
 mod examining;
@@ -23,5 +23,8 @@ mod reading;
 mod writing;
 
 pub use examining::{Examinable, examinable};
-pub use reading::{Asked, Described, describe, describe_as, describe_as_stored, describe_listed};
+pub use reading::{
+    Asked, Described, EXTERNAL_LAYOUT, ExternalFile, VIRTUAL_LAYOUT, describe, describe_as,
+    describe_as_stored, describe_listed,
+};
 pub use writing::{describe_for_writing, encoding_of, look_again};

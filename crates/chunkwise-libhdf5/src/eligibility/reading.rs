@@ -1,10 +1,15 @@
 //! Can the engine read this dataset itself, and with which facts?
 
 use std::ffi::c_int;
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout, Phase, timed};
+use chunkwise_engine::{
+    Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, Layout, Phase,
+    Storage, timed,
+};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
@@ -17,6 +22,11 @@ use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
 use crate::{Library, Unsuited};
+
+/// Why a virtual dataset is not described: whoever knows its sources can have it read.
+pub const VIRTUAL_LAYOUT: &str = "its layout is virtual: the data lies in other datasets";
+/// Why one is not whose data lies in files that were not named.
+pub const EXTERNAL_LAYOUT: &str = "its data lies in external files";
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
@@ -45,16 +55,31 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 /// As [`describe`].
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, plain: false }) }
+    unsafe {
+        describe_as(library, dataset, memory_type, Asked { listed: true, ..Asked::default() })
+    }
 }
 
 /// How a dataset is described.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// All chunks are found now, rather than when they are read.
     pub listed: bool,
     /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
     pub plain: bool,
+    /// The files that hold its data, where these are others.
+    pub external: Vec<ExternalFile>,
+}
+
+/// A file that holds some of a dataset's data.
+#[derive(Debug, Clone)]
+pub struct ExternalFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Where its part begins.
+    pub offset: u64,
+    /// Bytes of it; `u64::MAX` without end.
+    pub nbytes: u64,
 }
 
 /// As [`describe`], or [`describe_listed`].
@@ -73,7 +98,7 @@ pub unsafe fn describe_as(
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
+            let (mut storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
@@ -82,6 +107,10 @@ pub unsafe fn describe_as(
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             let (fill, undefined) = fill_of(api, dcpl.id, memory_type, element_size)?;
             let layout = match (api.H5Pget_layout)(dcpl.id) {
+                1 if !asked.external.is_empty() => {
+                    storage = external(&asked.external)?;
+                    Layout::Contiguous { address: Some(0) }
+                }
                 1 => contiguous(api, dataset, dcpl.id, user_block)?,
                 2 => {
                     let conventions = library.conventions();
@@ -118,7 +147,7 @@ pub unsafe fn describe_as(
                     Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
                 }
                 0 => return because("its layout is compact: the data lies in the object header"),
-                3 => return because("its layout is virtual: the data lies in other datasets"),
+                3 => return because(VIRTUAL_LAYOUT),
                 other => return because(format!("its layout class {other} is not known")),
             };
             let nothing_written = || match &layout {
@@ -137,6 +166,22 @@ pub unsafe fn describe_as(
     })
 }
 
+/// The bytes of data that lies in other files.
+fn external(files: &[ExternalFile]) -> Result<Arc<dyn Storage>, Unsuited> {
+    let run = |file: &ExternalFile| {
+        let opened = File::open(&file.path).and_then(|opened| FileStorage::reopening(&opened));
+        match opened {
+            Ok(storage) => Ok(ExternalRun { len: file.nbytes, file: storage, offset: file.offset }),
+            Err(error) => because(format!(
+                "its external file {} cannot be opened: {error}",
+                file.path.display()
+            )),
+        }
+    };
+    let runs = files.iter().map(run).collect::<Result<_, _>>()?;
+    Ok(Arc::new(ExternalStorage(runs)))
+}
+
 /// Where contiguous data lies.
 ///
 /// # Safety
@@ -151,7 +196,7 @@ pub(super) unsafe fn contiguous(
     unsafe {
         let external = (api.H5Pget_external_count)(dcpl);
         if api.checked("H5Pget_external_count", external)? > 0 {
-            return because("its data lies in external files");
+            return because(EXTERNAL_LAYOUT);
         }
         // Includes the user block in every version.
         let address = (api.H5Dget_offset)(dataset);

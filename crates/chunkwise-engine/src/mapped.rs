@@ -1,0 +1,502 @@
+//! How is a dataset read whose elements lie in other datasets?
+//!
+//! What is wanted is divided among the mappings by arithmetic (`chunkwise_select::Mapping`).  Each
+//! part is cut where chunks of its source meet, and threads take pieces one by one: of sources of
+//! one chunk each, all cores read different ones.  A piece that lands in the result as one run is
+//! read in place, any other one into a buffer.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chunkwise_select::{Dims, Mapping, Part, Selection, Wanted};
+
+use crate::crew::share;
+use crate::dataset::Layout;
+use crate::fields::Fields;
+use crate::process::thread_count;
+use crate::scatter::{SharedResult, fill_run};
+use crate::{Dataset, Explanation, ReadError, Storage};
+
+/// A piece has about so many bytes, in the result.
+const PIECE_NBYTES: u64 = 4 << 20;
+/// Reads of fewer bytes than this are not worth another thread.
+const PARALLEL_NBYTES: u64 = 128 << 10;
+/// Pairs of mappings that are compared before it is taken for granted that some overlap.
+const MOST_COMPARED: usize = 1 << 22;
+
+/// Where elements of a virtual dataset come from.
+#[derive(Clone)]
+pub enum Source {
+    /// A dataset with bytes of its own.
+    Stored(Arc<Dataset>),
+    /// Another virtual dataset.
+    Virtual(Arc<VirtualDataset>),
+}
+
+impl Source {
+    /// Elements in each dimension, slowest first.
+    pub fn shape(&self) -> &[u64] {
+        match self {
+            Self::Stored(dataset) => dataset.shape(),
+            Self::Virtual(dataset) => dataset.shape(),
+        }
+    }
+
+    /// Bytes of an element.
+    pub fn element_size(&self) -> usize {
+        match self {
+            Self::Stored(dataset) => dataset.element_size(),
+            Self::Virtual(dataset) => dataset.element_size,
+        }
+    }
+
+    /// Whether elements that were never written are left as they are, for want of a fill value.
+    pub fn leaves_missing_untouched(&self) -> bool {
+        match self {
+            Self::Stored(dataset) => dataset.leaves_missing_untouched(),
+            Self::Virtual(dataset) => dataset.leaves_missing_untouched(),
+        }
+    }
+
+    /// The shape of a chunk; of what has none, of one element.
+    fn chunk(&self) -> Dims {
+        match self {
+            Self::Stored(dataset) => match &dataset.info().layout {
+                Layout::Chunked { chunk, .. } => chunk.clone(),
+                Layout::Contiguous { .. } => smallvec::smallvec![1; dataset.shape().len()],
+            },
+            Self::Virtual(dataset) => smallvec::smallvec![1; dataset.shape.len()],
+        }
+    }
+
+    /// Know where all chunks lie.
+    ///
+    /// # Errors
+    /// As [`Dataset::list_chunks`].
+    pub fn list_chunks(&self) -> Result<(), ReadError> {
+        match self {
+            Self::Stored(dataset) => dataset.list_chunks(),
+            Self::Virtual(dataset) => dataset.list_chunks(),
+        }
+    }
+
+    /// The most bytes that reading `selection` may decode and copy, about.
+    ///
+    /// # Errors
+    /// When the selection does not fit.
+    pub fn work_nbytes(&self, selection: &Selection) -> Result<u64, ReadError> {
+        match self {
+            Self::Stored(dataset) => Ok(dataset.work_nbytes(&dataset.plan(selection)?)),
+            Self::Virtual(dataset) => dataset.work_nbytes(selection),
+        }
+    }
+
+    /// What reading `selection` would do if nothing were cached.
+    ///
+    /// # Errors
+    /// As [`Dataset::explain`].
+    pub fn explain(&self, selection: &Selection) -> Result<Explanation, ReadError> {
+        match self {
+            Self::Stored(dataset) => dataset.explain(selection),
+            Self::Virtual(dataset) => dataset.explain(selection),
+        }
+    }
+
+    /// Read `selection` into `out`, in its order; with `fields`, of each element these.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_plan`] and [`VirtualDataset::read`].
+    pub fn read(
+        &self,
+        selection: &Selection,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
+        match self {
+            Self::Stored(dataset) => {
+                let plan = dataset.plan(selection)?;
+                match fields {
+                    None => dataset.read_plan(&plan, out, cancelled),
+                    Some(fields) => dataset.read_fields(&plan, fields, out, cancelled),
+                }
+            }
+            Self::Virtual(dataset) => dataset.read(selection, fields, out, cancelled),
+        }
+    }
+}
+
+/// A mapping, and what it leads to.
+pub struct MappedSource {
+    /// Which elements.
+    pub mapping: Mapping,
+    /// Where they come from.
+    pub source: Source,
+    /// How they become elements of the virtual dataset; None where they are such.
+    pub fields: Option<Fields>,
+    /// File and dataset, for messages.
+    pub name: String,
+}
+
+/// A dataset whose elements lie in others; where nothing is mapped, they are the fill value.
+pub struct VirtualDataset {
+    shape: Dims,
+    element_size: usize,
+    fill: Option<Vec<u8>>,
+    sources: Vec<MappedSource>,
+    /// Whether no element is mapped twice; otherwise the last mapping counts.
+    disjoint: bool,
+}
+
+/// A piece of a read.
+struct Piece<'a> {
+    source: &'a MappedSource,
+    part: Part,
+}
+
+impl VirtualDataset {
+    /// A dataset of `shape` with elements of `element_size` bytes; without `fill`, what is not mapped
+    /// is left as it is.
+    ///
+    /// # Errors
+    /// When a mapping or its conversion is of another dataset.
+    pub fn new(
+        shape: Dims,
+        element_size: usize,
+        fill: Option<Vec<u8>>,
+        sources: Vec<MappedSource>,
+    ) -> Result<Arc<Self>, ReadError> {
+        let fits = |one: &MappedSource| {
+            let size = one.fields.as_ref().map_or(one.source.element_size(), |f| f.size);
+            let whole = one.mapping.fits(&shape, one.source.shape());
+            size == element_size && whole
+        };
+        let filled = fill.as_ref().is_none_or(|fill| fill.len() == element_size);
+        if element_size == 0 || !filled || !sources.iter().all(fits) {
+            return Err(ReadError::Fields);
+        }
+        let disjoint = are_disjoint(&sources, shape.len());
+        Ok(Arc::new(Self { shape, element_size, fill, sources, disjoint }))
+    }
+
+    /// Elements in each dimension, slowest first.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Bytes of an element.
+    pub fn element_size(&self) -> usize {
+        self.element_size
+    }
+
+    /// Whether some elements are left as they are, for want of a fill value.
+    pub fn leaves_missing_untouched(&self) -> bool {
+        self.fill.is_none() || self.sources.iter().any(|one| one.source.leaves_missing_untouched())
+    }
+
+    /// Whether elements of a source are converted, here or deeper.
+    pub fn converts(&self) -> bool {
+        self.sources.iter().any(|one| {
+            one.fields.is_some()
+                || matches!(&one.source, Source::Virtual(inner) if inner.converts())
+        })
+    }
+
+    /// Know where all chunks of all sources lie.
+    ///
+    /// # Errors
+    /// [`ReadError::Source`] for an index that is not as it should be.
+    pub fn list_chunks(&self) -> Result<(), ReadError> {
+        self.sources
+            .iter()
+            .try_for_each(|one| one.source.list_chunks().map_err(|error| named(one, error)))
+    }
+
+    /// The most bytes that reading `selection` may decode and copy, about.
+    ///
+    /// # Errors
+    /// When the selection does not fit.
+    pub fn work_nbytes(&self, selection: &Selection) -> Result<u64, ReadError> {
+        let wanted = Wanted::of(selection);
+        let all = wanted.len().saturating_mul(self.element_size as u64);
+        let mut decoded = 0u64;
+        for one in &self.sources {
+            if let Some(part) = one.mapping.part(&wanted) {
+                let nbytes = one.source.work_nbytes(&part.selection()?)?;
+                decoded = decoded.saturating_add(nbytes);
+            }
+        }
+        Ok(decoded.max(all))
+    }
+
+    /// Read `selection` into `out`, in its order; with `fields`, of each element these.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_plan`], about the source that it concerns; [`ReadError::Changed`] where a
+    /// file is not what it was.
+    pub fn read(
+        &self,
+        selection: &Selection,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
+        if fields.is_some() && self.converts() {
+            return Err(ReadError::Fields);
+        }
+        let size = fields.map_or(self.element_size, |fields| fields.size) as u64;
+        let wanted = Wanted::of(selection);
+        let selected = selection.len()?.checked_mul(size).ok_or(ReadError::Memory(None))?;
+        if selected != out.len() as u64 {
+            let destination = out.len() as u64;
+            return Err(ReadError::Destination { selected, destination });
+        }
+        let parts: Vec<Piece<'_>> = self.parts(&wanted).collect();
+        check_unchanged(&parts)?;
+        let covered = parts.iter().map(|one| one.part.len()).sum::<u64>();
+        if !(self.disjoint && covered == wanted.len()) {
+            self.fill_all(fields, out);
+        }
+        if let ([one], true) = (parts.as_slice(), self.disjoint)
+            && one.part.lands_whole_at().is_some()
+        {
+            // The source's own read knows best.
+            return read_piece(one, fields, size, &SharedResult::new(out), cancelled);
+        }
+        let result = SharedResult::new(out);
+        let read_all = |pieces: Vec<Piece<'_>>| {
+            read_pieces(&pieces, fields, size, selected, &result, cancelled)
+        };
+        if self.disjoint {
+            read_all(parts.into_iter().flat_map(|one| pieces_of(one, size)).collect())
+        } else {
+            // One mapping after the other, as each may lie over those before.
+            parts.into_iter().try_for_each(|one| read_all(pieces_of(one, size)))
+        }
+    }
+
+    /// What reading `selection` would do if nothing were cached.
+    ///
+    /// # Errors
+    /// As [`Dataset::explain`].
+    pub fn explain(&self, selection: &Selection) -> Result<Explanation, ReadError> {
+        let wanted = Wanted::of(selection);
+        let selected_nbytes = wanted.len().saturating_mul(self.element_size as u64);
+        let mut sum = Explanation {
+            chunks: 0,
+            missing_chunks: 0,
+            filtered_chunks: 0,
+            stored_nbytes: 0,
+            decoded_nbytes: 0,
+            selected_nbytes,
+            blocks: None,
+        };
+        for Piece { source, part } in self.parts(&wanted) {
+            let selection = part.selection()?;
+            let one = source.source.explain(&selection);
+            let one = one.map_err(|error| named(source, error))?;
+            sum.chunks += one.chunks;
+            sum.missing_chunks += one.missing_chunks;
+            sum.filtered_chunks += one.filtered_chunks;
+            sum.stored_nbytes = sum.stored_nbytes.saturating_add(one.stored_nbytes);
+            sum.decoded_nbytes = sum.decoded_nbytes.saturating_add(one.decoded_nbytes);
+            if let Some((decoded, all)) = one.blocks {
+                let (before, of) = sum.blocks.unwrap_or((0, 0));
+                sum.blocks = Some((before + decoded, of + all));
+            }
+        }
+        Ok(sum)
+    }
+
+    fn parts<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = Piece<'a>> {
+        self.sources
+            .iter()
+            .filter_map(|source| source.mapping.part(wanted).map(|part| Piece { source, part }))
+    }
+
+    /// Fill the result, before what is mapped is read.
+    fn fill_all(&self, fields: Option<&Fields>, out: &mut [u8]) {
+        match (&self.fill, fields) {
+            (None, _) => {}
+            (Some(fill), None) => fill_run(out, fill),
+            (Some(fill), Some(fields)) => fill_run(out, &fields.of_element(fill)),
+        }
+    }
+}
+
+/// Whether no two mappings are about the same element.
+fn are_disjoint(sources: &[MappedSource], rank: usize) -> bool {
+    let starts = |axis: usize| {
+        let mut found: Vec<u64> = sources.iter().map(|one| start_of(one, axis)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.len()
+    };
+    // Along the dimension in which they begin at most places, few have to be compared.
+    let Some(axis) = (0..rank).max_by_key(|&axis| starts(axis)) else {
+        return sources.len() < 2;
+    };
+    let mut sorted: Vec<&MappedSource> = sources.iter().collect();
+    sorted.sort_by_key(|one| start_of(one, axis));
+    let mut compared = 0;
+    for (at, one) in sorted.iter().enumerate() {
+        let slab = &one.mapping.wanted().axes()[axis];
+        let last = slab.index_of(slab.len() - 1);
+        for other in sorted[at + 1..].iter().take_while(|other| start_of(other, axis) <= last) {
+            compared += 1;
+            if compared > MOST_COMPARED || one.mapping.may_overlap(&other.mapping) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn start_of(one: &MappedSource, axis: usize) -> u64 {
+    one.mapping.wanted().axes()[axis].start()
+}
+
+fn named(source: &MappedSource, error: ReadError) -> ReadError {
+    match error {
+        // What the caller did, or what already has the name of a deeper one.
+        ReadError::Cancelled | ReadError::Changed(_) | ReadError::Source { .. } => error,
+        error => ReadError::Source { name: source.name.clone(), error: Box::new(error) },
+    }
+}
+
+/// Refuse to read files that are not what they were; each is looked at once.
+fn check_unchanged(pieces: &[Piece<'_>]) -> Result<(), ReadError> {
+    let mut seen: Vec<*const dyn Storage> = Vec::new();
+    for piece in pieces {
+        // A virtual one looks when it is read.
+        let Source::Stored(dataset) = &piece.source.source else { continue };
+        let storage = dataset.storage();
+        let address = Arc::as_ptr(storage);
+        if seen.iter().rev().any(|&other| std::ptr::addr_eq(other, address)) {
+            continue;
+        }
+        seen.push(address);
+        if !storage.is_unchanged() {
+            return Err(ReadError::Changed(piece.source.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn pieces_of(one: Piece<'_>, size: u64) -> Vec<Piece<'_>> {
+    let source = one.source;
+    let pieces = one.part.pieces(PIECE_NBYTES / size.max(1), &source.source.chunk());
+    pieces.into_iter().map(|part| Piece { source, part }).collect()
+}
+
+/// Read pieces that do not overlap, on as many threads as are free.
+fn read_pieces(
+    pieces: &[Piece<'_>],
+    fields: Option<&Fields>,
+    size: u64,
+    selected: u64,
+    result: &SharedResult<'_>,
+    cancelled: &AtomicBool,
+) -> Result<(), ReadError> {
+    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
+    let work = || {
+        while let Some(piece) = pieces.get(next.fetch_add(1, Relaxed)) {
+            if let Err(error) = read_piece(piece, fields, size, result, cancelled) {
+                // Nobody takes another.
+                next.store(pieces.len(), Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                return;
+            }
+        }
+    };
+    let helpers = match pieces.len() {
+        0 | 1 => 0,
+        // A small read of large chunks is worth helpers, too.
+        count if selected >= PARALLEL_NBYTES || decodes_much(pieces) => {
+            thread_count().min(count) - 1
+        }
+        _ => 0,
+    };
+    share(helpers, &work);
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Whether there is enough to decode for several threads.
+fn decodes_much(pieces: &[Piece<'_>]) -> bool {
+    let mut sum = 0u64;
+    pieces.iter().any(|piece| {
+        let nbytes = piece.part.selection().map_err(ReadError::from);
+        let nbytes = nbytes.and_then(|selection| piece.source.source.work_nbytes(&selection));
+        sum = sum.saturating_add(nbytes.unwrap_or(0));
+        sum >= PARALLEL_NBYTES
+    })
+}
+
+fn read_piece(
+    piece: &Piece<'_>,
+    fields: Option<&Fields>,
+    size: u64,
+    result: &SharedResult<'_>,
+    cancelled: &AtomicBool,
+) -> Result<(), ReadError> {
+    let MappedSource { source, fields: own, .. } = piece.source;
+    if cancelled.load(Relaxed) {
+        return Err(ReadError::Cancelled);
+    }
+    let (fields, part) = (fields.or(own.as_ref()), &piece.part);
+    let selection = part.selection()?;
+    let read = |out: &mut [u8]| {
+        source.read(&selection, fields, out, cancelled).map_err(|error| named(piece.source, error))
+    };
+    let beyond = || ReadError::Memory(None);
+    if let Some(begin) = part.lands_whole_at() {
+        let begin = begin.checked_mul(size).ok_or_else(beyond)?;
+        let nbytes = part.len().checked_mul(size).ok_or_else(beyond)?;
+        // SAFETY: pieces that are read at the same time have different elements.
+        return read(unsafe { result.part(begin, nbytes) }.ok_or_else(beyond)?);
+    }
+    let nbytes = selection.len()?.checked_mul(size).and_then(|n| usize::try_from(n).ok());
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(nbytes.ok_or_else(beyond)?)?;
+    elements.resize(nbytes.unwrap_or(0), 0);
+    if fields.is_some() || source.leaves_missing_untouched() {
+        // Bytes that nobody sets stay as they are.
+        // SAFETY: as above.
+        unsafe {
+            exchange(part, size, result, &mut elements, |ours, out| ours.copy_from_slice(out))
+        }
+        .ok_or_else(beyond)?;
+    }
+    read(&mut elements)?;
+    // SAFETY: as above.
+    unsafe { exchange(part, size, result, &mut elements, |ours, out| out.copy_from_slice(ours)) }
+        .ok_or_else(beyond)
+}
+
+/// Call `visit` with each run of a part's elements, as the source has it and in the result; None where
+/// one reaches beyond either.
+///
+/// # Safety
+/// Nobody else may touch the part's elements of the result meanwhile.
+unsafe fn exchange(
+    part: &Part,
+    size: u64,
+    result: &SharedResult<'_>,
+    elements: &mut [u8],
+    visit: impl Fn(&mut [u8], &mut [u8]),
+) -> Option<()> {
+    let mut done = Some(());
+    part.for_each_run(|from, to, len| {
+        let mut one = || {
+            let begin = usize::try_from(from.checked_mul(size)?).ok()?;
+            let nbytes = len.checked_mul(size)?;
+            let end = begin.checked_add(usize::try_from(nbytes).ok()?)?;
+            let run = elements.get_mut(begin..end)?;
+            // SAFETY: the caller's contract; the runs of a part do not overlap.
+            visit(run, unsafe { result.part(to.checked_mul(size)?, nbytes)? });
+            Some(())
+        };
+        done = done.and_then(|()| one());
+    });
+    done
+}

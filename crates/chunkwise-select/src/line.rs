@@ -1,0 +1,146 @@
+//! Which places of one dimension, one behind the other?
+
+use crate::Axis;
+
+/// Places of one dimension in the order in which they are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// At equal distances; a negative step goes backwards.
+    Even { start: u64, step: i64, count: u64 },
+    /// In any order.
+    List(Vec<u64>),
+}
+
+impl Line {
+    pub(crate) fn range(start: u64, count: u64) -> Self {
+        Self::Even { start, step: 1, count }
+    }
+
+    /// What an axis selects.
+    pub(crate) fn of(axis: &Axis) -> Self {
+        if axis.is_contiguous() {
+            Self::range(axis.start(), axis.len())
+        } else if axis.block() == 1 {
+            let step = axis.stride() as i64;
+            Self::Even { start: axis.start(), step, count: axis.count() }
+        } else {
+            Self::List((0..axis.len()).map(|at| axis.index_of(at)).collect())
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Even { count, .. } => *count,
+            Self::List(places) => places.len() as u64,
+        }
+    }
+
+    /// The `at`-th place; `at` must be below [`len`](Self::len).
+    pub(crate) fn get(&self, at: u64) -> u64 {
+        match self {
+            Self::Even { start, step, .. } => {
+                // Places lie within a dimension, so that nothing wraps for good.
+                start.wrapping_add(at.wrapping_mul(*step as u64))
+            }
+            Self::List(places) => places[at as usize],
+        }
+    }
+
+    /// `count` of them, from the `begin`-th on.
+    pub(crate) fn part(&self, begin: u64, count: u64) -> Self {
+        match self {
+            Self::Even { step, .. } => Self::Even { start: self.get(begin), step: *step, count },
+            Self::List(places) => {
+                Self::List(places[begin as usize..(begin + count) as usize].to_vec())
+            }
+        }
+    }
+
+    /// Whether these are neighbours in rising order.
+    pub(crate) fn is_range(&self) -> bool {
+        matches!(self, Self::Even { step: 1, .. } | Self::Even { count: 1, .. })
+    }
+
+    /// What of this line lies on `axis`: where it stands in this line, and which of the axis'
+    /// elements it is.
+    pub(crate) fn within(&self, axis: &Axis) -> (Self, Self) {
+        match self {
+            Self::Even { start, step, count } if axis.is_contiguous() => {
+                let (first, end) = between((*start, *step, *count), axis);
+                let positions = match first < end {
+                    true => self.get(first) - axis.start(),
+                    false => 0,
+                };
+                let count = end.saturating_sub(first);
+                (Self::range(first, count), Self::Even { start: positions, step: *step, count })
+            }
+            Self::Even { start, step: 1, count } => {
+                let end = start.saturating_add(*count);
+                let (first, end) = (axis.rank_of(*start), axis.rank_of(end));
+                let places = match axis.block() {
+                    1 if first < end => Self::Even {
+                        start: axis.index_of(first) - start,
+                        step: axis.stride() as i64,
+                        count: end - first,
+                    },
+                    _ => Self::List((first..end).map(|at| axis.index_of(at) - start).collect()),
+                };
+                (places, Self::range(first, end - first))
+            }
+            _ => {
+                let (mut places, mut positions) = (Vec::new(), Vec::new());
+                for at in 0..self.len() {
+                    if let Some(position) = position_on(axis, self.get(at)) {
+                        places.push(at);
+                        positions.push(position);
+                    }
+                }
+                (Self::List(places), Self::List(positions))
+            }
+        }
+    }
+
+    /// The elements of `axis` that stand at these positions.
+    pub(crate) fn on(self, axis: &Axis) -> Self {
+        match self {
+            Self::Even { start, step, count } if axis.is_contiguous() => {
+                Self::Even { start: axis.start().saturating_add(start), step, count }
+            }
+            Self::Even { start, step, count } if axis.block() == 1 => {
+                let stride = axis.stride();
+                let start = axis.start().saturating_add(start.saturating_mul(stride));
+                Self::Even { start, step: step.saturating_mul(stride as i64), count }
+            }
+            Self::Even { .. } => {
+                Self::List((0..self.len()).map(|at| axis.index_of(self.get(at))).collect())
+            }
+            Self::List(mut positions) => {
+                for position in &mut positions {
+                    *position = axis.index_of(*position);
+                }
+                Self::List(positions)
+            }
+        }
+    }
+}
+
+/// As which of its elements an axis selects `index`; None where it does not.
+pub(crate) fn position_on(axis: &Axis, index: u64) -> Option<u64> {
+    let position = axis.rank_of(index);
+    (position < axis.len() && axis.index_of(position) == index).then_some(position)
+}
+
+/// Which of evenly distant places lie in the one block of an axis: the first, and one past the last.
+fn between((start, step, count): (u64, i64, u64), axis: &Axis) -> (u64, u64) {
+    let (low, high) = (axis.start(), axis.start().saturating_add(axis.len()));
+    let stride = step.unsigned_abs().max(1);
+    let (first, end) = if step >= 0 {
+        let to = |bound: u64| bound.saturating_sub(start).div_ceil(stride);
+        (to(low), to(high))
+    } else {
+        // The first at most high - 1, and the first below low.
+        let to = |bound: u64| if start < bound { 0 } else { (start - bound) / stride + 1 };
+        (to(high), to(low))
+    };
+    (first.min(count), end.min(count))
+}

@@ -1,0 +1,495 @@
+//! Which elements of another array are those wanted of a virtual one, and where do they go?
+//!
+//! A [`Mapping`] says that a hyperslab of a virtual array is a hyperslab of a source, element by
+//! element.  Of what is [`Wanted`] of the virtual array each mapping has a [`Part`]: a selection of
+//! the source, and the places of its elements in the result.
+
+use smallvec::SmallVec;
+
+use crate::line::{Line, position_on};
+use crate::{Axis, Choices, Dims, Hyperslab, Product, SelectError, Selection, Union};
+
+/// A hyperslab of a virtual array that is a hyperslab of its source.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    wanted: Hyperslab,
+    source: Hyperslab,
+    source_shape: Dims,
+    /// Which axis of the source each one of the virtual array is; None where it has one element.
+    pairs: SmallVec<[Option<usize>; 4]>,
+}
+
+impl Mapping {
+    /// The elements of `wanted`, in row-major order, are those of `source`; None where the two have
+    /// not the same shape, dimensions of one element aside, or one is empty.
+    pub fn new(wanted: Hyperslab, source: Hyperslab, source_shape: &[u64]) -> Option<Self> {
+        if wanted.is_empty() || source.is_empty() || source.rank() != source_shape.len() {
+            return None;
+        }
+        let long = |slab: &Hyperslab| -> Vec<(usize, u64)> {
+            let axes = slab.axes().iter().map(Axis::len).enumerate();
+            axes.filter(|(_, len)| *len > 1).collect()
+        };
+        let (here, there) = (long(&wanted), long(&source));
+        let same = here.iter().map(|(_, len)| len).eq(there.iter().map(|(_, len)| len));
+        if !same {
+            return None;
+        }
+        let mut pairs: SmallVec<[Option<usize>; 4]> = smallvec::smallvec![None; wanted.rank()];
+        for ((axis, _), (other, _)) in here.into_iter().zip(there) {
+            pairs[axis] = Some(other);
+        }
+        Some(Self { wanted, source, source_shape: source_shape.into(), pairs })
+    }
+
+    /// Split a mapping of whatever hyperslabs into such with the same shape, at most `most`; None
+    /// where more would be needed, or the two have not as many elements.
+    pub fn of_any(
+        wanted: &[Hyperslab],
+        source: &[Hyperslab],
+        source_shape: &[u64],
+        most: usize,
+    ) -> Option<Vec<Self>> {
+        if let ([wanted], [source]) = (wanted, source) {
+            if wanted.is_empty() && source.is_empty() {
+                return Some(Vec::new());
+            }
+            if let Some(mapping) = Self::new(wanted.clone(), source.clone(), source_shape) {
+                return Some(vec![mapping]);
+            }
+        }
+        if source_shape.is_empty() || wanted.iter().any(|slab| slab.rank() == 0) {
+            return None;
+        }
+        // Both as runs of neighbours, cut where one of either ends.
+        let (here, there) = (runs(wanted, most)?, runs(source, most)?);
+        let (mut here, mut there) = (here.into_iter(), there.into_iter());
+        let (mut one, mut other) = (here.next(), there.next());
+        let mut found = Vec::new();
+        while let (Some((place, len)), Some((origin, length))) = (&mut one, &mut other) {
+            if found.len() >= most {
+                return None;
+            }
+            let count = (*len).min(*length);
+            found.push(Self::new(run(place, count), run(origin, count), source_shape)?);
+            (*len, *length) = (*len - count, *length - count);
+            (advance(place, count), advance(origin, count));
+            let (ended, other_ended) = (*len == 0, *length == 0);
+            if ended {
+                one = here.next();
+            }
+            if other_ended {
+                other = there.next();
+            }
+        }
+        (one.is_none() && other.is_none()).then_some(found)
+    }
+
+    /// The elements of the virtual array.
+    pub fn wanted(&self) -> &Hyperslab {
+        &self.wanted
+    }
+
+    /// Whether it is one between arrays of these shapes.
+    pub fn fits(&self, shape: &[u64], source: &[u64]) -> bool {
+        let within = |slab: &Hyperslab, shape: &[u64]| {
+            slab.rank() == shape.len()
+                && slab.axes().iter().zip(shape).all(|(axis, &n)| axis.index_of(axis.len() - 1) < n)
+        };
+        within(&self.wanted, shape)
+            && within(&self.source, source)
+            && self.source_shape.as_slice() == source
+    }
+
+    /// Whether both may be about the same elements of the virtual array.
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        self.wanted.axes().iter().zip(other.wanted.axes()).all(|(one, two)| may_meet(one, two))
+    }
+
+    /// What of the elements wanted this mapping has; None where it is nothing.
+    pub fn part(&self, wanted: &Wanted) -> Option<Part> {
+        let axes = self.wanted.axes();
+        let mut chosen = SmallVec::new();
+        let mut first = 0;
+        for group in &wanted.groups {
+            let rank = group.rank();
+            let of_source = |axis: usize, positions: Line| {
+                let other = self.pairs[axis]?;
+                Some((other, positions.on(&self.source.axes()[other])))
+            };
+            let (places, columns) = match group {
+                Group::One(line) => {
+                    let (places, positions) = line.within(&axes[first]);
+                    (places, of_source(first, positions).into_iter().collect())
+                }
+                Group::Points(columns) => {
+                    let (places, positions) = points_within(columns, &axes[first..first + rank]);
+                    let columns = positions.into_iter().enumerate();
+                    let columns = columns
+                        .filter_map(|(d, line)| of_source(first + d, Line::List(line)))
+                        .collect();
+                    (Line::List(places), columns)
+                }
+            };
+            if places.len() == 0 {
+                return None;
+            }
+            chosen.push(Chosen { places, columns });
+            first += rank;
+        }
+        let fixed = self.source.axes().iter().map(Axis::start).collect();
+        let result = wanted.groups.iter().map(Group::len).collect();
+        Some(Part { chosen, fixed, source_shape: self.source_shape.clone(), result })
+    }
+}
+
+/// Runs of neighbours in the last dimension, in row-major order; None where there are more than so
+/// many.
+fn runs(slabs: &[Hyperslab], most: usize) -> Option<Vec<(Dims, u64)>> {
+    let union = Union::new(slabs.first()?.rank(), slabs).ok()?;
+    let found: Vec<_> = union.runs().take(most + 1).collect();
+    (found.len() <= most).then_some(found)
+}
+
+fn run(origin: &[u64], count: u64) -> Hyperslab {
+    let last = origin.len() - 1;
+    let axis = |(d, &at): (usize, &u64)| Axis::range(at, if d == last { count } else { 1 });
+    Hyperslab::from_axes(origin.iter().enumerate().map(axis).collect())
+}
+
+fn advance(origin: &mut Dims, count: u64) {
+    if let Some(last) = origin.last_mut() {
+        *last += count;
+    }
+}
+
+/// Whether two axes may select the same element.
+fn may_meet(one: &Axis, two: &Axis) -> bool {
+    let end = |axis: &Axis| axis.index_of(axis.len() - 1);
+    if one.start() > end(two) || two.start() > end(one) {
+        return false;
+    }
+    if one.is_contiguous() || two.is_contiguous() || one.stride() != two.stride() {
+        return true;
+    }
+    // Blocks at equal distances: they meet in the first place or never.
+    let stride = one.stride();
+    let ahead = (two.start() % stride + stride - one.start() % stride) % stride;
+    ahead < one.block() || stride - ahead < two.block()
+}
+
+/// Which points lie on all of the axes, and as which of their elements, a column an axis.
+fn points_within(columns: &[Vec<u64>], axes: &[Axis]) -> (Vec<u64>, Vec<Vec<u64>>) {
+    let mut places = Vec::new();
+    let mut positions = vec![Vec::new(); axes.len()];
+    let count = columns.first().map_or(0, Vec::len);
+    for at in 0..count {
+        let found: Option<Dims> =
+            columns.iter().zip(axes).map(|(column, axis)| position_on(axis, column[at])).collect();
+        if let Some(found) = found {
+            places.push(at as u64);
+            for (column, position) in positions.iter_mut().zip(found) {
+                column.push(position);
+            }
+        }
+    }
+    (places, positions)
+}
+
+/// What is wanted of a virtual array, as one or more groups of dimensions: every choice in one goes
+/// with every choice in the others.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    groups: SmallVec<[Group; 4]>,
+}
+
+#[derive(Debug, Clone)]
+enum Group {
+    /// Of one dimension.
+    One(Line),
+    /// Of several together, a column each.
+    Points(Vec<Vec<u64>>),
+}
+
+impl Group {
+    fn rank(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Points(columns) => columns.len(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::One(line) => line.len(),
+            Self::Points(columns) => columns.first().map_or(0, Vec::len) as u64,
+        }
+    }
+}
+
+impl Wanted {
+    /// What a selection selects, in its order.
+    pub fn of(selection: &Selection) -> Self {
+        let groups = match selection {
+            Selection::Hyperslab(slab) => {
+                slab.axes().iter().map(|axis| Group::One(Line::of(axis))).collect()
+            }
+            Selection::Union { union, .. } => {
+                let mut columns = vec![Vec::new(); union.rank()];
+                for (origin, len) in union.runs() {
+                    let last = origin.len() - 1;
+                    for step in 0..len {
+                        for (d, (column, &at)) in columns.iter_mut().zip(&origin).enumerate() {
+                            column.push(if d == last { at + step } else { at });
+                        }
+                    }
+                }
+                smallvec::smallvec![Group::Points(columns)]
+            }
+            Selection::Product(product) => product
+                .choices()
+                .into_iter()
+                .map(|choices| match choices {
+                    Choices::Slice { start, step, count } => {
+                        Group::One(Line::Even { start, step, count })
+                    }
+                    Choices::Points(mut columns) => match columns.len() {
+                        1 => Group::One(Line::List(columns.remove(0))),
+                        _ => Group::Points(columns),
+                    },
+                })
+                .collect(),
+        };
+        Self { groups }
+    }
+
+    /// Elements wanted.
+    pub fn len(&self) -> u64 {
+        self.groups.iter().fold(1, |n: u64, group| n.saturating_mul(group.len()))
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What of one group of dimensions a part has: its places in the result, and a column for each axis
+/// of the source that belongs to it.
+#[derive(Debug, Clone)]
+struct Chosen {
+    places: Line,
+    columns: SmallVec<[(usize, Line); 1]>,
+}
+
+/// What one mapping has of the elements wanted.
+#[derive(Debug, Clone)]
+pub struct Part {
+    chosen: SmallVec<[Chosen; 4]>,
+    /// Of each axis of the source, where it is where nothing else is said.
+    fixed: Dims,
+    source_shape: Dims,
+    /// Choices of each group in the whole result.
+    result: Dims,
+}
+
+impl Part {
+    /// Elements of the result that it has.
+    pub fn len(&self) -> u64 {
+        self.chosen.iter().fold(1, |n: u64, chosen| n.saturating_mul(chosen.places.len()))
+    }
+
+    /// Whether it has none, which does not happen.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements of the source.
+    ///
+    /// # Errors
+    /// When they do not lie within the source, or cannot be counted.
+    pub fn selection(&self) -> Result<Selection, SelectError> {
+        let mut builder = Product::of(&self.source_shape);
+        let mut next = 0;
+        for chosen in &self.chosen {
+            let (Some((first, line)), Some((last, _))) =
+                (chosen.columns.first(), chosen.columns.last())
+            else {
+                continue;
+            };
+            while next < *first {
+                builder = builder.slice(self.fixed[next], 1, 1)?;
+                next += 1;
+            }
+            builder = match line {
+                Line::Even { start, step, count } if first == last => {
+                    builder.slice(*start, *step, *count)?
+                }
+                _ => {
+                    let count = line.len() as usize;
+                    let column = |axis: usize| -> Vec<i64> {
+                        match chosen.columns.iter().find(|(other, _)| *other == axis) {
+                            Some((_, line)) => {
+                                (0..line.len()).map(|at| line.get(at) as i64).collect()
+                            }
+                            None => vec![self.fixed[axis] as i64; count],
+                        }
+                    };
+                    let columns: Vec<Vec<i64>> = (*first..=*last).map(column).collect();
+                    let columns: Vec<&[i64]> = columns.iter().map(Vec::as_slice).collect();
+                    builder.points(&columns)?
+                }
+            };
+            next = last + 1;
+        }
+        while next < self.source_shape.len() {
+            builder = builder.slice(self.fixed[next], 1, 1)?;
+            next += 1;
+        }
+        builder.finish().map(Selection::from)
+    }
+
+    /// Where all elements land in the result as one run, in the order of the source's selection:
+    /// at which element it begins.
+    pub fn lands_whole_at(&self) -> Option<u64> {
+        let runs = self.runs();
+        runs.outer.is_empty().then(|| self.first_place())
+    }
+
+    fn first_place(&self) -> u64 {
+        let strides = self.strides();
+        self.chosen.iter().zip(strides).map(|(chosen, stride)| chosen.places.get(0) * stride).sum()
+    }
+
+    /// Elements of the result from one choice of a group to the next.
+    fn strides(&self) -> Dims {
+        let mut strides: Dims = smallvec::smallvec![1; self.result.len()];
+        for at in (1..self.result.len()).rev() {
+            strides[at - 1] = strides[at].saturating_mul(self.result[at]);
+        }
+        strides
+    }
+
+    /// How the elements fall into runs that are neighbours in the source's selection and in the
+    /// result.
+    fn runs(&self) -> Runs {
+        let (mut len, mut at) = (1u64, self.chosen.len());
+        let mut open = true;
+        while open && at > 0 {
+            let chosen = &self.chosen[at - 1];
+            let count = chosen.places.len();
+            let single = count == 1;
+            let advances = !chosen.columns.is_empty();
+            if !single && !(chosen.places.is_range() && advances) {
+                break;
+            }
+            len *= count;
+            // What is not all of its dimension ends the run.
+            open = count == self.result[at - 1];
+            at -= 1;
+        }
+        // Outside of the run, what has one choice is no step.
+        let outer = (0..at).filter(|&g| self.chosen[g].places.len() > 1).collect();
+        Runs { len, outer }
+    }
+
+    /// Call `visit` with each run of elements that are neighbours on both sides: where it begins in
+    /// the source's selection and in the result, and how many it has.
+    pub fn for_each_run(&self, mut visit: impl FnMut(u64, u64, u64)) {
+        let strides = self.strides();
+        let Runs { len, outer } = self.runs();
+        // Elements of the source's selection from one choice to the next; 0 where a group has no
+        // axis there.
+        let mut steps: Dims = smallvec::smallvec![0; self.chosen.len()];
+        let mut step = 1u64;
+        for (at, chosen) in self.chosen.iter().enumerate().rev() {
+            if !chosen.columns.is_empty() {
+                steps[at] = step;
+                step = step.saturating_mul(chosen.places.len());
+            }
+        }
+        let base: u64 = self
+            .chosen
+            .iter()
+            .zip(&strides)
+            .enumerate()
+            .filter(|(at, _)| !outer.contains(at))
+            .map(|(_, (chosen, stride))| chosen.places.get(0) * stride)
+            .sum();
+        let mut counters: Dims = smallvec::smallvec![0; outer.len()];
+        loop {
+            let (mut from, mut to) = (0, base);
+            for (&group, &counter) in outer.iter().zip(&counters) {
+                from += counter * steps[group];
+                to += self.chosen[group].places.get(counter) * strides[group];
+            }
+            visit(from, to, len);
+            // The last group steps first.
+            let mut at = outer.len();
+            loop {
+                if at == 0 {
+                    return;
+                }
+                at -= 1;
+                counters[at] += 1;
+                if counters[at] < self.chosen[outer[at]].places.len() {
+                    break;
+                }
+                counters[at] = 0;
+            }
+        }
+    }
+
+    /// Cut into pieces of about `most` elements where chunks of the source meet, so that no chunk
+    /// is in two of them.
+    pub fn pieces(self, most: u64, chunk: &[u64]) -> Vec<Self> {
+        let mut pieces = Vec::new();
+        self.cut(0, most.max(1), chunk, &mut pieces);
+        pieces
+    }
+
+    fn cut(self, group: usize, most: u64, chunk: &[u64], pieces: &mut Vec<Self>) {
+        let len = self.len();
+        if len <= most || group == self.chosen.len() {
+            pieces.push(self);
+            return;
+        }
+        let chosen = &self.chosen[group];
+        let count = chosen.places.len();
+        let [(axis, line)] = chosen.columns.as_slice() else {
+            return self.cut(group + 1, most, chunk, pieces);
+        };
+        let size = chunk.get(*axis).copied().unwrap_or(1).max(1);
+        let inner = len / count;
+        let wanted = (most / inner.max(1)).max(1);
+        let same = |at: u64| line.get(at - 1) / size == line.get(at) / size;
+        let mut begin = 0;
+        while begin < count {
+            let mut end = begin.saturating_add(wanted).min(count);
+            while end > begin && end < count && same(end) {
+                end -= 1;
+            }
+            if end == begin {
+                // A chunk has more than is wanted at a time.
+                end += 1;
+                while end < count && same(end) {
+                    end += 1;
+                }
+            }
+            let mut piece = self.clone();
+            let number = end - begin;
+            piece.chosen[group] = Chosen {
+                places: chosen.places.part(begin, number),
+                columns: smallvec::smallvec![(*axis, line.part(begin, number))],
+            };
+            piece.cut(group + 1, most, chunk, pieces);
+            begin = end;
+        }
+    }
+}
+
+struct Runs {
+    len: u64,
+    /// Groups with several choices outside of a run.
+    outer: SmallVec<[usize; 4]>,
+}

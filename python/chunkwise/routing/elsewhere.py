@@ -1,0 +1,427 @@
+"""Where do the elements of a dataset lie that has none itself: a virtual one, or an external one?
+
+`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which elements of it are
+which of theirs; each source is described like any other dataset, and its file closed again.  What
+libhdf5 would answer with an error, or in a way of its own, is left to it, with a reason.
+
+libhdf5 looks for sources that are missing at each read, and shows what this process writes into
+them.  `Sources` tells whether something of that kind has happened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5g, h5i, h5s
+
+from chunkwise.names import HDF5_ERRORS, printable
+
+Parts = tuple[list[int], list[int], list[int], list[int]]
+FileKey = tuple[int, int]
+Describe = Callable[[h5py.Dataset, str, bool], Any]
+
+# So many sources are looked for; of more, libhdf5 opens those that it needs.
+MOST_SOURCES: Final = 1 << 14
+# Virtual datasets whose sources are virtual, whose sources are virtual...
+_DEEPEST = 8
+# Files that are held open while sources are looked for.
+_HELD_FILES = 1
+_MOST_BLOCKS = 1 << 16
+# Without an end, as HDF5 writes it.
+_UNLIMITED = 2**64 - 1
+
+WRITTEN: Final = "a file that it leads to is open for writing"
+CHANGED: Final = "a file that it leads to was changed, or is there by now"
+
+
+class LeftToLibhdf5Error(Exception):
+    """Why libhdf5 reads a dataset."""
+
+
+@dataclass
+class Sources:
+    """The files that a dataset leads to, beside its own, and those where one was missing.
+
+    Attributes
+    ----------
+    files : set of tuple
+        Device and inode of each.
+    absent : list of str
+        Paths at which there was nothing.
+    incomplete : dict
+        Files without the dataset that was looked for: what the system says of them.
+    """
+
+    files: set[FileKey] = field(default_factory=set)
+    absent: list[str] = field(default_factory=list)
+    incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def why_not_now(self) -> str | None:
+        """Tell why libhdf5 has to read now; None where nothing has happened.
+
+        Must be called under h5py's lock.
+        """
+        if self.files and not self.files.isdisjoint(_files_being_written()):
+            return WRITTEN
+        return None
+
+    def is_outdated(self) -> bool:
+        """Whether a source may be there by now that was missing."""
+        return any(map(os.path.lexists, self.absent)) or any(
+            _status(path) != status for path, status in self.incomplete.items()
+        )
+
+    def add(self, other: Sources) -> None:
+        """Add those of a source that is virtual."""
+        self.files |= other.files
+        self.absent += other.absent
+        self.incomplete |= other.incomplete
+
+
+@dataclass(frozen=True)
+class MappedTo:
+    """Elements of a virtual dataset that are elements of a source.
+
+    Attributes
+    ----------
+    here, there : list of tuple
+        Hyperslabs of the virtual dataset and of the source.
+    source : Any
+        What `describe` gave for it.
+    """
+
+    here: list[Parts]
+    source: Any
+    there: list[Parts]
+
+
+def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], Sources]:
+    """Tell where the data of a dataset lies that is in external files.
+
+    Returns
+    -------
+    tuple
+        Path, offset and bytes of each run, the last perhaps without end; and the files.
+    """
+    dcpl = dataset.id.get_create_plist()
+    prefix = os.fsencode(dataset.id.get_access_plist().get_efile_prefix() or b"")
+    runs, sources = [], Sources()
+    for number in range(dcpl.get_external_count()):
+        name, offset, nbytes = dcpl.get_external(number)
+        path = os.fsdecode(name)
+        if prefix and not path.startswith("/"):
+            path = f"{os.fsdecode(prefix)}/{path}"
+        runs.append((os.path.abspath(path), offset, min(nbytes, _UNLIMITED)))  # noqa: PTH100
+        sources.files |= _keys(path)
+    return runs, sources
+
+
+def mapped(
+    dataset: h5py.Dataset, describe: Describe, depth: int
+) -> tuple[list[MappedTo], Sources]:
+    """Find the sources of a virtual dataset.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Virtual; under h5py's lock.
+    describe : callable
+        Takes a source, what messages about it begin with, and whether its file is a plain local
+        one; gives what is to be known of it, with its own `Sources` as ``sources`` (or None).
+        Raises `LeftToLibhdf5Error`.
+    depth : int
+        How many virtual datasets led here.
+
+    Raises
+    ------
+    LeftToLibhdf5Error
+        With the reason.
+    """
+    if depth > _DEEPEST:
+        raise LeftToLibhdf5Error(f"more than {_DEEPEST} virtual datasets lead to each other")
+    access = dataset.id.get_access_plist()
+    if access.get_virtual_view() != h5d.VDS_LAST_AVAILABLE:
+        raise LeftToLibhdf5Error("it is viewed up to the first source that is missing")
+    finder = _Finder(dataset, describe)
+    try:
+        return [one for number in range(finder.count) for one in finder.of(number)], finder.sources
+    except HDF5_ERRORS as error:
+        raise LeftToLibhdf5Error(f"its mappings cannot be read: {error}") from None
+
+
+class _Finder:
+    """Finds the sources of one virtual dataset."""
+
+    def __init__(self, dataset: h5py.Dataset, describe: Describe) -> None:
+        self._describe = describe
+        self._file = h5i.get_file_id(dataset.id)
+        self._properties = dataset.id.get_create_plist()
+        self._shape = dataset.id.shape
+        self._prefix = os.fsdecode(dataset.id.get_access_plist().get_virtual_prefix() or b"")
+        self._access = self._file.get_access_plist()
+        # As libhdf5 does, which then takes a file that is open in any way.
+        self._access.set_fclose_degree(h5f.CLOSE_WEAK)
+        self._open: dict[str, h5f.FileID] = {}
+        self._found: dict[tuple[str, str], Any] = {}
+        self._paths: dict[str, str | None] = {}
+        self.sources = Sources()
+        self.count = self._properties.get_virtual_count()
+        if self.count > MOST_SOURCES:
+            raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} mappings")
+
+    def of(self, number: int) -> Iterator[MappedTo]:
+        """What one mapping of the dataset comes to now."""
+        dcpl = self._properties
+        file, name = dcpl.get_virtual_filename(number), dcpl.get_virtual_dsetname(number)
+        here = _Space(dcpl.get_virtual_vspace(number))
+        there = _Space(dcpl.get_virtual_srcspace(number))
+        axis = here.unlimited
+        if axis is None:
+            # What is fixed here was checked by libhdf5 when it was made.
+            source = self._source(_named(file, None), _named(name, None))
+            if source is not None:
+                yield MappedTo(here.parts(self._shape), source, there.parts(source.shape))
+            return
+        if there.unlimited is None:
+            yield from self._numbered(file, name, here, there)
+            return
+        source = self._source(_named(file, None), _named(name, None))
+        if source is not None:
+            length = there.elements_before(source.shape[there.unlimited])
+            if here.extent_of(length) > self._shape[axis]:
+                raise LeftToLibhdf5Error("one of its sources has grown")
+            yield MappedTo(here.first(length), source, there.first(length))
+
+    def _numbered(self, file: str, name: str, here: _Space, there: _Space) -> Iterator[MappedTo]:
+        """Sources with a number in their name, as many as there is room for."""
+        axis = here.unlimited
+        assert axis is not None, "of such mappings alone"
+        start, stride, _, block = (values[axis] for values in here.regular)
+        if block == _UNLIMITED:
+            raise LeftToLibhdf5Error("one of its mappings has no end")
+        count = max(-(-(self._shape[axis] - start) // stride), 0)
+        if count > MOST_SOURCES:
+            raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} sources")
+        for number in range(count):
+            source = self._source(_named(file, number), _named(name, number))
+            if source is None:
+                continue
+            begin = start + number * stride
+            if begin + block > self._shape[axis]:
+                raise LeftToLibhdf5Error("one of its sources reaches beyond it")
+            parts = here.at(begin, block)
+            yield MappedTo([parts], source, there.parts(source.shape))
+
+    def _source(self, file: str, name: str) -> Any:
+        """What is known of a source; None where file or dataset are missing."""
+        key = file, name
+        if key not in self._found:
+            if len(self._found) >= MOST_SOURCES:
+                raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} sources")
+            self._found[key] = self._described(file, name)
+        return self._found[key]
+
+    def _described(self, file: str, name: str) -> Any:
+        where = printable(f"{file}: dataset {name}")
+        path, opened = "", self._file
+        if file != ".":
+            found = self._path_of(file)
+            if found is None:
+                return None
+            path, opened = found, self._opened(found)
+            self.sources.files |= _keys(path)
+        encoded = os.fsencode(name)
+        try:
+            identifier = h5d.open(opened, encoded)
+        except HDF5_ERRORS as error:
+            if encoded in h5g.open(opened, b"/"):
+                raise LeftToLibhdf5Error(f"its source {where} cannot be opened: {error}") from None
+            if path:
+                self.sources.incomplete[path] = _status(path)
+            return None
+        # Of a file that an external link led to, the driver may be another one.
+        plain = h5f.get_name(identifier) == opened.name
+        label = printable(f"{path or os.fsdecode(opened.name)}: dataset {name}")
+        found = self._describe(h5py.Dataset(identifier, readonly=True), label, plain)
+        if found.sources is not None:
+            self.sources.add(found.sources)
+        return found
+
+    def _path_of(self, file: str) -> str | None:
+        """Where a source's file is; None where there is none."""
+        if file not in self._paths:
+            self._paths[file] = None
+            for path in self._candidates(file):
+                if os.path.exists(path):  # noqa: PTH110
+                    self._paths[file] = path
+                    break
+                # What appears there is what libhdf5 takes.
+                self.sources.absent.append(path)
+        return self._paths[file]
+
+    def _candidates(self, file: str) -> Iterator[str]:
+        """Where libhdf5 looks for a file, in its order."""
+        rest = file
+        if file.startswith("/"):
+            yield file
+            rest = os.path.basename(file)  # noqa: PTH119
+        for folder in self._folders:
+            yield f"{folder}/{rest}"
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        """The folders in which libhdf5 looks for files, in its order."""
+        listed = [*os.environ.get("HDF5_VDS_PREFIX", "").split(":"), self._prefix]
+        own = os.path.abspath(os.fsdecode(self._file.name))  # noqa: PTH100
+        folders = [os.path.abspath(folder) for folder in listed if folder]  # noqa: PTH100
+        folders += [os.path.dirname(own), str(Path.cwd())]  # noqa: PTH120
+        actual = os.path.dirname(os.path.realpath(own))  # noqa: PTH120
+        return list(dict.fromkeys([*folders, actual]))
+
+    def _opened(self, path: str) -> h5f.FileID:
+        found = self._open.get(path)
+        if found is None:
+            while len(self._open) >= _HELD_FILES:
+                self._open.pop(next(iter(self._open)))
+            try:
+                found = h5f.open(os.fsencode(path), h5f.ACC_RDONLY, self._access)
+            except HDF5_ERRORS as error:
+                raise LeftToLibhdf5Error(
+                    f"the file {printable(path)} of one of its sources cannot be opened: {error}"
+                ) from None
+            self._open[path] = found
+        return found
+
+
+class _Space:
+    """A selection of a mapping, as HDF5 keeps it."""
+
+    def __init__(self, space: h5s.SpaceID) -> None:
+        self._all = space.get_select_type() == h5s.SEL_ALL
+        self.unlimited: int | None = None
+        if self._all:
+            return
+        if space.get_select_type() != h5s.SEL_HYPERSLABS:
+            raise LeftToLibhdf5Error("one of its mappings is of no hyperslab")
+        self._irregular: list[Parts] | None = None
+        if not space.is_regular_hyperslab():
+            if space.get_select_hyper_nblocks() > _MOST_BLOCKS:
+                raise LeftToLibhdf5Error("one of its mappings has too many blocks")
+            self._irregular = [_block(*corners) for corners in space.get_select_hyper_blocklist()]
+            return
+        start, stride, count, block = (list(map(int, v)) for v in space.get_regular_hyperslab())
+        for axis in range(len(start)):
+            if block[axis] == _UNLIMITED:
+                # A block without end is elements one by one without end.
+                stride[axis], count[axis], block[axis] = 1, _UNLIMITED, 1
+            if count[axis] == _UNLIMITED:
+                self.unlimited = axis
+        self.regular: Parts = (start, stride, count, block)
+
+    def parts(self, shape: tuple[int, ...]) -> list[Parts]:
+        """The hyperslabs of what has an end, of an array of this shape."""
+        if self._all:
+            ones = [1] * len(shape)
+            return [([0] * len(shape), ones, ones, list(shape))]
+        return [self.regular] if self._irregular is None else self._irregular
+
+    def elements_before(self, size: int) -> int:
+        """How many elements are selected in the dimension without end, if it has this size."""
+        start, stride, _, block = (values[self._axis] for values in self.regular)
+        past = max(size - start, 0)
+        return past // stride * block + min(past % stride, block)
+
+    def extent_of(self, length: int) -> int:
+        """Where the first so many elements of the dimension without end stop."""
+        start, stride, _, block = (values[self._axis] for values in self.regular)
+        if not length:
+            return 0
+        full, rest = divmod(length - 1, block)
+        return start + full * stride + rest + 1
+
+    def first(self, length: int) -> list[Parts]:
+        """The first so many elements of the dimension without end, with all of the others."""
+        start, stride, _, block = (values[self._axis] for values in self.regular)
+        full, rest = divmod(length, block)
+        parts = [self._with(start, stride, full, block)] if full or not rest else []
+        return parts + ([self._with(start + full * stride, 1, 1, rest)] if rest else [])
+
+    def at(self, begin: int, block: int) -> Parts:
+        """One block of the dimension without end."""
+        return self._with(begin, 1, 1, block)
+
+    @property
+    def _axis(self) -> int:
+        assert self.unlimited is not None, "a dimension has no end"
+        return self.unlimited
+
+    def _with(self, *values: int) -> Parts:
+        start, stride, count, block = map(list, self.regular)
+        for part, value in zip((start, stride, count, block), values, strict=True):
+            part[self._axis] = value
+        return start, stride, count, block
+
+
+def _block(first: Any, last: Any) -> Parts:
+    ones = [1] * len(first)
+    begin = [int(at) for at in first]
+    return begin, ones, ones, [int(b) - a + 1 for a, b in zip(begin, last, strict=True)]
+
+
+def _named(name: str, number: int | None) -> str:
+    """Put the number of a block into the name of a source."""
+    made, rest = "", name
+    while "%" in rest:
+        before, _, rest = rest.partition("%")
+        if rest.startswith("b") and number is not None:
+            made += f"{before}{number}"
+        elif rest.startswith("%"):
+            made += f"{before}%"
+        else:
+            raise LeftToLibhdf5Error(f"the name {printable(name)} of a source is none")
+        rest = rest[1:]
+    return made + rest
+
+
+def _files_being_written() -> Iterator[FileKey]:
+    """Device and inode of all files that this process has open for writing."""
+    for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+        if file.get_intent() & h5f.ACC_RDWR:
+            yield from _keys(os.fsdecode(file.name))
+
+
+def _keys(path: str) -> set[FileKey]:
+    status = _status(path)
+    return {(status[0], status[1])} if status else set()
+
+
+def _status(path: str) -> tuple[int, ...]:
+    """Device, inode, bytes and times of a file; nothing where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ()
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
+
+
+def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
+    """The fill value of a dataset, as an element of a type; None where it is undefined."""
+    dcpl = dataset.id.get_create_plist()
+    if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+        return None
+    value = np.zeros((), dtype)
+    dcpl.get_fill_value(value)
+    return value.tobytes()
