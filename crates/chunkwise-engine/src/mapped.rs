@@ -143,9 +143,8 @@ pub struct VirtualDataset {
     shape: Dims,
     element_size: usize,
     fill: Option<Vec<u8>>,
+    /// No element is in two mappings.
     sources: Vec<MappedSource>,
-    /// Whether no element is mapped twice; otherwise the last mapping counts.
-    disjoint: bool,
 }
 
 /// A piece of a read.
@@ -156,7 +155,8 @@ struct Piece<'a> {
 
 impl VirtualDataset {
     /// A dataset of `shape` with elements of `element_size` bytes; without `fill`, what is not mapped
-    /// is left as it is.
+    /// is left as it is.  None where mappings may overlap: what libhdf5 then makes of elements that
+    /// are not mapped depends on what else is read.
     ///
     /// # Errors
     /// When a mapping or its conversion is of another dataset.
@@ -165,7 +165,7 @@ impl VirtualDataset {
         element_size: usize,
         fill: Option<Vec<u8>>,
         sources: Vec<MappedSource>,
-    ) -> Result<Arc<Self>, ReadError> {
+    ) -> Result<Option<Arc<Self>>, ReadError> {
         let fits = |one: &MappedSource| {
             let size = one.fields.as_ref().map_or(one.source.element_size(), |f| f.size);
             let whole = one.mapping.fits(&shape, one.source.shape());
@@ -176,7 +176,7 @@ impl VirtualDataset {
             return Err(ReadError::Fields);
         }
         let disjoint = are_disjoint(&sources, shape.len());
-        Ok(Arc::new(Self { shape, element_size, fill, sources, disjoint }))
+        Ok(disjoint.then(|| Arc::new(Self { shape, element_size, fill, sources })))
     }
 
     /// Elements in each dimension, slowest first.
@@ -254,25 +254,18 @@ impl VirtualDataset {
         let parts: Vec<Piece<'_>> = self.parts(&wanted).collect();
         check_unchanged(&parts)?;
         let covered = parts.iter().map(|one| one.part.len()).sum::<u64>();
-        if !(self.disjoint && covered == wanted.len()) {
+        if covered < wanted.len() {
             self.fill_all(fields, out);
         }
-        if let ([one], true) = (parts.as_slice(), self.disjoint)
+        let result = SharedResult::new(out);
+        if let [one] = parts.as_slice()
             && one.part.lands_whole_at().is_some()
         {
             // The source's own read knows best.
-            return read_piece(one, fields, size, &SharedResult::new(out), cancelled);
+            return read_piece(one, fields, size, &result, cancelled);
         }
-        let result = SharedResult::new(out);
-        let read_all = |pieces: Vec<Piece<'_>>| {
-            read_pieces(&pieces, fields, size, selected, &result, cancelled)
-        };
-        if self.disjoint {
-            read_all(parts.into_iter().flat_map(|one| pieces_of(one, size)).collect())
-        } else {
-            // One mapping after the other, as each may lie over those before.
-            parts.into_iter().try_for_each(|one| read_all(pieces_of(one, size)))
-        }
+        let pieces: Vec<_> = parts.into_iter().flat_map(|one| pieces_of(one, size)).collect();
+        read_pieces(&pieces, fields, size, selected, &result, cancelled)
     }
 
     /// What reading `selection` would do if nothing were cached.

@@ -133,9 +133,9 @@ impl PyDataset {
         let engine = match reason {
             Some(reason) => Err(reason),
             None => VirtualDataset::new(shape.into(), dtype.itemsize(), fill, mapped)
+                .map_err(|error| read_error(py, &label, &error))?
                 .map(Source::Virtual)
-                .map_err(|error| read_error(py, &label, &error))
-                .map(Ok)?,
+                .ok_or_else(|| "its mappings overlap".to_string()),
         };
         Ok(Self { engine, dtype: dtype.unbind(), label, fields: None, elsewhere: false })
     }

@@ -169,7 +169,12 @@ fn may_meet(one: &Axis, two: &Axis) -> bool {
     if one.start() > end(two) || two.start() > end(one) {
         return false;
     }
-    if one.is_contiguous() || two.is_contiguous() || one.stride() != two.stride() {
+    for (block, other) in [(one, two), (two, one)] {
+        if block.is_contiguous() {
+            return other.rank_of(block.start()) < other.rank_of(end(block) + 1);
+        }
+    }
+    if one.stride() != two.stride() {
         return true;
     }
     // Blocks at equal distances: they meet in the first place or never.

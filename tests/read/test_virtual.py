@@ -1,0 +1,424 @@
+"""Virtual datasets are read as libhdf5 reads them, by the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from h5py import h5d, h5p, h5s, h5t
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import chunkwise
+from tests.support.mapping import make_random, select
+from tests.support.reading import assert_reads_like_h5py, random_index, same
+
+NO_END = h5s.UNLIMITED
+
+
+def wrote(path: Path, values: Any, name: str = "x", **options: Any) -> None:
+    with h5py.File(path, "a") as file:
+        file.create_dataset(name, data=values, **options)
+
+
+def rows(folder: Path, count: int = 4, width: int = 30, **options: Any) -> Path:
+    """A virtual dataset, each row of which is a file."""
+    layout = h5py.VirtualLayout((count, width), "i4")
+    for row in range(count):
+        values = np.arange(width, dtype="i4") + 100 * row
+        wrote(folder / f"{row}.h5", values, chunks=(8,), compression="gzip")
+        layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (width,))
+    with h5py.File(folder / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-1, **options)
+    return folder / "v.h5"
+
+
+def agree(path: Path, indices: list[Any], expected: str = "virtual", name: str = "v") -> None:
+    """Compare with h5py, and the path that was taken with what is expected."""
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        found = ours[name].explain()
+        assert found["path"] == expected, found["reason"]
+        for index in indices:
+            assert same(ours[name][index], theirs[name][index]), index
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1))
+def test_any_mappings_give_what_libhdf5_gives(tmp_path: Path, seed: int) -> None:
+    """Strided, overlapping or not, of other shapes and types, missing, in the same file."""
+    path = make_random(tmp_path, seed)
+    rng = np.random.default_rng(seed)
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        d, v = theirs["v"], ours["v"]
+        found = v.explain()
+        whole = d[...]
+        assert same(v[...], whole)
+        if found["path"] != "virtual":
+            # What libhdf5 makes of the rest depends on what is read with it.
+            assert found["reason"] == "its mappings overlap"
+            return
+        for _ in range(6):
+            index = random_index(rng, d.shape)
+            assert same(v[index], d[index]), index
+        picked = [rng.integers(0, n, rng.integers(1, 6)) for n in d.shape]
+        assert same(v.oindex[tuple(picked)], whole[np.ix_(*picked)])
+        places = [rng.integers(0, n, 7) for n in d.shape]
+        assert same(v.vindex[tuple(places)], whole[tuple(places)])
+        mask = rng.integers(0, 2, d.shape).astype(bool)
+        assert same(v[mask], whole[mask])
+        assert same(v[::-1], whole[::-1])
+        low, high = chunkwise.hyperslab((0,) * d.ndim, (1,) * d.ndim), d.shape
+        last = chunkwise.hyperslab(tuple(n - 1 for n in high), (1,) * d.ndim)
+        assert same(v.read(chunkwise.union([low, last])), whole[mask_of(d.shape)])
+        assert same(v.astype("f8")[...], d.astype("f8")[...])
+        out = np.full(d.shape, 3, "i4")
+        v.read_direct(out)
+        assert same(out, whole)
+
+
+def mask_of(shape: tuple[int, ...]) -> Any:
+    """Its first and its last element."""
+    found = np.zeros(shape, bool)
+    found.flat[[0, -1]] = True
+    return found
+
+
+def test_rows_of_files_are_read_by_the_engine(tmp_path: Path) -> None:
+    path = rows(tmp_path)
+    with h5py.File(path) as file:
+        assert_reads_like_h5py(file["v"], 30)
+    with chunkwise.open(path) as file:
+        found = file["v"].explain(np.s_[1:3, :9])
+        assert (found["path"], found["chunks"], found["missing_chunks"]) == ("virtual", 4, 0)
+        assert found["selected_nbytes"] == 2 * 9 * 4
+        # Each chunk has 8 elements.
+        assert found["decoded_nbytes"] == 4 * 8 * 4
+        assert file["v"].chunks is None
+
+
+def test_a_virtual_dataset_may_lead_to_virtual_ones(tmp_path: Path) -> None:
+    rows(tmp_path)
+    layout = h5py.VirtualLayout((2, 2, 30), "i4")
+    for half in range(2):
+        layout[half] = h5py.VirtualSource("v.h5", "v", (4, 30))[2 * half : 2 * half + 2]
+    with h5py.File(tmp_path / "w.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    agree(tmp_path / "w.h5", [np.s_[...], np.s_[1, 0, 3:20:4], np.s_[:, 1], np.s_[0, :, -1]])
+    # One that leads to itself ends, too.
+    layout = h5py.VirtualLayout((5,), "i4")
+    layout[:] = h5py.VirtualSource(".", "v", (5,))
+    with h5py.File(tmp_path / "self.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with chunkwise.open(tmp_path / "self.h5") as file:
+        assert "lead to each other" in file["v"].explain()["reason"]
+
+
+def numbered(folder: Path, numbers: list[int], pattern: bytes = b"p%b.h5") -> Path:
+    """A dataset without end, whose rows are files with numbers."""
+    for number in numbers:
+        wrote(folder / f"p{number}.h5", np.arange(10) + 100 * number, chunks=(4,))
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    dcpl.set_fill_value(np.array(-9))
+    here = h5s.create_simple((0, 10), (NO_END, 10))
+    here.select_hyperslab((1, 0), (NO_END, 1), (2, 1), (1, 10))
+    dcpl.set_virtual(here, pattern, b"x", h5s.create_simple((10,)))
+    with h5py.File(folder / "p.h5", "w") as file:
+        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
+    return folder / "p.h5"
+
+
+@pytest.mark.parametrize("gap", [0, 1, 3])
+def test_sources_with_numbers_are_found_up_to_a_gap(tmp_path: Path, gap: int) -> None:
+    path = numbered(tmp_path, [0, 1, 3, 6])
+    dapl = h5p.create(h5p.DATASET_ACCESS)
+    dapl.set_virtual_printf_gap(gap)
+    with h5py.File(path) as file:
+        theirs = h5py.Dataset(h5d.open(file.id, b"v", dapl))
+        whole = theirs[...]
+        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
+        assert ours.explain()["path"] == "virtual"
+        assert ours.shape == whole.shape == ({0: 4, 1: 8, 3: 14}[gap], 10)
+        assert same(ours[...], whole)
+        assert same(ours[1:, 3:5], whole[1:, 3:5])
+
+
+def test_names_with_percent_signs(tmp_path: Path) -> None:
+    wrote(tmp_path / "50%.h5", np.arange(6), "a%b")
+    layout = h5py.VirtualLayout((6,), "i8")
+    layout[:] = h5py.VirtualSource("50%%.h5", "a%%b", (6,))
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    agree(tmp_path / "v.h5", [np.s_[...]])
+
+
+@pytest.mark.parametrize("view", [h5d.VDS_FIRST_MISSING, h5d.VDS_LAST_AVAILABLE])
+def test_sources_without_end_count_as_far_as_they_go(tmp_path: Path, view: int) -> None:
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    dcpl.set_fill_value(np.array(-9))
+    here = None
+    for number, length in enumerate([7, 4]):
+        values = np.arange(length) + 100 * number
+        wrote(tmp_path / f"{number}.h5", values, maxshape=(None,), chunks=(3,))
+        here = h5s.create_simple((0,), (NO_END,))
+        here.select_hyperslab((2 * number,), (NO_END,), (4,), (2,))
+        there = h5s.create_simple((0,), (NO_END,))
+        there.select_hyperslab((0,), (NO_END,), (1,), (1,))
+        dcpl.set_virtual(here, b"%d.h5" % number, b"x", there)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
+    dapl = h5p.create(h5p.DATASET_ACCESS)
+    dapl.set_virtual_view(view)
+    with h5py.File(tmp_path / "v.h5") as file:
+        whole = h5py.Dataset(h5d.open(file.id, b"v", dapl))[...]
+        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
+        assert same(ours[...], whole)
+        is_ours = view == h5d.VDS_LAST_AVAILABLE
+        assert ours.explain()["path"] == ("virtual" if is_ours else "libhdf5")
+        assert len(whole) == 13 if is_ours else len(whole) < 13
+
+
+def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
+    wrote(tmp_path / "s.h5", np.arange(40).reshape(5, 8), chunks=(2, 3), compression="gzip")
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    here = select(h5s.create_simple((6, 9)), [(0, 1, 1, 2), (1, 4, 2, 2)])
+    select(here, [(4, 1, 1, 1), (0, 1, 1, 7)], h5s.SELECT_OR)
+    there = select(h5s.create_simple((5, 8)), [(1, 1, 1, 3), (2, 1, 1, 5)])
+    dcpl.set_virtual(here, b"s.h5", b"x", there)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        h5d.create(file.id, b"v", h5t.NATIVE_INT64, h5s.create_simple((6, 9)), dcpl)
+    agree(tmp_path / "v.h5", [np.s_[...], np.s_[1], np.s_[:, 2:6], np.s_[4, 3]])
+
+
+def test_sources_are_looked_for_where_libhdf5_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = h5py.VirtualLayout((3,), "i8")
+    layout[:] = h5py.VirtualSource("s.h5", "x", (3,))
+    far = h5py.VirtualLayout((3,), "i8")
+    far[:] = h5py.VirtualSource("/no/such/folder/s.h5", "x", (3,))
+    places = ["home", "prefix", "other", "cwd", "real"]
+    for place in places:
+        (tmp_path / place).mkdir()
+    with h5py.File(tmp_path / "real" / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-1)
+        file.create_virtual_dataset("far", far, fillvalue=-1)
+    (tmp_path / "home" / "v.h5").symlink_to("../real/v.h5")
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setenv("HDF5_VDS_PREFIX", f"/nowhere:{tmp_path / 'prefix'}")
+    dapl = h5p.create(h5p.DATASET_ACCESS)
+    dapl.set_virtual_prefix(b"${ORIGIN}/../other")
+    # From the last place to the first, so that each one found goes before those that were.
+    for value, place in enumerate([None, *reversed(["prefix", "other", "home", "cwd", "real"])]):
+        if place is not None:
+            wrote(tmp_path / place / "s.h5", np.full(3, value))
+        for name in (b"v", b"far"):
+            with h5py.File(tmp_path / "home" / "v.h5") as file:
+                theirs = h5py.Dataset(h5d.open(file.id, name, dapl))[...]
+            with h5py.File(tmp_path / "home" / "v.h5") as file:
+                ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, name, dapl)))
+                assert ours.explain()["path"] == "virtual"
+                assert same(ours[...], theirs), place
+
+
+def no_file(folder: Path) -> None:
+    (folder / "1.h5").unlink()
+
+
+def no_dataset(folder: Path) -> None:
+    with h5py.File(folder / "1.h5", "w"):
+        pass
+
+
+def dangling(folder: Path) -> None:
+    with h5py.File(folder / "1.h5", "w") as file:
+        file["x"] = h5py.SoftLink("/nowhere")
+
+
+def a_group(folder: Path) -> None:
+    with h5py.File(folder / "1.h5", "w") as file:
+        file.create_group("x")
+
+
+def no_hdf5(folder: Path) -> None:
+    (folder / "1.h5").write_bytes(b"no HDF5 at all")
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / "1.h5", 900)
+
+
+def shorter(folder: Path) -> None:
+    (folder / "1.h5").unlink()
+    wrote(folder / "1.h5", np.arange(9))
+
+
+def longer(folder: Path) -> None:
+    (folder / "1.h5").unlink()
+    wrote(folder / "1.h5", np.arange(90))
+
+
+def of_other_rank(folder: Path) -> None:
+    (folder / "1.h5").unlink()
+    wrote(folder / "1.h5", np.zeros((3, 30)))
+
+
+def of_text(folder: Path) -> None:
+    (folder / "1.h5").unlink()
+    wrote(folder / "1.h5", np.full(30, b"abcd"))
+
+
+def damaged(folder: Path) -> None:
+    with h5py.File(folder / "1.h5", "r+") as file:
+        file["x"].id.write_direct_chunk((8,), b"nothing that deflates")
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [no_file, no_dataset, dangling, a_group, no_hdf5, cut, shorter, longer, of_other_rank,
+     of_text, damaged],
+)  # fmt: skip
+def test_what_is_wrong_with_a_source_is_wrong_as_in_h5py(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    path = rows(tmp_path)
+    harm(tmp_path)
+    for index in (np.s_[...], np.s_[0], np.s_[1], np.s_[1, :3]):
+        with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+            try:
+                expected = theirs["v"][index]
+            except OSError:
+                with pytest.raises(OSError, match=r"\.h5: dataset ") as caught:
+                    ours["v"][index]
+                assert isinstance(caught.value, chunkwise.ChunkwiseError)
+                assert "\n" not in str(caught.value)
+            else:
+                assert same(ours["v"][index], expected)
+
+
+def test_an_error_names_the_source(tmp_path: Path) -> None:
+    path = rows(tmp_path)
+    damaged(tmp_path)
+    with chunkwise.open(path) as file:
+        with pytest.raises(
+            chunkwise.errors.CorruptDataError, match=r"1\.h5: dataset x: the chunk"
+        ):
+            file["v"][...]
+        # The others can be read.
+        assert file["v"][2, 3] == 203
+
+
+def test_a_source_that_comes_later_is_seen(tmp_path: Path) -> None:
+    path = rows(tmp_path)
+    (tmp_path / "2.h5").rename(tmp_path / "away")
+    no_dataset(tmp_path)
+    with chunkwise.open(path) as file:
+        v = file["v"]
+        assert v[1:3, 5].tolist() == [-1, -1]
+        (tmp_path / "away").rename(tmp_path / "2.h5")
+        assert v[1:3, 5].tolist() == [-1, 205]
+        wrote(tmp_path / "1.h5", np.arange(30, dtype="i4"))
+        assert v[1:3, 5].tolist() == [5, 205]
+        assert v.explain()["path"] == "virtual"
+
+
+def test_a_source_that_is_replaced_is_not_taken_for_what_it_was(tmp_path: Path) -> None:
+    path = rows(tmp_path)
+    with chunkwise.open(path) as file:
+        v = file["v"]
+        assert v[1, 0] == 100
+        wrote(tmp_path / "new", np.arange(30, dtype="i4") + 7)
+        (tmp_path / "new").replace(tmp_path / "1.h5")
+        assert v[1, 0] == 7
+        assert v[0, 0] == 0
+        assert same(v[...][1], np.arange(30, dtype="i4") + 7)
+        assert v.explain()["path"] == "virtual"
+
+
+def test_what_this_process_writes_into_a_source_is_seen(tmp_path: Path) -> None:
+    path = rows(tmp_path)
+    with chunkwise.open(path) as file:
+        v = file["v"]
+        assert v[1, 0] == 100
+        with h5py.File(tmp_path / "1.h5", "r+") as writer:
+            writer["x"][0] = 8
+            # In libhdf5's buffers alone.
+            assert v[1, 0] == 8
+            assert v.read(chunkwise.hyperslab((1, 0), (1, 2))).tolist() == [[8, 101]]
+            assert np.asarray(v)[1, 0] == 8
+            assert v.explain()["path"] == "libhdf5"
+        assert v[1, 0] == 8
+    with chunkwise.open(path) as file:
+        v = file["v"]
+        assert v[1, 0] == 8
+        with chunkwise.open(tmp_path / "2.h5", "r+") as writer:
+            writer["x"][:4] = 9
+            assert v[2, :5].tolist() == [9, 9, 9, 9, 204]
+            assert v.read(chunkwise.hyperslab((2, 0), (1, 2))).tolist() == [[9, 9]]
+
+
+def test_sources_of_many_files_need_few_descriptors(tmp_path: Path) -> None:
+    count = 300
+    layout = h5py.VirtualLayout((count, 4), "i4")
+    for number in range(count):
+        wrote(tmp_path / f"{number}.h5", np.full(4, number, "i4"))
+        layout[number] = h5py.VirtualSource(f"{number}.h5", "x", (4,))
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with chunkwise.open(tmp_path / "v.h5") as file:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        expected = np.repeat(np.arange(count, dtype="i4"), 4).reshape(count, 4)
+        assert same(file["v"][...], expected)
+        assert same(file["v"][...], expected)
+        assert len(list(Path("/proc/self/fd").iterdir())) - before <= 257
+
+
+def test_elements_with_fields_and_text(tmp_path: Path) -> None:
+    dtype = np.dtype([("a", "i4"), ("b", "f8"), ("c", "S3")])
+    values = np.zeros(20, dtype)
+    values["a"], values["b"], values["c"] = np.arange(20), np.arange(20) / 3, b"xy"
+    layout = h5py.VirtualLayout((3, 10), dtype)
+    for row in range(2):
+        wrote(tmp_path / f"{row}.h5", values[10 * row :][:10], chunks=(3,))
+        layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (10,), dtype)
+    fill = np.array((5, 6.5, b"z"), dtype)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=fill)
+    agree(tmp_path / "v.h5", [np.s_[...], np.s_[2], np.s_[1, 3], "b", np.s_["a", 1:, ::3]])
+
+
+def test_external_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.arange(100, dtype="i4").tofile("a.raw")
+    np.arange(100, 200, dtype="i4").tofile("b.raw")
+    (tmp_path / "sub").mkdir()
+    np.arange(500, 600, dtype="i4").tofile("sub/b.raw")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        # Pieces that end within an element, and the last without end.
+        parts = [("a.raw", 8, 201), (str(tmp_path / "b.raw"), 3, h5py.h5f.UNLIMITED)]
+        file.create_dataset("v", (15, 10), "i4", external=parts)
+        file.create_dataset("w", (10,), "i4", external=[("b.raw", 0, 40)])
+        file.create_dataset("none", (10,), "i4", external=[("c.raw", 0, 40)])
+    indices = [np.s_[...], np.s_[4:7], np.s_[::2, 1:9:3], np.s_[14, 9], np.s_[:, [1, 5]]]
+    agree(path, indices, "contiguous")
+    dapl = h5p.create(h5p.DATASET_ACCESS)
+    dapl.set_efile_prefix(b"${ORIGIN}/sub")
+    with h5py.File(path) as file:
+        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"w", dapl)))
+        assert ours.explain()["path"] == "contiguous"
+        assert ours[0] == 500
+    with chunkwise.open(path) as file:
+        with pytest.raises(OSError, match="none: libhdf5 cannot read it"):
+            file["none"][...]
+        assert file["w"][0] == 100
+        np.arange(100, dtype="i4").tofile("b.raw")
+        assert file["w"][:2].tolist() == [0, 1]
+        assert file["w"].explain()["path"] == "contiguous"
+    # What lies beyond a file's end is 0.
+    os.truncate("b.raw", 50)
+    agree(path, indices, "contiguous")
