@@ -235,8 +235,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         -------
         dict
             ``path`` ("chunked", "contiguous", "virtual" or "libhdf5") and ``reason`` (why
-            libhdf5, or None); ``chunks`` touched and ``missing_chunks`` among them (never written);
-            ``stored_nbytes`` read from the file, ``decoded_nbytes`` out of the filters if
+            libhdf5, or None); ``chunks`` touched and ``missing_chunks`` among them (never
+            written); ``stored_nbytes`` read, ``decoded_nbytes`` out of the filters if
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
             ``blocks`` in which filters such as Blosc store these chunks (None where there

@@ -274,8 +274,8 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
         "null": "null",
         "zfp": "filter 32013",
         "compact": "compact",
-        "external": "external",
-        "virtual": "virtual",
+        # Of a source.
+        "virtual": "filter 32013",
         "20 bits": "converted",
     }
     with h5py.File(path) as f:
@@ -284,6 +284,7 @@ def test_what_libhdf5_has_to_read(tmp_path: Path) -> None:
             assert plan["path"] == "libhdf5", name
             assert reason in plan["reason"], (name, plan)
             assert_reads_like_h5py(f[name], 20)
+        assert chunkwise.wrap(f["external"]).explain()["path"] == "contiguous"
         zfp = chunkwise.wrap(f["zfp"]).explain(chunkwise.hyperslab((0, 0), (1, 10)))
         assert zfp["chunks"] == 1
         assert zfp["selected_nbytes"] == 40

@@ -61,6 +61,10 @@ def getitem(
         counts.h5py[binding.why] += 1
         return NotImplemented
     why, result = _OTHER_INDEX, NotImplemented
+    if not binding.own and bound.native.is_virtual and is_mask(args):
+        # Points of a virtual dataset are an error in h5py, but for some.
+        counts.h5py[why] += 1
+        return NotImplemented
     try:
         if bound.dtype.names is not None and new_dtype is None and _names_a_field(args):
             result = transfers.by_fields(bound, args)
