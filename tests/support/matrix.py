@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -362,11 +364,12 @@ def reasons(c: Combination, d: h5py.Dataset) -> list[str]:
         found.append("converted")
     if not c.shape:
         found.append("scalar or null")
-    if c.layout in ("compact", "virtual"):
-        found.append(f"layout is {c.layout}")
-    if c.layout == "external":
-        found.append("external files")
-    if c.shape and c.fill == "undefined" and not _anything_written(d):
+    if c.layout == "compact":
+        found.append("layout is compact")
+    if any(not Path(os.fsdecode(name)).exists() for name, *_ in d.external or ()):
+        found.append("external file")
+    elsewhere = c.layout in ("virtual", "external")
+    if c.shape and c.fill == "undefined" and not elsewhere and not _anything_written(d):
         found.append("fill value is undefined")
     return found
 

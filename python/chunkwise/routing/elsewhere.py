@@ -183,6 +183,8 @@ class _Finder:
         here = _Space(dcpl.get_virtual_vspace(number))
         there = _Space(dcpl.get_virtual_srcspace(number))
         axis = here.unlimited
+        if here.is_empty:
+            return
         if axis is None:
             # What is fixed here was checked by libhdf5 when it was made.
             source = self._source(_named(file, None), _named(name, None))
@@ -304,11 +306,12 @@ class _Space:
     """A selection of a mapping, as HDF5 keeps it."""
 
     def __init__(self, space: h5s.SpaceID) -> None:
-        self._all = space.get_select_type() == h5s.SEL_ALL
+        kind = space.get_select_type()
+        self._all, self.is_empty = kind == h5s.SEL_ALL, kind == h5s.SEL_NONE
         self.unlimited: int | None = None
-        if self._all:
+        if self._all or self.is_empty:
             return
-        if space.get_select_type() != h5s.SEL_HYPERSLABS:
+        if kind != h5s.SEL_HYPERSLABS:
             raise LeftToLibhdf5Error("one of its mappings is of no hyperslab")
         self._irregular: list[Parts] | None = None
         if not space.is_regular_hyperslab():
