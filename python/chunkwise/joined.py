@@ -1,7 +1,8 @@
 """How are many files read as one array?  Each of them as it is, one behind the other.
 
-An index is divided among the files that it touches, by arithmetic; each part is one read of a
-dataset.  Files that nobody reads are parked, as all files of chunkwise are.
+The files that an index touches are read as the sources of a virtual dataset are: by all threads,
+each file's chunks wherever they are.  What libhdf5 has to read is read file by file.  Files that
+nobody reads are parked, as all files of chunkwise are.
 """
 
 from __future__ import annotations
@@ -16,16 +17,20 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from chunkwise import _native
 from chunkwise.dataset import Dataset
 from chunkwise.errors import (
     FileFormatError,
     MismatchError,
     OutOfMemoryError,
     SelectionError,
+    UndecodedChunkError,
     UsageError,
 )
 from chunkwise.file import File
 from chunkwise.names import printable
+from chunkwise.routing.conversions import identical
+from chunkwise.routing.reading import counts
 from chunkwise.selecting.indexers import OuterIndex
 from chunkwise.selecting.indexing import resolve
 from chunkwise.words import counted
@@ -177,26 +182,54 @@ class Joined:
                 "read points and selections file by file"
             )
         try:
-            result = np.empty([len(entry) for entry in entries], self.dtype)
+            result = np.zeros([len(entry) for entry in entries], self.dtype)
         except MemoryError as error:
             raise OutOfMemoryError(f"{label}: {error}; read it in parts") from None
-        self._fill(result, entries)
+        if result.size:
+            self._fill(result, entries, selection)
         kept = tuple(0 if dropped else slice(None) for dropped in selection.dropped)
         found = result[kept]
         return found[()] if found.ndim == 0 else found
 
-    def _fill(self, result: Array, entries: list[Array | range]) -> None:
-        if result.size == 0:
-            return
+    def _fill(
+        self, result: Array, entries: list[Array | range], selection: _native.Selection
+    ) -> None:
         places = np.asarray(entries[self.axis])
         owners = np.searchsorted(self._bounds, places, side="right") - 1
+        touched = np.unique(owners)
+        together = self._together(touched) if len(touched) > 1 else None
+        if together is not None:
+            try:
+                together.read(selection, result)
+            except UndecodedChunkError:
+                # Of which file, and what it means, the file's own read finds out.
+                pass
+            else:
+                counts.engine += len(touched)
+                return
         index: list[Any] = [_index(entry) for entry in entries]
         into: list[Any] = [slice(None)] * self.ndim
-        for owner in np.unique(owners):
+        for owner in touched:
             mine = np.flatnonzero(owners == owner)
             index[self.axis] = _index(places[mine] - self._bounds[owner])
             into[self.axis] = _index(mine)
             result[tuple(into)] = self._parts[owner][tuple(index)]
+
+    def _together(self, owners: Array) -> _native.Dataset | None:
+        """What of the array lies in these files; None where libhdf5 has to read one of them."""
+        sources: list[Any] = []
+        for owner in owners:
+            bound = self._parts[owner]._reads().bound
+            if bound is None or not identical(bound.dtype, self.dtype):
+                return None
+            ones, length = [1] * self.ndim, list(bound.shape)
+            there, here = [0] * self.ndim, [0] * self.ndim
+            here[self.axis] = int(self._bounds[owner])
+            slabs = [(here, ones, ones, length)], bound.native, [(there, ones, ones, length)]
+            sources.append((*slabs, [], bound.label))
+        label = printable(self._name)
+        made = _native.Dataset.mapped(self.shape, self.dtype, None, sources, label)
+        return made if made.reason is None else None
 
     @property
     def oindex(self) -> OuterIndex:

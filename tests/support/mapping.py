@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-Space = h5s.SpaceID
+Space: TypeAlias = Any
 TYPES = ["<i4", "<i8", ">i2", "<f4", "<f8"]
 
 
