@@ -124,6 +124,38 @@ class Store:
             partial.rename(folder)
         return folder
 
+    def mapped(
+        self, shape: tuple[int, ...], chunk: tuple[int, ...], filters: str, count: int
+    ) -> Data:
+        """Give a virtual dataset over so many files, one behind the other, in memory."""
+        length, *across = self.shape(shape)
+        data = self.sampled("cube", (count * length, *across), chunk, filters)
+        # Of a tiny stand-in there are fewer.
+        count = min(count, data.shape[0] // length)
+        folder = self.folder / f"{data.path.stem}-in-{count}"
+        if not folder.exists():
+            self._progress(f"dividing {data.path.name} into {count} files")
+            partial = folder.with_name(f".{folder.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            layout = h5py.VirtualLayout((count * length, *across), "f4")
+            with chunkwise.open(data.path) as whole:
+                values = whole[data.name]
+                layout.dtype = values.dtype
+                for number in range(count):
+                    at = slice(number * length, (number + 1) * length)
+                    with chunkwise.open(partial / f"{number}.h5", "w") as file:
+                        file.create_dataset(
+                            "x", data=values[at], chunks=values.chunks, filters=filters
+                        )
+                    layout[at] = h5py.VirtualSource(f"{number}.h5", "x", (length, *across))
+            with h5py.File(partial / "virtual.h5", "w") as file:
+                file.create_virtual_dataset("x", layout)
+            partial.rename(folder)
+        for path in folder.iterdir():
+            warm(str(path))
+        return Data(folder / "virtual.h5", "x", (count * length, *across))
+
     def netcdf(self, data: Data) -> Data:
         """Give the same dataset with dimensions by name, as netCDF-4 has it, in memory."""
         path = data.path.with_suffix(".nc")
