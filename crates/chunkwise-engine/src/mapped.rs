@@ -21,6 +21,8 @@ use crate::{Dataset, Explanation, ReadError, Storage};
 const PIECE_NBYTES: u64 = 4 << 20;
 /// Reads of fewer bytes than this are not worth another thread.
 const PARALLEL_NBYTES: u64 = 128 << 10;
+/// Elements of a union that are looked up at a time.
+const MOST_POINTS: u64 = 1 << 20;
 /// Pairs of mappings that are compared before it is taken for granted that some overlap.
 const MOST_COMPARED: usize = 1 << 22;
 
@@ -217,6 +219,9 @@ impl VirtualDataset {
     /// # Errors
     /// When the selection does not fit.
     pub fn work_nbytes(&self, selection: &Selection) -> Result<u64, ReadError> {
+        if let Selection::Union { union, .. } = selection {
+            return Ok(union.len().saturating_mul(self.element_size as u64));
+        }
         let wanted = Wanted::of(selection);
         let all = wanted.len().saturating_mul(self.element_size as u64);
         let mut decoded = 0u64;
@@ -245,13 +250,37 @@ impl VirtualDataset {
             return Err(ReadError::Fields);
         }
         let size = fields.map_or(self.element_size, |fields| fields.size) as u64;
-        let wanted = Wanted::of(selection);
         let selected = selection.len()?.checked_mul(size).ok_or(ReadError::Memory(None))?;
         if selected != out.len() as u64 {
             let destination = out.len() as u64;
             return Err(ReadError::Destination { selected, destination });
         }
-        let parts: Vec<Piece<'_>> = self.parts(&wanted).collect();
+        let Selection::Union { union, .. } = selection else {
+            return self.read_wanted(&Wanted::of(selection), fields, size, out, cancelled);
+        };
+        // Of a union each element takes memory, so that not too many are looked at at a time.
+        let mut left = out;
+        for wanted in Wanted::of_union(union, MOST_POINTS) {
+            let nbytes =
+                usize::try_from(wanted.len() * size).map_err(|_| ReadError::Memory(None))?;
+            let (part, rest) = left.split_at_mut(nbytes.min(left.len()));
+            self.read_wanted(&wanted, fields, size, part, cancelled)?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Read what is wanted into `out`, which has room for as many elements of `size` bytes.
+    fn read_wanted(
+        &self,
+        wanted: &Wanted,
+        fields: Option<&Fields>,
+        size: u64,
+        out: &mut [u8],
+        cancelled: &AtomicBool,
+    ) -> Result<(), ReadError> {
+        let selected = out.len() as u64;
+        let parts: Vec<Piece<'_>> = self.parts(wanted).collect();
         check_unchanged(&parts)?;
         let covered = parts.iter().map(|one| one.part.len()).sum::<u64>();
         if covered < wanted.len() {

@@ -126,6 +126,11 @@ impl Line {
 
 /// As which of its elements an axis selects `index`; None where it does not.
 pub(crate) fn position_on(axis: &Axis, index: u64) -> Option<u64> {
+    let past = index.checked_sub(axis.start())?;
+    if axis.is_contiguous() {
+        // Most are, and divisions take longest.
+        return (past < axis.len()).then_some(past);
+    }
     let position = axis.rank_of(index);
     (position < axis.len() && axis.index_of(position) == index).then_some(position)
 }

@@ -241,16 +241,12 @@ impl Wanted {
                 slab.axes().iter().map(|axis| Group::One(Line::of(axis))).collect()
             }
             Selection::Union { union, .. } => {
-                let mut columns = vec![Vec::new(); union.rank()];
-                for (origin, len) in union.runs() {
-                    let last = origin.len() - 1;
-                    for step in 0..len {
-                        for (d, (column, &at)) in columns.iter_mut().zip(&origin).enumerate() {
-                            column.push(if d == last { at + step } else { at });
-                        }
-                    }
-                }
-                smallvec::smallvec![Group::Points(columns)]
+                // All at once, or none.
+                let all = Self::of_union(union, u64::MAX).next();
+                return all.unwrap_or_else(|| {
+                    let columns = vec![Vec::new(); union.rank()];
+                    Self { groups: smallvec::smallvec![Group::Points(columns)] }
+                });
             }
             Selection::Product(product) => product
                 .choices()
@@ -267,6 +263,36 @@ impl Wanted {
                 .collect(),
         };
         Self { groups }
+    }
+
+    /// The elements of a union, at most so many at a time, in order.
+    pub fn of_union(union: &Union, most: u64) -> impl Iterator<Item = Self> {
+        let rank = union.rank();
+        let mut runs = union.runs().peekable();
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let mut columns = vec![Vec::new(); rank];
+            let mut left = most.max(1);
+            while let Some((origin, len)) = runs.peek()
+                && left > 0
+            {
+                let (count, last) = (left.min(*len - done), rank.saturating_sub(1));
+                for (d, (column, &at)) in columns.iter_mut().zip(origin).enumerate() {
+                    if d == last {
+                        column.extend(at + done..at + done + count);
+                    } else {
+                        column.extend(std::iter::repeat_n(at, count as usize));
+                    }
+                }
+                (done, left) = (done + count, left - count);
+                if done == *len {
+                    done = 0;
+                    runs.next();
+                }
+            }
+            let found = Self { groups: smallvec::smallvec![Group::Points(columns)] };
+            (!found.is_empty()).then_some(found)
+        })
     }
 
     /// Elements wanted.
@@ -652,6 +678,23 @@ mod tests {
             let expected: Vec<_> = elements(&here).into_iter().zip(elements(&there)).collect();
             prop_assert_eq!(pairs, expected);
             prop_assert!(Mapping::of_any(&[here], &[Hyperslab::all(&[all + 1])], &[101], 9).is_none());
+        }
+
+        #[test]
+        fn unions_are_looked_up_in_batches(
+            slabs in prop::collection::vec(slab(vec![3, 2, 4]), 0..4), most in 1u64..30,
+        ) {
+            let union = Union::new(3, &slabs).unwrap();
+            let expected: Vec<_> = (0..union.len()).map(|n| union.element(n).unwrap()).collect();
+            let mut got: Vec<Dims> = Vec::new();
+            for wanted in Wanted::of_union(&union, most) {
+                prop_assert!(wanted.len() <= most);
+                let Group::Points(columns) = &wanted.groups[0] else { unreachable!() };
+                got.extend((0..columns[0].len()).map(|n| columns.iter().map(|c| c[n]).collect()));
+            }
+            prop_assert_eq!(got, expected);
+            let all = Wanted::of(&Selection::union(3, slabs).unwrap());
+            prop_assert_eq!(all.len(), union.len());
         }
 
         #[test]

@@ -259,13 +259,15 @@ class _Finder:
     def _path_of(self, file: str) -> str | None:
         """Where a source's file is; None where there is none."""
         if file not in self._paths:
-            self._paths[file] = None
+            tried = []
             for path in self._candidates(file):
                 if os.path.exists(path):  # noqa: PTH110
                     self._paths[file] = path
                     break
-                # What appears there is what libhdf5 takes.
-                self.sources.absent.append(path)
+                tried.append(path)
+            else:
+                self._paths[file] = None
+                self.sources.absent += tried
         return self._paths[file]
 
     def _candidates(self, file: str) -> Iterator[str]:
