@@ -511,7 +511,7 @@ class Dataset:
         listed: bool = False,
         text: str | None = None,
         plain: bool = False,
-        external: Sequence[tuple[str, int, int]] = (),
+        external: Sequence[tuple[str, int, int]] = ...,
     ) -> Dataset:
         """Describe a dataset; `external` are path, offset and bytes of the files of its data."""
     @staticmethod
