@@ -33,7 +33,9 @@ impl Storage for ExternalStorage {
             let (part, rest) = left.split_at_mut(nbytes as usize);
             let begin = run.offset.saturating_add(skipped);
             let there = run.file.end().saturating_sub(begin).min(nbytes) as usize;
-            run.file.read_at(begin, &mut part[..there])?;
+            if there > 0 {
+                run.file.read_at(begin, &mut part[..there])?;
+            }
             part[there..].fill(0);
             (skipped, left) = (0, rest);
         }
