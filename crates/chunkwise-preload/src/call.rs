@@ -90,17 +90,6 @@ pub unsafe fn selections(
     paired(shape, file, memory)
 }
 
-/// # Safety
-/// The program's own handles, valid or not.
-pub unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<(), Reason> {
-    // SAFETY: a handle that is none makes the call fail.
-    match unsafe { (api.H5Tequal)(file_type, memory_type) } {
-        1.. => Ok(()),
-        0 => Err("its type is converted"),
-        _ => Err("an invalid type"),
-    }
-}
-
 /// Whether transfer properties are those by default.
 ///
 /// # Safety

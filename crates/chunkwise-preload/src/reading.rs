@@ -1,21 +1,24 @@
 //! Can the engine answer this `H5Dread`, and does it?
 //!
-//! It does where the result is the same bytes: elements in memory as they are stored, and transfer
-//! properties that change nothing.  All else is passed on, and so is a read that fails: the error,
+//! It does where the result is the same bytes: elements in memory as they are stored, or numbers that
+//! it converts as libhdf5 does, and transfer properties that change nothing.  All else is passed on, and so is a read that fails: the error,
 //! and its stack, are libhdf5's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, spread};
-use chunkwise_libhdf5::binding::hid_t;
+use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
 
-use crate::call::{Call, Destination, Why, check_transfer, check_type, is_small, selections};
+use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
+use crate::conversions;
 use crate::datasets::{self, Known};
 use crate::wishes;
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
+/// Less of contiguous data is read by libhdf5 as fast.
+const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
 
 /// Whether the engine has carried the call out.
 ///
@@ -39,12 +42,21 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     }
     let outcome = match (&known.engine, callee.bound()) {
         // SAFETY: as above.
-        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, known.file_type, call) },
+        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, &known, call) },
         (Err(reason), _) => Err(Why::from(reason.clone())),
         (_, Err(reason)) => Err(Why::from(reason.to_string())),
     };
     note(&known, &outcome);
     outcome.is_ok()
+}
+
+fn is_contiguous(dataset: &Dataset) -> bool {
+    matches!(dataset.info().layout, Layout::Contiguous { .. })
+}
+
+/// Elements of contiguous data that are worth it.
+fn least_contiguous(dataset: &Dataset) -> u64 {
+    LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
@@ -62,21 +74,43 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 unsafe fn read(
     bound: &Bound,
     dataset: &Dataset,
-    file_type: hid_t,
+    known: &Known,
     call: &Call,
 ) -> Result<u64, Why> {
-    let (selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
+    let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: the caller's contract.
         unsafe {
-            check_type(api, file_type, call.memory_type)?;
+            let (types, memory_type) = (&known.types, call.memory_type);
+            let conversion =
+                conversions::between(api, bound, types, known.file_type, memory_type, false)?;
             check_transfer(bound, call.transfer)?;
-            selections(api, bound, dataset.shape(), call).map_err(Why::from)
+            if is_contiguous(dataset) && has_fewer(bound, call, least_contiguous(dataset)) {
+                return Err("little of contiguous data, which libhdf5 reads as fast".into());
+            }
+            let (selected, destination) = selections(api, bound, dataset.shape(), call)?;
+            Ok((conversion, selected, destination))
         }
     })?;
-    let size = dataset.element_size() as u64;
+    if conversion.is_some() && dataset.leaves_missing_untouched() {
+        return Err("elements without a value, to be converted".into());
+    }
+    let fields = conversion.map(|conversion| {
+        let part = FieldBytes { src: 0, dst: 0, made: Made::Converted(conversion) };
+        Fields::new(dataset.element_size(), conversion.to_size(), vec![part])
+    });
+    let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
+    let fields = fields.transpose().map_err(failed)?;
+    // In the program's memory.
+    let item_nbytes =
+        conversion.map_or(dataset.element_size(), |conversion| conversion.to_size());
+    let size = item_nbytes as u64;
     let len = selected.len().map_err(|error| error.to_string())?;
     let nbytes = len.checked_mul(size).ok_or("more bytes than can be counted")?;
-    let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
+    let read = |out: &mut [u8]| -> Result<(), Why> {
+        let Some(fields) = &fields else { return dataset.read(&selected, out).map_err(failed) };
+        let plan = dataset.plan(&selected).map_err(failed)?;
+        dataset.read_fields(&plan, fields, out, &AtomicBool::new(false)).map_err(failed)
+    };
     let count = usize::try_from(nbytes).map_err(|_| "more bytes than memory has")?;
     match destination {
         Destination::Run(first) => {
@@ -86,7 +120,7 @@ unsafe fn read(
             let out = unsafe {
                 std::slice::from_raw_parts_mut(call.buffer.cast::<u8>().add(offset), count)
             };
-            dataset.read(&selected, out).map_err(failed)?;
+            read(out)?;
         }
         Destination::Scattered(memory) => {
             if nbytes > MOST_BETWEEN {
@@ -96,10 +130,10 @@ unsafe fn read(
                 return Err("elements without a value, to be scattered over memory".into());
             }
             let mut between = chunkwise_engine::zeroed(count).map_err(|_| "memory is short")?;
-            dataset.read(&selected, &mut between).map_err(failed)?;
+            read(&mut between)?;
             // SAFETY: as above.
             unsafe {
-                let (size, places) = (dataset.element_size(), &memory.selected);
+                let (size, places) = (item_nbytes, &memory.selected);
                 spread(&memory.shape, call.buffer.cast(), size, places, &between)
                     .map_err(failed)?;
             }
