@@ -8,6 +8,7 @@ mod throttled;
 
 use std::sync::Arc;
 
+pub use descriptors::distrust_descriptors;
 pub use file::FileStorage;
 pub use map::Map;
 pub use memory::MemoryStorage;
