@@ -189,6 +189,8 @@ int main(void) {
                 H5Pset_chunk(made, rank, chunk);
             }
             if (level > 0) H5Pset_deflate(made, level);
+            /* Otherwise what is never written is what the file has there. */
+            H5Pset_fill_time(made, H5D_FILL_TIME_ALLOC);
             hid_t space = H5Screate_simple(rank, dims, most);
             datasets[slot] = H5Dcreate2(file, path, type, space, H5P_DEFAULT, made, H5P_DEFAULT);
             printf(" %d", datasets[slot] >= 0);

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use chunkwise_engine::{Dataset, WholeChunks};
-use chunkwise_libhdf5::binding::{Handle, hid_t, shape_of};
-use chunkwise_libhdf5::{ChunkCommitter, Unsuited, describe};
+use chunkwise_libhdf5::binding::{
+    Api, Chunking, Handle, chunk_options, filters_of, hid_t, shape_of,
+};
+use chunkwise_libhdf5::{ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot};
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
@@ -34,8 +36,16 @@ pub struct Known {
     /// Its extents and the size of an element, as they are when it is first read.
     pub shape: Dims,
     pub item_nbytes: u64,
+    /// Shape of its chunks, and where its filters are counted, for a trace.
+    pub traced: Option<TracedStorage>,
     /// What is counted of it; None without a report.
     pub line: Option<Arc<Line>>,
+}
+
+/// What a trace has to know of a chunked dataset.
+pub struct TracedStorage {
+    pub chunk: Dims,
+    pub filters: Vec<TallySlot>,
 }
 
 /// A dataset of which the engine writes whole chunks.
@@ -216,10 +226,39 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             // SAFETY: as above.
             Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
         };
+        // SAFETY: as above.
+        let traced = wishes::trace().and_then(|_| unsafe {
+            traced(&bound.library, api, id, shape.len()).ok()
+        });
         let whole = OnceLock::new();
         let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
-        Some(Known { engine, whole, written_by_libhdf5, file_type, types, shape, item_nbytes, line })
+        Some(Known { engine, whole, written_by_libhdf5, file_type, types, shape, item_nbytes, traced, line })
     })
+}
+
+/// What a trace has to know; an error of a dataset without chunks.
+///
+/// # Safety
+/// A live handle of this library, with the lock held.
+unsafe fn traced(
+    library: &Library,
+    api: &Api,
+    id: hid_t,
+    rank: usize,
+) -> Result<TracedStorage, Unsuited> {
+    const CHUNKED: i32 = 2;
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let dcpl = (api.H5Dget_create_plist)(id);
+        let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+        if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
+            return Err(Unsuited::Reason("it has no chunks".into()));
+        }
+        let Chunking { chunk, filters, .. } = chunk_options(api, dcpl.id, rank)?;
+        let filters = filters_of(api, dcpl.id, filters)?;
+        let filters = filters.iter().filter_map(|filter| tally_slot(library, filter.id)).collect();
+        Ok(TracedStorage { chunk, filters })
+    }
 }
 
 /// The file and the name of a dataset.

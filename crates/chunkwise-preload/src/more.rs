@@ -16,6 +16,7 @@ functions! {
         fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
         fn H5Pequal(hid_t, hid_t) -> htri_t;
         fn H5Tconvert(hid_t, hid_t, usize, *mut c_void, *mut c_void, hid_t) -> herr_t;
+        fn H5Sget_simple_extent_dims(hid_t, *mut hsize_t, *mut hsize_t) -> c_int;
         fn H5Sget_select_type(hid_t) -> c_int;
         fn H5Sget_select_npoints(hid_t) -> i64;
         fn H5Sget_select_bounds(hid_t, *mut hsize_t, *mut hsize_t) -> herr_t;

@@ -38,6 +38,10 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
     if wishes::observe_only() {
+        // Why it would not be answered otherwise.
+        if let (Err(reason), Some(line)) = (&known.engine, &known.line) {
+            line.reads.theirs(reason);
+        }
         return false;
     }
     let outcome = match (&known.engine, callee.bound()) {
@@ -87,7 +91,7 @@ unsafe fn read(
             if is_contiguous(dataset) && has_fewer(bound, call, least_contiguous(dataset)) {
                 return Err("little of contiguous data, which libhdf5 reads as fast".into());
             }
-            let (selected, destination) = selections(api, bound, dataset.shape(), call)?;
+            let (selected, destination) = selections(bound, dataset.shape(), call)?;
             Ok((conversion, selected, destination))
         }
     })?;

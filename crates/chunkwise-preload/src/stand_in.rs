@@ -10,6 +10,7 @@ use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::call::Call;
 use crate::callee::{self, Callee};
+use crate::trace::Answered;
 use crate::{conversions, datasets, reading, spaces, trace, wishes, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
@@ -92,16 +93,17 @@ unsafe extern "C" fn read(
     // SAFETY: the program's own call, of this library.
     let carry_out = || unsafe {
         if reading::answer(callee, &call) {
-            return 0;
+            return (0, Answered::Here);
         }
-        let Some(read) = callee.read else { return FAILED };
-        read(dataset, memory_type, memory_space, file_space, transfer, buffer)
+        let Some(read) = callee.read else { return (FAILED, Answered::ByLibhdf5) };
+        let status = read(dataset, memory_type, memory_space, file_space, transfer, buffer);
+        (status, Answered::ByLibhdf5)
     };
     if wishes::trace().is_some() {
         // SAFETY: as above.
         return unsafe { trace::timed(callee, dataset, file_space, carry_out) };
     }
-    carry_out()
+    carry_out().0
 }
 
 unsafe extern "C" fn write(

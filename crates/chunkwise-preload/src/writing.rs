@@ -96,7 +96,7 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
             let conversion =
                 conversions::between(api, bound, types, known.file_type, memory_type, true)?;
             check_transfer(bound, call.transfer)?;
-            let (selected, destination) = selections(api, bound, grid.shape(), call)?;
+            let (selected, destination) = selections(bound, grid.shape(), call)?;
             Ok((conversion, selected, destination))
         }
     })?;

@@ -151,7 +151,7 @@ impl PyLibrary {
             (calls.count, calls.time.as_secs_f64(), calls.nbytes_in, calls.nbytes_out)
         };
         let found = PyDict::new(py);
-        for tally in chunkwise_measure::tally(&self.library, &filters) {
+        for tally in chunkwise_libhdf5::tally(&self.library, &filters) {
             let one = PyDict::new(py);
             one.set_item("name", tally.name)?;
             one.set_item("decode", figures(tally.decode))?;
