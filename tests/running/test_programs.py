@@ -225,6 +225,27 @@ def test_forked_children(field: Path, tmp_path: Path) -> None:
     assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
 
 
+def test_h5py_before_and_after_patching(field: Path, tmp_path: Path) -> None:
+    """Both ways into the engine in one process."""
+    script = tmp_path / "both.py"
+    script.write_text(
+        "import h5py, sys\n"
+        "d = h5py.File(sys.argv[1])['x']; before = float(d[...].sum()), d[3, 4].tolist()\n"
+        "import chunkwise\n"
+        "chunkwise.patch_h5py()\n"
+        "after = float(d[...].sum()), d[3, 4].tolist()\n"
+        "same = h5py.File(sys.argv[1])['x']\n"
+        "print(before == after, before[0] == float(same[...].sum()), float(same[5].sum()))\n"
+    )
+    report = tmp_path / "report"
+    plain = ran(sys.executable, script, field, folder=tmp_path)
+    under = ran(sys.executable, script, field, folder=tmp_path, report=report)
+    assert plain.returncode == 0, plain.stderr
+    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
+    assert plain.stdout.startswith("True True")
+    assert reads(report) > 0
+
+
 def test_a_damaged_chunk_fails_as_without(field: Path, tmp_path: Path) -> None:
     require_tool("h5dump")
     path = tmp_path / "damaged.h5"
