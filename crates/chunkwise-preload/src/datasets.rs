@@ -27,6 +27,8 @@ pub struct Known {
     pub engine: Result<Arc<Dataset>, String>,
     /// For writing, once something large is written.
     pub whole: OnceLock<Result<Mutex<Whole>, String>>,
+    /// Reads of little, where it is contiguous.
+    pub little: AtomicU32,
     /// Its file changed so that libhdf5 has to write it from then on.
     pub written_by_libhdf5: AtomicBool,
     /// A copy of its type as it is stored, which the program's memory type must equal.
@@ -232,7 +234,7 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
         });
         let whole = OnceLock::new();
         let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
-        Some(Known { engine, whole, written_by_libhdf5, file_type, types, shape, item_nbytes, traced, line })
+        Some(Known { engine, whole, little: AtomicU32::new(0), written_by_libhdf5, file_type, types, shape, item_nbytes, traced, line })
     })
 }
 

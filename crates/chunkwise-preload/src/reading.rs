@@ -5,9 +5,10 @@
 //! and its stack, are libhdf5's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
+use chunkwise_libhdf5::binding::DEFAULT;
 
 use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
@@ -19,6 +20,7 @@ use crate::wishes;
 const MOST_BETWEEN: u64 = 1 << 30;
 /// Less of contiguous data is read by libhdf5 as fast.
 const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
+const MOST_LITTLE: u32 = 8;
 
 /// Whether the engine has carried the call out.
 ///
@@ -58,9 +60,28 @@ fn is_contiguous(dataset: &Dataset) -> bool {
     matches!(dataset.info().layout, Layout::Contiguous { .. })
 }
 
-/// Elements of contiguous data that are worth it.
-fn least_contiguous(dataset: &Dataset) -> u64 {
-    LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64
+/// Whether less is read of contiguous data than is worth it.  After a few such reads that is taken for
+/// granted, as to ask takes a good part of what libhdf5 takes to read.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn is_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> bool {
+    let least = LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64;
+    if known.shape.iter().copied().fold(1, u64::saturating_mul) < least {
+        return true;
+    }
+    if call.file_space == DEFAULT {
+        return false;
+    }
+    if known.little.load(Ordering::Relaxed) >= MOST_LITTLE {
+        return true;
+    }
+    // SAFETY: the caller's contract.
+    let is_little = unsafe { has_fewer(bound, call, least) };
+    if is_little {
+        known.little.fetch_add(1, Ordering::Relaxed);
+    }
+    is_little
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
@@ -81,6 +102,10 @@ unsafe fn read(
     known: &Known,
     call: &Call,
 ) -> Result<u64, Why> {
+    // SAFETY: the caller's contract.
+    if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
+        return Err("little of contiguous data, which libhdf5 reads as fast".into());
+    }
     let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: the caller's contract.
         unsafe {
@@ -88,9 +113,6 @@ unsafe fn read(
             let conversion =
                 conversions::between(api, bound, types, known.file_type, memory_type, false)?;
             check_transfer(bound, call.transfer)?;
-            if is_contiguous(dataset) && has_fewer(bound, call, least_contiguous(dataset)) {
-                return Err("little of contiguous data, which libhdf5 reads as fast".into());
-            }
             let (selected, destination) = selections(bound, dataset.shape(), call)?;
             Ok((conversion, selected, destination))
         }
