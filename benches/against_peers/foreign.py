@@ -1,6 +1,7 @@
 """How long does a foreign program take, alone and under `chunkwise run`?
 
-Programs that can tell the time tell that of their reading or writing; of others the whole run counts.
+Programs that can tell the time tell that of their reading or writing; of others the whole run
+counts.
 """
 
 from __future__ import annotations

@@ -88,7 +88,9 @@ def attempt(seed: int, folder: Path) -> None:
         if one != other and " W failed: " in one and any(text in one for text in DAMAGED):
             # A damaged chunk that is written as a whole need not be read before.
             return
-        assert one == other or FAULT in one, f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
+        assert one == other or FAULT in one, (
+            f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
+        )
     assert said["plain"][1] == said["preloaded"][1]
     for name in shapes:
         one, other = ((folder / way / name) for way in said)
@@ -96,8 +98,9 @@ def attempt(seed: int, folder: Path) -> None:
         same = one.read_bytes() == other.read_bytes() or _values(one) == _values(other)
         assert same, f"{name} differs\n{calls}"
         if not writes and "\nf" not in calls:
-            # Not its bytes: libhdf5 notes when a dataset was resized.  Where the program has closed
-            # the file and goes on with its datasets, looking at one has libhdf5 write out what it has.
+            # Not its bytes: libhdf5 notes when a dataset was resized.  Where the program has
+            # closed the file and goes on with its datasets, libhdf5 writes out what it has when
+            # one is looked at.
             assert one.stat().st_size == other.stat().st_size, f"{name} differs\n{calls}"
 
 

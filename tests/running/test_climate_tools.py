@@ -13,7 +13,7 @@ from chunkwise.running import environment
 from tests.running.test_programs import reads
 from tests.support.tools import require_tool
 
-netCDF4 = pytest.importorskip("netCDF4")
+pytest.importorskip("netCDF4")
 
 if not environment.LIBRARY.is_file():
     pytest.skip("libchunkwise_preload.so is not built (`make install`)", allow_module_level=True)
@@ -22,6 +22,8 @@ if not environment.LIBRARY.is_file():
 @pytest.fixture(scope="module")
 def climate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A field as models write it, packed and plain, with coordinates."""
+    import netCDF4
+
     path = tmp_path_factory.mktemp("climate") / "in.nc"
     steps, rows, columns = 24, 36, 72
     with netCDF4.Dataset(path, "w") as file:
@@ -55,7 +57,8 @@ def climate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CDO = [
-    ("timmean",), ("fldmean",), ("-selname,t", "-sellonlatbox,20,90,-30,30"), ("-seltimestep,3,9",),
+    ("timmean",), ("fldmean",), ("-selname,t", "-sellonlatbox,20,90,-30,30"),
+    ("-seltimestep,3,9",),
     ("-b", "F64", "-addc,1"), ("-f", "nc", "copy"), ("-yearmean", "-selname,p"),
 ]  # fmt: skip
 NCO = [

@@ -163,7 +163,7 @@ with h5py.File("small.h5", rdcc_nbytes=1) as file:
 
 @pytest.mark.slow
 def test_what_is_found_helps(folder: Path) -> None:
-    """A cache that is too small: what HDF5 decodes, what `run` makes of it, and the line that helps."""
+    """A cache that is too small: what HDF5 decodes, what `run` makes of it, and what helps."""
     with h5py.File(folder / "small.h5", "w") as file:
         values = np.random.default_rng(0).normal(size=(60, 1500)).round(2)
         file.create_dataset("x", data=values, chunks=(60, 500), compression=1, shuffle=True)

@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 use crate::convert::{NumberKind, NumberType};
 
 /// Exponents of 2 at the ends of ranges: of floats, of integers, and of what floats count exactly.
-const LIMITS: [i64; 19] = [
-    -1074, -149, -126, -24, -14, 0, 7, 8, 10, 15, 16, 23, 31, 32, 52, 63, 64, 127, 128,
-];
+const LIMITS: [i64; 19] =
+    [-1074, -149, -126, -24, -14, 0, 7, 8, 10, 15, 16, 23, 31, 32, 52, 63, 64, 127, 128];
 
 /// Some thousands of numbers of a type, one after the other, as they lie in memory; none of a type
 /// that there is not.
@@ -55,9 +54,12 @@ fn integers() -> Vec<u64> {
 fn floats(digits: i64, bias: i64, bits: u32) -> Vec<u64> {
     let most = 2 * bias + 1;
     let near = LIMITS.iter().flat_map(|limit| (-2..2).map(move |step| bias + limit + step));
-    let exponents: BTreeSet<i64> =
-        near.chain([0, 1, most - 1, most]).filter(|exponent| (0..=most).contains(exponent)).collect();
-    let cuts = [0, 10, 23].into_iter().flat_map(|kept| (-3..3).map(move |step| digits - kept + step));
+    let exponents: BTreeSet<i64> = near
+        .chain([0, 1, most - 1, most])
+        .filter(|exponent| (0..=most).contains(exponent))
+        .collect();
+    let cuts =
+        [0, 10, 23].into_iter().flat_map(|kept| (-3..3).map(move |step| digits - kept + step));
     let chosen: BTreeSet<i64> =
         cuts.chain([0, 1, 2, digits]).filter(|cut| (0..=digits).contains(cut)).collect();
     let every = (1u64 << digits) - 1;
@@ -94,14 +96,16 @@ mod tests {
         }
         let bytes = of(NumberKind::Signed, 1);
         assert!((0..=u8::MAX).filter(|byte| !bytes.contains(byte)).count() < 200);
-        assert!(edge_numbers(NumberType { kind: NumberKind::Float, size: 3, swapped: false }).is_empty());
+        assert!(
+            edge_numbers(NumberType { kind: NumberKind::Float, size: 3, swapped: false })
+                .is_empty()
+        );
     }
 
     #[test]
     fn of_the_other_byte_order_they_are_the_same() {
-        let of = |swapped| {
-            edge_numbers(NumberType { kind: NumberKind::Unsigned, size: 4, swapped })
-        };
+        let of =
+            |swapped| edge_numbers(NumberType { kind: NumberKind::Unsigned, size: 4, swapped });
         let turned: Vec<u8> =
             of(true).chunks_exact(4).flat_map(|bytes| bytes.iter().rev().copied()).collect();
         assert_eq!(turned, of(false));

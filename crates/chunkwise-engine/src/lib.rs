@@ -60,7 +60,9 @@ pub use process::{
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use scatter::fill_run;
 pub use settings::Setting;
-pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage, distrust_descriptors};
+pub use storage::{
+    FileStorage, Map, MemoryStorage, Storage, ThrottledStorage, distrust_descriptors,
+};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,

@@ -5,8 +5,8 @@
 //! finds under `H5open` is the one that would have been called.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chunkwise_engine::NumberType;
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
@@ -27,8 +27,7 @@ type ReadMulti = unsafe extern "C" fn(
     *const *mut c_void,
 ) -> herr_t;
 /// Of `H5Tregister` and `H5Tunregister`, whose last argument is a function.
-type Register =
-    unsafe extern "C" fn(c_int, *const c_char, hid_t, hid_t, *const c_void) -> herr_t;
+type Register = unsafe extern "C" fn(c_int, *const c_char, hid_t, hid_t, *const c_void) -> herr_t;
 type OfOne = unsafe extern "C" fn(hid_t) -> c_int;
 type OfNone = unsafe extern "C" fn() -> herr_t;
 

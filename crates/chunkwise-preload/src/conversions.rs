@@ -156,12 +156,8 @@ unsafe fn number(api: &Api, bound: &Bound, of: hid_t) -> Option<NumberType> {
                 [more.H5T_STD_I64LE_g, more.H5T_STD_I64BE_g],
                 [more.H5T_STD_U64LE_g, more.H5T_STD_U64BE_g],
             ),
-            (FLOAT, 4) => {
-                found(NumberKind::Float, more.H5T_IEEE_F32LE_g, more.H5T_IEEE_F32BE_g)
-            }
-            (FLOAT, 8) => {
-                found(NumberKind::Float, more.H5T_IEEE_F64LE_g, more.H5T_IEEE_F64BE_g)
-            }
+            (FLOAT, 4) => found(NumberKind::Float, more.H5T_IEEE_F32LE_g, more.H5T_IEEE_F32BE_g),
+            (FLOAT, 8) => found(NumberKind::Float, more.H5T_IEEE_F64LE_g, more.H5T_IEEE_F64BE_g),
             _ => None,
         }
     }

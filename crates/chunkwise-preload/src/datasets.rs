@@ -229,12 +229,22 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
         };
         // SAFETY: as above.
-        let traced = wishes::trace().and_then(|_| unsafe {
-            traced(&bound.library, api, id, shape.len()).ok()
-        });
+        let traced = wishes::trace()
+            .and_then(|_| unsafe { traced(&bound.library, api, id, shape.len()).ok() });
         let whole = OnceLock::new();
         let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
-        Some(Known { engine, whole, little: AtomicU32::new(0), written_by_libhdf5, file_type, types, shape, item_nbytes, traced, line })
+        Some(Known {
+            engine,
+            whole,
+            little: AtomicU32::new(0),
+            written_by_libhdf5,
+            file_type,
+            types,
+            shape,
+            item_nbytes,
+            traced,
+            line,
+        })
     })
 }
 

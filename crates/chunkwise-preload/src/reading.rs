@@ -96,12 +96,7 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn read(
-    bound: &Bound,
-    dataset: &Dataset,
-    known: &Known,
-    call: &Call,
-) -> Result<u64, Why> {
+unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: the caller's contract.
     if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
         return Err("little of contiguous data, which libhdf5 reads as fast".into());
@@ -127,8 +122,7 @@ unsafe fn read(
     let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
     let fields = fields.transpose().map_err(failed)?;
     // In the program's memory.
-    let item_nbytes =
-        conversion.map_or(dataset.element_size(), |conversion| conversion.to_size());
+    let item_nbytes = conversion.map_or(dataset.element_size(), |conversion| conversion.to_size());
     let size = item_nbytes as u64;
     let len = selected.len().map_err(|error| error.to_string())?;
     let nbytes = len.checked_mul(size).ok_or("more bytes than can be counted")?;

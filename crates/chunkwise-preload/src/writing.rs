@@ -16,9 +16,7 @@ use chunkwise_libhdf5::binding::{Api, Handle, hid_t};
 use chunkwise_libhdf5::{BindError, describe_for_writing, look_again, opened_locally};
 use chunkwise_select::{Axis, Selection};
 
-use crate::call::{
-    Call, Destination, Why, check_transfer, has_fewer, is_small, selections,
-};
+use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
 use crate::conversions;
 use crate::datasets::{self, Known, Whole};

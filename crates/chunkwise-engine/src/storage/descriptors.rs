@@ -95,9 +95,7 @@ static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 
 fn most_descriptors() -> usize {
     static FOUND: OnceLock<usize> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        (soft_limit() / FRACTION).clamp(1, MOST)
-    })
+    *FOUND.get_or_init(|| (soft_limit() / FRACTION).clamp(1, MOST))
 }
 
 /// The most descriptors that the process may have.
