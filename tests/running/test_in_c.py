@@ -101,7 +101,7 @@ def test_conversions_of_the_program_are_its_own(tmp_path: Path) -> None:
     )
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", data=np.arange(9000, dtype="<i4"), chunks=(900,), compression=1)
-    words = [require_tool("h5cc"), "-shlib", "-o", tmp_path / "own", source]
+    words: list[str | Path] = [require_tool("h5cc"), "-shlib", "-o", tmp_path / "own", source]
     assert subprocess.run(words, cwd=tmp_path).returncode == 0
     assert "conversions of its own" in both([tmp_path / "own"], tmp_path)
 
@@ -122,7 +122,7 @@ def test_descriptors_that_a_program_closes(tmp_path: Path) -> None:
         values = np.arange(200 * 300, dtype="<f4").reshape(200, 300)
         file.create_dataset("x", data=values, chunks=(4, 100), compression=1)
     (tmp_path / "other").write_text("no HDF5")
-    words = [made("daemon", tmp_path), "x.h5", "x", "other"]
+    words: list[str | Path] = [made("daemon", tmp_path), "x.h5", "x", "other"]
     assert "reads by chunkwise" in both(words, tmp_path, CHUNKWISE_CACHE_NBYTES="1")
 
 
@@ -133,7 +133,8 @@ def test_threads(tmp_path: Path) -> None:
         for name, dtype in (("a", "<f4"), ("b", ">i4"), ("c", "<f8")):
             values = rng.integers(0, 900, (300, 400)).astype(dtype)
             file.create_dataset(name, data=values, chunks=(16, 100), compression=1)
-    words = [made("threads", tmp_path), "x.h5", "out.h5", "6", "20", "a", "b", "c"]
+    words: list[str | Path] = [made("threads", tmp_path), "x.h5", "out.h5", "6", "20"]
+    words += ["a", "b", "c"]
     assert "reads by chunkwise" in both(words, tmp_path, CHUNKWISE_CACHE_NBYTES="300000")
     with h5py.File(tmp_path / "out.h5") as file:
         expected = np.arange(64 * 4096) % 1013

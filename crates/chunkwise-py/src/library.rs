@@ -4,8 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
-use chunkwise_measure::{Calls, OpenDataset, Properties};
+use chunkwise_libhdf5::{Calls, Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
+use chunkwise_measure::{OpenDataset, Properties};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -70,8 +70,8 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
         finally:
             signal.signal(signal.SIGINT, former)
         seen = trace.collected(Path(folder))
-    found = finding.worst(seen.datasets[0]) if seen.datasets else None
-    for line in telling.lines(seen, found):
+    wrong = finding.worst(seen.datasets[0]) if seen.datasets else None
+    for line in telling.lines(seen, wrong):
         echo(line, err=True)
     if out is not None:
         Path(out).write_text(json_text(seen.record(), 1) + "\n", encoding="utf-8")
