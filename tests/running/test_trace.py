@@ -156,7 +156,7 @@ def test_words_for_what_is_odd() -> None:
 SMALL_CACHE = """
 import h5py
 with h5py.File("small.h5", rdcc_nbytes=1) as file:
-    for i in range(60):
+    for i in range(20):
         file["x"][i]
 """
 
@@ -165,8 +165,8 @@ with h5py.File("small.h5", rdcc_nbytes=1) as file:
 def test_what_is_found_helps(folder: Path) -> None:
     """A cache that is too small: what HDF5 decodes, what `run` makes of it, and what helps."""
     with h5py.File(folder / "small.h5", "w") as file:
-        values = np.random.default_rng(0).normal(size=(60, 1500)).round(2)
-        file.create_dataset("x", data=values, chunks=(60, 500), compression=1, shuffle=True)
+        values = np.random.default_rng(0).normal(size=(60, 4500)).round(2)
+        file.create_dataset("x", data=values, chunks=(60, 2250), compression=1, shuffle=True)
     (folder / "small.py").write_text(SMALL_CACHE)
 
     def traced(*words: str, program: str = "small.py") -> tuple[str, dict[str, Any]]:
@@ -178,14 +178,14 @@ def test_what_is_found_helps(folder: Path) -> None:
         return done.stderr, json.loads((folder / "t.json").read_text())["datasets"][0]
 
     told, one = traced("--observe-only")
-    assert (one["chunks"], one["touched"], one["loaded"]) == (3, 180, 180)
-    assert [each["decodes"] for each in one["filters"]] == [180, 180]
+    assert (one["chunks"], one["touched"], one["loaded"]) == (2, 40, 40)
+    assert [each["decodes"] for each in one["filters"]] == [40, 40]
     flat = " ".join(told.split())
-    assert "HDF5 decoded 180 chunks of the dataset, which has 3, and had 0 in its cache" in flat
+    assert "HDF5 decoded 40 chunks of the dataset, which has 2, and had 0 in its cache" in flat
     assert "Under 'chunkwise run', each chunk is decoded once" in flat
     # What it promises comes: the engine answers, and HDF5 decodes nothing any more.
     _, under = traced()
-    assert (under["by_chunkwise"], under["loaded"]) == (60, 0)
+    assert (under["by_chunkwise"], under["loaded"]) == (20, 0)
     # So does the line.
     (repack,) = (line for line in told.splitlines() if "chunkwise repack" in line)
     words = shlex.split(repack)
