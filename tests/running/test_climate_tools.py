@@ -46,7 +46,7 @@ def climate(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fill_value=np.float32(-999),
         )  # fmt: skip
         plain.units = "K"
-        plain[:] = np.ma.masked_where(field > 290, field)
+        plain[:] = np.where(field > 290, -999, field)
         packed = file.createVariable(
             "p", "i2", ("time", "lat", "lon"), zlib=True, shuffle=True, chunksizes=(1, 36, 72),
             fill_value=np.int16(-32768),
@@ -92,7 +92,7 @@ def both(words: list[str | Path], climate: Path, folder: Path, writes: bool) -> 
 
 @pytest.mark.parametrize("operators", CDO, ids=" ".join)
 def test_cdo(operators: tuple[str, ...], climate: Path, tmp_path: Path) -> None:
-    words = [require_tool("cdo"), "-s", "--no_history", *operators]
+    words: list[str | Path] = [require_tool("cdo"), "-s", "--no_history", *operators]
     both(words, climate, tmp_path, writes=True)
 
 
