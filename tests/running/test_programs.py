@@ -158,12 +158,8 @@ def test_rows_are_decoded_once(field: Path, tmp_path: Path) -> None:
     assert "2400 reads by chunkwise" in report.read_text()
 
 
-@pytest.mark.parametrize("seed", range(preloaded.SHORT))
-def test_random_programs_in_c(seed: int, tmp_path: Path) -> None:
-    preloaded.attempt(seed, tmp_path)
-
-
 def test_random_programs_are_read_for(tmp_path: Path) -> None:
+    """Without a difference: `tests/whole/test_attack.py`."""
     total = 0
     for seed in range(100, 106):
         folder = tmp_path / str(seed)
