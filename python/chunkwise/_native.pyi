@@ -684,6 +684,12 @@ def convert_elements(
     converted, for types that are not converted here, and where `into` is of another size.
     """
 
+def edge_numbers(name: str) -> bytes | None:
+    """Give numbers at which two libraries may convert differently, as they lie in memory.
+
+    `name` is NumPy's for a type of numbers; None for one that is not converted.
+    """
+
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
 

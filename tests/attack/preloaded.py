@@ -20,11 +20,20 @@ import numpy as np
 from chunkwise.running import environment
 from tests.support.tools import require_tool
 
-SHORT = 12
+SHORT = 50
 STEPS = 40
 SOURCE = Path(__file__).resolve().parents[1] / "running" / "calls.c"
-TYPES = ("<i4", ">f8", "<f4", "u1", "S5", "?", [("a", "<i2"), ("b", "<f8")])
+# Of numbers in memory, as the program in C names them.
+NUMBERS = "bBhHiIqQfFdD"
+TYPES = ("<i4", ">f8", "<f4", "u1", ">u2", "<i8", "S5", "?", [("a", "<i2"), ("b", "<f8")])
 FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+
+# libhdf5 1.10 refuses some irregular selections, without cause.
+FAULT = "can't insert duplicate key"
+
+DAMAGED = ("inflate() failed", "data error detected by Fletcher32 checksum")
+# What h5py raises of damaged files.
+FAILS = (OSError, RuntimeError, KeyError, ValueError, MemoryError)
 
 Rng = np.random.Generator
 
@@ -76,13 +85,22 @@ def attempt(seed: int, folder: Path) -> None:
     for line, (one, other) in enumerate(
         zip(*(said[way][0].splitlines() for way in said), strict=True)
     ):
-        assert one == other, f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
-    assert said["plain"] == said["preloaded"]
+        if one != other and " W failed: " in one and any(text in one for text in DAMAGED):
+            # A damaged chunk that is written as a whole need not be read before.
+            return
+        assert one == other or FAULT in one, (
+            f"{calls.splitlines()[line]}\nplain:     {one}\npreloaded: {other}"
+        )
+    assert said["plain"][1] == said["preloaded"][1]
     for name in shapes:
         one, other = ((folder / way / name) for way in said)
-        assert _values(one) == _values(other), f"{name} differs\n{calls}"
-        if not writes:
-            # Not its bytes: libhdf5 notes when a dataset was resized.
+        # What h5py makes of a damaged file is not always the same.
+        same = one.read_bytes() == other.read_bytes() or _values(one) == _values(other)
+        assert same, f"{name} differs\n{calls}"
+        if not writes and "\nf" not in calls:
+            # Not its bytes: libhdf5 notes when a dataset was resized.  Where the program has
+            # closed the file and goes on with its datasets, libhdf5 writes out what it has when
+            # one is looked at.
             assert one.stat().st_size == other.stat().st_size, f"{name} differs\n{calls}"
 
 
@@ -94,9 +112,9 @@ def _values(path: Path) -> list[tuple[object, ...]]:
             for name in file:
                 try:
                     found.append((name, file[name].shape, file[name][()].tobytes()))
-                except (OSError, RuntimeError, KeyError) as error:
+                except FAILS as error:
                     found.append((name, type(error)))
-    except OSError as error:
+    except FAILS as error:
         found.append((type(error),))
     return found
 
@@ -143,7 +161,7 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
     calls = []
     modes = {name: str(rng.choice(["r", "r", "r", "w"])) for name in names}
     for _ in range(STEPS):
-        what = rng.choice(["F", "D", "D", "R", "R", "R", "R", "R", "W", "d", "f", "+", "E", "X"])
+        what = rng.choice([*"FDDRRRRRRRWWdf+EXCUL"])
         if what == "F" or not open_files:
             slot, name = int(rng.integers(2)), str(rng.choice(names))
             calls.append(f"F {slot} {modes[name]} {rng.choice(['d', 's'])} {name}")
@@ -157,8 +175,24 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
             numbers.discard(slot)
             if name.startswith("n"):
                 numbers.add(slot)
-        elif what == "f":
-            calls.append(f"f {rng.choice(list(open_files))}")
+        elif what in "fL":
+            calls.append(f"{what} {rng.choice(list(open_files))}")
+        elif what in "CU":
+            file = int(rng.choice(list(open_files)))
+            known = files[open_files[file]]
+            if what == "U":
+                if rng.random() < 0.3:
+                    calls.append(f"U {file} {rng.choice(list(known))}")
+                continue
+            slot, name = int(rng.integers(6)), f"n{len(known)}"
+            shape = tuple(int(n) for n in rng.integers(1, 30, rng.integers(1, 4)))
+            chunk = tuple(int(rng.integers(1, n + 1)) for n in shape)
+            kind, level = rng.choice([*NUMBERS]), rng.choice([-1, 0, 1, 6])
+            calls.append(
+                f"C {slot} {file} {name} {kind} {level} {len(shape)} {_row(shape)} {_row(chunk)}"
+            )
+            open_datasets[slot] = known[name] = shape
+            numbers.add(slot)
         elif what == "X":
             if rng.random() < 0.1:
                 calls.append("X")
@@ -173,7 +207,9 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
                 calls.append(f"E {slot} {rng.integers(1, 2 * shape[0] + 1)}")
             else:
                 # A conversion that fails leaves libhdf5 1.10 unable to read the chunk afterwards.
-                kind = rng.choice(["s", "s", "s", "n", *("di" if slot in numbers else "sn")])
+                kind = rng.choice([*"sssn"])
+                if slot in numbers and rng.random() < 0.4:
+                    kind = rng.choice([*NUMBERS])
                 memory, in_file = _spaces(rng, shape)
                 how = rng.choice(["0"] * 8 + ["b", "x", "e"])
                 calls.append(f"{what} {slot} {kind} {memory} {in_file} {how}")
@@ -190,17 +226,25 @@ def _spaces(rng: Rng, shape: tuple[int, ...]) -> tuple[str, str]:
     if rng.random() < 0.05:
         count += 1
     way = rng.random()
+    # libhdf5 1.10 writes beyond its own memory where one side is points and of another rank.
+    rank = len(shape) if way >= 0.9 or " P " in in_file else 1
+    ones = " 1" * (rank - 1)
     if way < 0.5:
-        return f"S 1 {max(count, 1)} 0", in_file
+        return f"S {rank} {max(count, 1)}{ones} 0", in_file
     if way < 0.7:
         before = int(rng.integers(0, 5))
         size = before + count + int(rng.integers(0, 5))
-        return f"S 1 {max(size, 1)} 1 H 0 {before} 1 {max(count, 1)} 1", in_file
-    if way < 0.9:
+        zeros = " 0" * (rank - 1)
+        part = f"{before}{zeros} 1{ones} {max(count, 1)}{ones} 1{ones}"
+        return f"S {rank} {max(size, 1)}{ones} 1 H 0 {part}", in_file
+    if way < 0.9 and (len(shape) == 2 or " P " not in in_file):
         return f"S 2 {count + 1} 3 1 H 0 1 1 1 1 {max(count, 1)} 1 1 1", in_file
     places = rng.permutation(count + 3)[:count]
-    listed = " ".join(str(place) for place in places)
-    return (f"S 1 {count + 3} 1 P {count} {listed}" if count else "S 1 3 1 N"), in_file
+    listed = " ".join(f"{place}{' 0' * (len(shape) - 1)}" for place in places)
+    ones = " 1" * (len(shape) - 1)
+    rank = len(shape)
+    chosen = f"P {count} {listed}" if count else "N"
+    return f"S {rank} {count + 3}{ones} 1 {chosen}", in_file
 
 
 def _selection(rng: Rng, shape: tuple[int, ...]) -> tuple[str, int]:

@@ -66,12 +66,29 @@ static hid_t dataspace(void) {
     return space;
 }
 
+static hid_t number_type(char kind) {
+    switch (kind) {
+    case 'b': return H5T_NATIVE_SCHAR;
+    case 'B': return H5T_NATIVE_UCHAR;
+    case 'h': return H5T_NATIVE_SHORT;
+    case 'H': return H5T_STD_U16BE;
+    case 'i': return H5T_NATIVE_INT;
+    case 'I': return H5T_STD_U32BE;
+    case 'q': return H5T_STD_I64BE;
+    case 'Q': return H5T_NATIVE_ULLONG;
+    case 'f': return H5T_NATIVE_FLOAT;
+    case 'F': return H5T_IEEE_F32BE;
+    case 'd': return H5T_NATIVE_DOUBLE;
+    case 'D': return H5T_IEEE_F64BE;
+    default: return -1;
+    }
+}
+
 static hid_t memory_type(hid_t dataset) {
     char kind = word();
     hid_t stored = H5Dget_type(dataset), type;
     if (kind == 'n') type = H5Tget_native_type(stored, H5T_DIR_DEFAULT);
-    else if (kind == 'd') type = H5Tcopy(H5T_NATIVE_DOUBLE);
-    else if (kind == 'i') type = H5Tcopy(H5T_NATIVE_INT);
+    else if (number_type(kind) >= 0) type = H5Tcopy(number_type(kind));
     else type = H5Tcopy(stored);
     if (stored >= 0) H5Tclose(stored);
     return type;
@@ -88,6 +105,13 @@ static size_t elements(hid_t dataset, hid_t memory, hid_t file) {
     return n < 0 ? 0 : (size_t)(n > m ? n : m);
 }
 
+/* The last one is the innermost. */
+static herr_t keep_error(unsigned n, const H5E_error2_t *error, void *kept) {
+    (void)n;
+    snprintf(kept, 200, "%s", error->desc ? error->desc : "");
+    return 0;
+}
+
 static void transfer_data(int writes) {
     hid_t dataset = datasets[number()], type = memory_type(dataset);
     hid_t memory = dataspace(), file = dataspace(), transfer = H5P_DEFAULT;
@@ -101,9 +125,14 @@ static void transfer_data(int writes) {
     herr_t status = writes ? H5Dwrite(dataset, type, memory, file, transfer, buffer)
                            : H5Dread(dataset, type, memory, file, transfer, buffer);
     ssize_t errors = H5Eget_num(H5E_DEFAULT);
-    printf(" %d errors %d sum %016llx", status, (int)errors,
-           /* What a failed read has left behind is nobody's. */
-           status < 0 ? 0ull : (unsigned long long)sum(buffer, nbytes + 8));
+    /* What a failed read has left behind is nobody's. */
+    if (status >= 0) printf(" sum %016llx", (unsigned long long)sum(buffer, nbytes + 8));
+    else {
+        char innermost[200] = "";
+        H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_error, innermost);
+        printf(" failed: %s;", innermost);
+    }
+    printf(" %d errors", (int)errors);
     free(buffer);
     if (transfer > 0) H5Pclose(transfer);
     if (memory > 0) H5Sclose(memory);
@@ -146,6 +175,35 @@ int main(void) {
             break;
         }
         case '+': slot = number(); printf(" %d", H5Iinc_ref(datasets[slot])); break;
+        case 'C': { /* make a dataset: slot, file, name, type, level (-1: contiguous), extents, chunk */
+            slot = number();
+            hid_t file = files[number()];
+            if (scanf("%4095s", path) != 1) exit(3);
+            hid_t type = number_type(word()), made = H5Pcreate(H5P_DATASET_CREATE);
+            int level = (int)number(), rank = (int)number();
+            hsize_t dims[RANK], chunk[RANK], most[RANK];
+            for (int d = 0; d < rank; d++) most[d] = dims[d] = number();
+            for (int d = 0; d < rank; d++) chunk[d] = number();
+            if (level >= 0) {
+                most[0] = H5S_UNLIMITED;
+                H5Pset_chunk(made, rank, chunk);
+            }
+            if (level > 0) H5Pset_deflate(made, level);
+            /* Otherwise what is never written is what the file has there. */
+            H5Pset_fill_time(made, H5D_FILL_TIME_ALLOC);
+            hid_t space = H5Screate_simple(rank, dims, most);
+            datasets[slot] = H5Dcreate2(file, path, type, space, H5P_DEFAULT, made, H5P_DEFAULT);
+            printf(" %d", datasets[slot] >= 0);
+            H5Sclose(space);
+            H5Pclose(made);
+            break;
+        }
+        case 'U': /* remove a name: file, name */
+            { hid_t file = files[number()];
+              if (scanf("%4095s", path) != 1) exit(3);
+              printf(" %d", H5Ldelete(file, path, H5P_DEFAULT)); }
+            break;
+        case 'L': slot = number(); printf(" %d", H5Fflush(files[slot], H5F_SCOPE_LOCAL)); break;
         case 'R': transfer_data(0); break;
         case 'W': transfer_data(1); break;
         case 'E': { /* another extent: slot, first dimension */

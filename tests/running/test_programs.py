@@ -140,7 +140,7 @@ def test_two_libraries_in_one_process(field: Path, tmp_path: Path) -> None:
     told = report.read_text()
     assert reads(report) >= 130, told
     assert "/x: " in told
-    assert re.search(r"/contiguous: \d+ reads? by libhdf5: contiguous", told)
+    assert re.search(r"/contiguous: \d+ reads? by libhdf5: little of contiguous", told)
     assert "/text: 1 read by libhdf5: its elements are of variable length" in told
 
 
@@ -158,12 +158,8 @@ def test_rows_are_decoded_once(field: Path, tmp_path: Path) -> None:
     assert "2400 reads by chunkwise" in report.read_text()
 
 
-@pytest.mark.parametrize("seed", range(preloaded.SHORT))
-def test_random_programs_in_c(seed: int, tmp_path: Path) -> None:
-    preloaded.attempt(seed, tmp_path)
-
-
 def test_random_programs_are_read_for(tmp_path: Path) -> None:
+    """Without a difference: `tests/whole/test_attack.py`."""
     total = 0
     for seed in range(100, 106):
         folder = tmp_path / str(seed)
@@ -223,6 +219,27 @@ def test_forked_children(field: Path, tmp_path: Path) -> None:
     under = ran(sys.executable, script, field, folder=tmp_path, report=report)
     assert plain.returncode == 0, plain.stderr
     assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
+
+
+def test_h5py_before_and_after_patching(field: Path, tmp_path: Path) -> None:
+    """Both ways into the engine in one process."""
+    script = tmp_path / "both.py"
+    script.write_text(
+        "import h5py, sys\n"
+        "d = h5py.File(sys.argv[1])['x']; before = float(d[...].sum()), d[3, 4].tolist()\n"
+        "import chunkwise\n"
+        "chunkwise.patch_h5py()\n"
+        "after = float(d[...].sum()), d[3, 4].tolist()\n"
+        "same = h5py.File(sys.argv[1])['x']\n"
+        "print(before == after, before[0] == float(same[...].sum()), float(same[5].sum()))\n"
+    )
+    report = tmp_path / "report"
+    plain = ran(sys.executable, script, field, folder=tmp_path)
+    under = ran(sys.executable, script, field, folder=tmp_path, report=report)
+    assert plain.returncode == 0, plain.stderr
+    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
+    assert plain.stdout.startswith("True True")
+    assert reads(report) > 0
 
 
 def test_a_damaged_chunk_fails_as_without(field: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -55,7 +56,8 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
         cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
-    assert max(map(len, done.stderr.splitlines())) < 200
+    told = [line for line in done.stderr.splitlines() if str(folder) not in line]
+    assert max(map(len, told)) <= 80
     record = json.loads((folder / "t.json").read_text())
     found = {one["dataset"]: one for one in record["datasets"]}
     one = found["/x"]
@@ -70,6 +72,10 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
         (1, False, None),
     ]
     assert one["unlisted"] == 1
+    # By the engine, HDF5 decodes nothing.  Its own cache holds all that it has decoded.
+    assert (one["chunks"], one["loaded"]) == ((6, 6) if only else (0, 0))
+    assert [each["name"] for each in one["filters"]] == (["deflate"] if only else [])
+    assert one["touched"] >= one["loaded"]
     assert found["/plain"]["reads"] == 1
     # Of the columns a tenth was read.
     assert one["access"] == ["1x30 weight 10", "all weight 10", "40x1"]
@@ -82,7 +88,7 @@ def test_its_patterns_are_taken(folder: Path) -> None:
     )  # fmt: skip
     (command,) = (
         line.strip()
-        for line in done.stderr.splitlines()
+        for line in done.stderr.replace("\\\n", "").splitlines()
         if "chunkwise advise" in line and "/x " in line
     )
     words = shlex.split(command)
@@ -145,3 +151,52 @@ def test_words_for_what_is_odd() -> None:
     ).replace("4 of with gaps", "4 with gaps")
     assert list(trace.patterns(one)) == ["1@random"]
     assert telling.advice(one) == "chunkwise advise f /d --access 1@random"
+
+
+SMALL_CACHE = """
+import h5py
+with h5py.File("small.h5", rdcc_nbytes=1) as file:
+    for i in range(20):
+        file["x"][i]
+"""
+
+
+@pytest.mark.slow
+def test_what_is_found_helps(folder: Path) -> None:
+    """A cache that is too small: what HDF5 decodes, what `run` makes of it, and what helps."""
+    with h5py.File(folder / "small.h5", "w") as file:
+        values = np.random.default_rng(0).normal(size=(60, 4500)).round(2)
+        file.create_dataset("x", data=values, chunks=(60, 2250), compression=1, shuffle=True)
+    (folder / "small.py").write_text(SMALL_CACHE)
+
+    def traced(*words: str, program: str = "small.py") -> tuple[str, dict[str, Any]]:
+        done = subprocess.run(
+            [*CHUNKWISE, "trace", "-o", "t.json", *words, "--", sys.executable, program],
+            cwd=folder, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stderr, json.loads((folder / "t.json").read_text())["datasets"][0]
+
+    told, one = traced("--observe-only")
+    assert (one["chunks"], one["touched"], one["loaded"]) == (2, 40, 40)
+    assert [each["decodes"] for each in one["filters"]] == [40, 40]
+    flat = " ".join(told.split())
+    assert "HDF5 decoded 40 chunks of the dataset, which has 2, and had 0 in its cache" in flat
+    assert "Under 'chunkwise run', each chunk is decoded once" in flat
+    # What it promises comes: the engine answers, and HDF5 decodes nothing any more.
+    _, under = traced()
+    assert (under["by_chunkwise"], under["loaded"]) == (20, 0)
+    # So does the line.
+    (repack,) = (line for line in told.splitlines() if "chunkwise repack" in line)
+    words = shlex.split(repack)
+    done = subprocess.run([sys.executable, "-m", *words], cwd=folder, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (folder / "mended.py").write_text(SMALL_CACHE.replace("small.h5", words[-1]))
+    _, mended = traced("--observe-only", program="mended.py")
+    decoded = mended["loaded"] * _chunk_nbytes(folder / words[-1])
+    assert decoded < 0.5 * one["loaded"] * _chunk_nbytes(folder / "small.h5")
+
+
+def _chunk_nbytes(path: Path) -> int:
+    with h5py.File(path) as file:
+        return int(np.prod(file["x"].chunks)) * 8

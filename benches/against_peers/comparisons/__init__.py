@@ -16,6 +16,7 @@ from against_peers.comparisons import (
     patched,
     repacking,
     roi,
+    running,
     selections,
     small,
     unions,
@@ -47,4 +48,5 @@ GROUPS: Final[dict[str, Group]] = {
     "dask": dasks.dask,
     "patched": patched.patched,
     "xarray": xarrays.xarray,
+    "run": running.run,
 }

@@ -13,6 +13,7 @@ mod convert;
 mod crew;
 mod dataset;
 mod decode;
+mod edges;
 mod error;
 mod examine;
 mod fetch;
@@ -45,6 +46,7 @@ mod write;
 pub use cache::CacheStats;
 pub use convert::{Conversion, NumberKind, NumberType, Padding};
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
+pub use edges::edge_numbers;
 pub use error::{ChunkPlace, ReadError};
 pub use examine::{Examined, Examining, Fault, Flaw};
 pub use fields::{FieldBytes, Fields, Made, convert_all};
@@ -62,6 +64,7 @@ pub use scatter::fill_run;
 pub use settings::Setting;
 pub use storage::{
     ExternalRun, ExternalStorage, FileStorage, Map, MemoryStorage, Storage, ThrottledStorage,
+    distrust_descriptors,
 };
 pub use threads::thread_limit;
 pub use write::{

@@ -209,6 +209,7 @@ functions! {
         fn H5Ewalk2(hid_t, c_int, ErrorCallback, *mut c_void) -> herr_t;
         fn H5Eclear2(hid_t) -> herr_t;
         fn H5Iget_file_id(hid_t) -> hid_t;
+        fn H5Iget_ref(hid_t) -> c_int;
         fn H5Gget_objinfo(hid_t, *const c_char, bool, *mut ObjectInfo) -> herr_t;
         fn H5Fopen(*const c_char, c_uint, hid_t) -> hid_t;
         fn H5Fcreate(*const c_char, c_uint, hid_t, hid_t) -> hid_t;

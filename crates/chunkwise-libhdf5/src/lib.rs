@@ -30,6 +30,7 @@ mod lock;
 mod maker;
 mod probe;
 pub mod stored;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -51,5 +52,6 @@ pub use library::Library;
 pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;
 pub use probe::ChunkConventions;
+pub use tally::{Calls, FilterTally, SLOT_COUNT, TallySlot, decodes, tally, tally_slot};
 pub use version::LibraryVersion;
 pub use written::{look_up_written, written_chunks, written_origins};

@@ -2,8 +2,7 @@
 //!
 //! What only `chunkwise bench` and the studies need, so that the crates that read and write can
 //! do without: access patterns as sequences of selections ([`Walk`]), timed loops over them by
-//! libhdf5 and by the engine, calls of filters counted within libhdf5 ([`tally`]), and the chunks
-//! that a walk touches ([`ChunkTable`]).
+//! libhdf5 and by the engine, and the chunks that a walk touches ([`ChunkTable`]).
 
 mod cells;
 mod chunk_table;
@@ -14,7 +13,6 @@ mod permutation;
 mod properties;
 mod reads;
 mod reopened;
-mod tally;
 mod timed;
 mod touched;
 mod walk;
@@ -27,7 +25,6 @@ pub use open_dataset::OpenDataset;
 pub use permutation::Permutation;
 pub use properties::{ChunkCache, ChunkCacheInForce, FormatBound, Properties};
 pub use reopened::Reopened;
-pub use tally::{Calls, FilterTally, tally};
 pub use timed::{
     Inspect, Lap, Stopwatch, WalkBounds, WalkRecord, WriteRecord, time_parts, time_walk,
     time_writes,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use chunkwise_engine::Dataset;
 use chunkwise_libhdf5::binding::{DEFAULT, hsize_t};
-use chunkwise_libhdf5::{BindError, Library};
-use chunkwise_measure::{OpenDataset, Properties, tally};
+use chunkwise_libhdf5::{BindError, Library, tally};
+use chunkwise_measure::{OpenDataset, Properties};
 use chunkwise_select::Hyperslab;
 
 use self::libraries::libraries;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use chunkwise_libhdf5::Unsuited;
-use chunkwise_libhdf5::binding::{Api, DEFAULT, hid_t};
+use chunkwise_libhdf5::binding::{DEFAULT, hid_t};
 use chunkwise_select::{Hyperslab, Selection};
 
 use crate::callee::{Bound, Callee};
@@ -74,13 +74,12 @@ impl From<Unsuited> for Why {
 /// # Safety
 /// The program's own call of this library; its lock must be held.
 pub unsafe fn selections(
-    api: &Api,
     bound: &Bound,
     shape: &[u64],
     call: &Call,
 ) -> Result<(Selection, Destination), Reason> {
     // SAFETY: the caller's contract.
-    let of = |space| unsafe { space_of(api, &bound.more, space) };
+    let of = |space| unsafe { space_of(&bound.more, space) };
     let (file, memory) = match (call.file_space, call.memory_space) {
         (DEFAULT, DEFAULT) => (None, None),
         (DEFAULT, memory) => (None, Some(of(memory)?)),
@@ -88,17 +87,6 @@ pub unsafe fn selections(
         (file, memory) => (Some(of(file)?), Some(of(memory)?)),
     };
     paired(shape, file, memory)
-}
-
-/// # Safety
-/// The program's own handles, valid or not.
-pub unsafe fn check_type(api: &Api, file_type: hid_t, memory_type: hid_t) -> Result<(), Reason> {
-    // SAFETY: a handle that is none makes the call fail.
-    match unsafe { (api.H5Tequal)(file_type, memory_type) } {
-        1.. => Ok(()),
-        0 => Err("its type is converted"),
-        _ => Err("an invalid type"),
-    }
 }
 
 /// Whether transfer properties are those by default.

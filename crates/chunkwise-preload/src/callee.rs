@@ -4,10 +4,11 @@
 //! called is where the return address lies; the library that this module, or what it depends on,
 //! finds under `H5open` is the one that would have been called.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::Arc;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex};
 
+use chunkwise_engine::NumberType;
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 use chunkwise_libhdf5::{Library, LibraryLock};
 use chunkwise_loader::{Loaded, loaded_paths};
@@ -25,6 +26,8 @@ type ReadMulti = unsafe extern "C" fn(
     hid_t,
     *const *mut c_void,
 ) -> herr_t;
+/// Of `H5Tregister` and `H5Tunregister`, whose last argument is a function.
+type Register = unsafe extern "C" fn(c_int, *const c_char, hid_t, hid_t, *const c_void) -> herr_t;
 type OfOne = unsafe extern "C" fn(hid_t) -> c_int;
 type OfNone = unsafe extern "C" fn() -> herr_t;
 
@@ -47,10 +50,18 @@ pub struct Callee {
     pub close_file: Option<OfOne>,
     /// `H5Drefresh`
     pub refresh: Option<OfOne>,
+    /// `H5Orefresh`
+    pub refresh_object: Option<OfOne>,
     /// `H5close`
     pub close_library: Option<OfNone>,
     /// `H5Soffset_simple`
     pub offset_simple: Option<unsafe extern "C" fn(hid_t, *const i64) -> herr_t>,
+    /// `H5Tget_class`
+    pub class: Option<OfOne>,
+    /// `H5Tregister`
+    pub register: Option<Register>,
+    /// `H5Tunregister`
+    pub unregister: Option<Register>,
     bound: AtomicPtr<Result<Bound, String>>,
 }
 
@@ -58,6 +69,28 @@ pub struct Callee {
 pub struct Bound {
     pub library: Arc<Library>,
     pub more: More,
+    /// Pairs of types that were converted by both, and whether that came out alike.
+    probes: Mutex<Vec<(Pair, bool)>>,
+}
+
+/// From which type to which.
+pub type Pair = (NumberType, NumberType);
+
+impl Bound {
+    /// Whether two types are converted alike, as it was found or as it is found now.
+    pub fn probed(&self, pair: Pair, find: impl FnOnce() -> bool) -> bool {
+        // Only tried: a forked child may find it locked for ever.
+        let known = self.probes.try_lock().ok().and_then(|probes| {
+            probes.iter().find(|(known, _)| *known == pair).map(|&(_, alike)| alike)
+        });
+        known.unwrap_or_else(|| {
+            let alike = find();
+            if let Ok(mut probes) = self.probes.try_lock() {
+                probes.push((pair, alike));
+            }
+            alike
+        })
+    }
 }
 
 /// Held by whoever is calling: see the crate's 'Locks'.
@@ -188,8 +221,12 @@ impl Callee {
             dec_ref: own!(loaded, "H5Idec_ref"),
             close_file: own!(loaded, "H5Fclose"),
             refresh: own!(loaded, "H5Drefresh"),
+            refresh_object: own!(loaded, "H5Orefresh"),
             close_library: own!(loaded, "H5close"),
             offset_simple: own!(loaded, "H5Soffset_simple"),
+            class: own!(loaded, "H5Tget_class"),
+            register: own!(loaded, "H5Tregister"),
+            unregister: own!(loaded, "H5Tunregister"),
             bound: AtomicPtr::new(std::ptr::null_mut()),
             loaded,
         }
@@ -219,7 +256,8 @@ impl Callee {
         let library = Library::from_path(path, lock).map_err(|error| error.to_string())?;
         // SAFETY: a libhdf5 that stays loaded.
         let more = unsafe { More::resolve(path, |symbol| library.loaded().symbol(symbol)) };
-        Ok(Bound { library: Arc::new(library), more: more.map_err(|error| error.to_string())? })
+        let (library, more) = (Arc::new(library), more.map_err(|error| error.to_string())?);
+        Ok(Bound { library, more, probes: Mutex::default() })
     }
 
     /// Leave everything to it from now on.

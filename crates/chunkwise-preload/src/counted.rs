@@ -97,6 +97,13 @@ pub struct Traced {
     pub nbytes: u64,
     pub seconds: f64,
     pub walked: Walked,
+    /// Chunks of the dataset.
+    pub chunks: u64,
+    /// Of reads by libhdf5: chunks that they touched, and that it loaded.
+    pub touched: u64,
+    pub loaded: u64,
+    /// By filter: its name, how often it decoded, and for how many nanoseconds.
+    pub filters: Vec<(String, u64, u64)>,
 }
 
 /// What is counted, locked; by a thread that forked another process it may be locked for ever.

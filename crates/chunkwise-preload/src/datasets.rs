@@ -6,15 +6,18 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
-use chunkwise_engine::{Dataset, Layout, WholeChunks};
-use chunkwise_libhdf5::binding::{Handle, hid_t, shape_of};
-use chunkwise_libhdf5::{ChunkCommitter, Unsuited, describe};
+use chunkwise_engine::{Dataset, WholeChunks};
+use chunkwise_libhdf5::binding::{
+    Api, Chunking, Handle, chunk_options, filters_of, hid_t, shape_of,
+};
+use chunkwise_libhdf5::{ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot};
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
+use crate::conversions::Types;
 use crate::counted::{self, Line};
 use crate::wishes;
 
@@ -24,13 +27,27 @@ pub struct Known {
     pub engine: Result<Arc<Dataset>, String>,
     /// For writing, once something large is written.
     pub whole: OnceLock<Result<Mutex<Whole>, String>>,
+    /// Reads of little, where it is contiguous.
+    pub little: AtomicU32,
+    /// Its file changed so that libhdf5 has to write it from then on.
+    pub written_by_libhdf5: AtomicBool,
     /// A copy of its type as it is stored, which the program's memory type must equal.
     pub file_type: hid_t,
+    /// How elements become those of other types in memory.
+    pub types: Types,
     /// Its extents and the size of an element, as they are when it is first read.
     pub shape: Dims,
     pub item_nbytes: u64,
+    /// Shape of its chunks, and where its filters are counted, for a trace.
+    pub traced: Option<TracedStorage>,
     /// What is counted of it; None without a report.
     pub line: Option<Arc<Line>>,
+}
+
+/// What a trace has to know of a chunked dataset.
+pub struct TracedStorage {
+    pub chunk: Dims,
+    pub filters: Vec<TallySlot>,
 }
 
 /// A dataset of which the engine writes whole chunks.
@@ -198,9 +215,6 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
         };
         // SAFETY: live handles of this library.
         let engine = match unsafe { describe(&bound.library, id, file_type) } {
-            Ok(dataset) if matches!(dataset.info().layout, Layout::Contiguous { .. }) => {
-                Err("contiguous, which libhdf5 reads as fast".to_string())
-            }
             Ok(dataset) => Ok(dataset),
             Err(Unsuited::Reason(reason)) => Err(reason),
             Err(Unsuited::Failed(error)) => Err(error.to_string()),
@@ -214,9 +228,49 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
             // SAFETY: as above.
             Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
         };
+        // SAFETY: as above.
+        let traced = wishes::trace()
+            .and_then(|_| unsafe { traced(&bound.library, api, id, shape.len()).ok() });
         let whole = OnceLock::new();
-        Some(Known { engine, whole, file_type, shape, item_nbytes, line })
+        let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
+        Some(Known {
+            engine,
+            whole,
+            little: AtomicU32::new(0),
+            written_by_libhdf5,
+            file_type,
+            types,
+            shape,
+            item_nbytes,
+            traced,
+            line,
+        })
     })
+}
+
+/// What a trace has to know; an error of a dataset without chunks.
+///
+/// # Safety
+/// A live handle of this library, with the lock held.
+unsafe fn traced(
+    library: &Library,
+    api: &Api,
+    id: hid_t,
+    rank: usize,
+) -> Result<TracedStorage, Unsuited> {
+    const CHUNKED: i32 = 2;
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let dcpl = (api.H5Dget_create_plist)(id);
+        let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+        if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
+            return Err(Unsuited::Reason("it has no chunks".into()));
+        }
+        let Chunking { chunk, filters, .. } = chunk_options(api, dcpl.id, rank)?;
+        let filters = filters_of(api, dcpl.id, filters)?;
+        let filters = filters.iter().filter_map(|filter| tally_slot(library, filter.id)).collect();
+        Ok(TracedStorage { chunk, filters })
+    }
 }
 
 /// The file and the name of a dataset.
@@ -262,12 +316,16 @@ pub fn forget_closed(callee: &Callee) {
     }
 }
 
-/// Forget all handles of a library that is being closed: its numbers begin anew.
+/// Forget all handles of a library.
 pub fn forget_all(callee: &Callee) {
     let own = std::ptr::from_ref(callee) as usize;
-    table().write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| key.0 != own);
+    let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
+    let (gone, kept) = std::mem::take(&mut *table_now).into_iter().partition(|one| one.0.0 == own);
+    *table_now = kept;
+    drop(table_now);
     GENERATION.fetch_add(1, Ordering::Release);
-    callee.give_up("the program has closed the library");
+    let gone: HashMap<_, _> = gone;
+    gone.into_values().for_each(|state| close_types(callee, Some(state)));
 }
 
 /// Close what was kept open for a dataset.
@@ -276,6 +334,11 @@ fn close_types(callee: &Callee, state: Option<State>) {
     if let Ok(bound) = callee.bound() {
         // SAFETY: made by `look`, and nobody else closes it; a read that goes on in another
         // thread has compared it already, or passes its call on.
-        bound.library.locked(|api| unsafe { (api.H5Tclose)(known.file_type) });
+        bound.library.locked(|api| unsafe {
+            (api.H5Tclose)(known.file_type);
+            for copy in known.types.take() {
+                (api.H5Tclose)(copy);
+            }
+        });
     }
 }

@@ -20,6 +20,7 @@
 
 mod call;
 mod callee;
+mod conversions;
 mod counted;
 mod datasets;
 mod more;

@@ -2,7 +2,7 @@
 
 #![allow(non_snake_case)]
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t, htri_t};
 use chunkwise_libhdf5::functions;
@@ -15,6 +15,8 @@ functions! {
         fn H5Iget_name(hid_t, *mut c_char, usize) -> isize;
         fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
         fn H5Pequal(hid_t, hid_t) -> htri_t;
+        fn H5Tconvert(hid_t, hid_t, usize, *mut c_void, *mut c_void, hid_t) -> herr_t;
+        fn H5Sget_simple_extent_dims(hid_t, *mut hsize_t, *mut hsize_t) -> c_int;
         fn H5Sget_select_type(hid_t) -> c_int;
         fn H5Sget_select_npoints(hid_t) -> i64;
         fn H5Sget_select_bounds(hid_t, *mut hsize_t, *mut hsize_t) -> herr_t;
@@ -26,5 +28,25 @@ functions! {
     optional {}
     globals {
         H5P_LST_DATASET_XFER_ID_g,
+        H5T_STD_I8LE_g,
+        H5T_STD_I8BE_g,
+        H5T_STD_I16LE_g,
+        H5T_STD_I16BE_g,
+        H5T_STD_I32LE_g,
+        H5T_STD_I32BE_g,
+        H5T_STD_I64LE_g,
+        H5T_STD_I64BE_g,
+        H5T_STD_U8LE_g,
+        H5T_STD_U8BE_g,
+        H5T_STD_U16LE_g,
+        H5T_STD_U16BE_g,
+        H5T_STD_U32LE_g,
+        H5T_STD_U32BE_g,
+        H5T_STD_U64LE_g,
+        H5T_STD_U64BE_g,
+        H5T_IEEE_F32LE_g,
+        H5T_IEEE_F32BE_g,
+        H5T_IEEE_F64LE_g,
+        H5T_IEEE_F64BE_g,
     }
 }

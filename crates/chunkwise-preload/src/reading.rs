@@ -1,21 +1,26 @@
 //! Can the engine answer this `H5Dread`, and does it?
 //!
-//! It does where the result is the same bytes: elements in memory as they are stored, and transfer
-//! properties that change nothing.  All else is passed on, and so is a read that fails: the error,
+//! It does where the result is the same bytes: elements in memory as they are stored, or numbers that
+//! it converts as libhdf5 does, and transfer properties that change nothing.  All else is passed on, and so is a read that fails: the error,
 //! and its stack, are libhdf5's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use chunkwise_engine::{Dataset, spread};
-use chunkwise_libhdf5::binding::hid_t;
+use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
+use chunkwise_libhdf5::binding::DEFAULT;
 
-use crate::call::{Call, Destination, Why, check_transfer, check_type, is_small, selections};
+use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
+use crate::conversions;
 use crate::datasets::{self, Known};
 use crate::wishes;
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
+/// Less of contiguous data is read by libhdf5 as fast.
+const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
+const MOST_LITTLE: u32 = 8;
 
 /// Whether the engine has carried the call out.
 ///
@@ -35,16 +40,48 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
     if wishes::observe_only() {
+        // Why it would not be answered otherwise.
+        if let (Err(reason), Some(line)) = (&known.engine, &known.line) {
+            line.reads.theirs(reason);
+        }
         return false;
     }
     let outcome = match (&known.engine, callee.bound()) {
         // SAFETY: as above.
-        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, known.file_type, call) },
+        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, &known, call) },
         (Err(reason), _) => Err(Why::from(reason.clone())),
         (_, Err(reason)) => Err(Why::from(reason.to_string())),
     };
     note(&known, &outcome);
     outcome.is_ok()
+}
+
+fn is_contiguous(dataset: &Dataset) -> bool {
+    matches!(dataset.info().layout, Layout::Contiguous { .. })
+}
+
+/// Whether less is read of contiguous data than is worth it.  After a few such reads that is taken for
+/// granted, as to ask takes a good part of what libhdf5 takes to read.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn is_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> bool {
+    let least = LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64;
+    if known.shape.iter().copied().fold(1, u64::saturating_mul) < least {
+        return true;
+    }
+    if call.file_space == DEFAULT {
+        return false;
+    }
+    if known.little.load(Ordering::Relaxed) >= MOST_LITTLE {
+        return true;
+    }
+    // SAFETY: the caller's contract.
+    let is_little = unsafe { has_fewer(bound, call, least) };
+    if is_little {
+        known.little.fetch_add(1, Ordering::Relaxed);
+    }
+    is_little
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
@@ -59,24 +96,41 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn read(
-    bound: &Bound,
-    dataset: &Dataset,
-    file_type: hid_t,
-    call: &Call,
-) -> Result<u64, Why> {
-    let (selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
+unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Result<u64, Why> {
+    // SAFETY: the caller's contract.
+    if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
+        return Err("little of contiguous data, which libhdf5 reads as fast".into());
+    }
+    let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: the caller's contract.
         unsafe {
-            check_type(api, file_type, call.memory_type)?;
+            let (types, memory_type) = (&known.types, call.memory_type);
+            let conversion =
+                conversions::between(api, bound, types, known.file_type, memory_type, false)?;
             check_transfer(bound, call.transfer)?;
-            selections(api, bound, dataset.shape(), call).map_err(Why::from)
+            let (selected, destination) = selections(bound, dataset.shape(), call)?;
+            Ok((conversion, selected, destination))
         }
     })?;
-    let size = dataset.element_size() as u64;
+    if conversion.is_some() && dataset.leaves_missing_untouched() {
+        return Err("elements without a value, to be converted".into());
+    }
+    let fields = conversion.map(|conversion| {
+        let part = FieldBytes { src: 0, dst: 0, made: Made::Converted(conversion) };
+        Fields::new(dataset.element_size(), conversion.to_size(), vec![part])
+    });
+    let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
+    let fields = fields.transpose().map_err(failed)?;
+    // In the program's memory.
+    let item_nbytes = conversion.map_or(dataset.element_size(), |conversion| conversion.to_size());
+    let size = item_nbytes as u64;
     let len = selected.len().map_err(|error| error.to_string())?;
     let nbytes = len.checked_mul(size).ok_or("more bytes than can be counted")?;
-    let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
+    let read = |out: &mut [u8]| -> Result<(), Why> {
+        let Some(fields) = &fields else { return dataset.read(&selected, out).map_err(failed) };
+        let plan = dataset.plan(&selected).map_err(failed)?;
+        dataset.read_fields(&plan, fields, out, &AtomicBool::new(false)).map_err(failed)
+    };
     let count = usize::try_from(nbytes).map_err(|_| "more bytes than memory has")?;
     match destination {
         Destination::Run(first) => {
@@ -86,7 +140,7 @@ unsafe fn read(
             let out = unsafe {
                 std::slice::from_raw_parts_mut(call.buffer.cast::<u8>().add(offset), count)
             };
-            dataset.read(&selected, out).map_err(failed)?;
+            read(out)?;
         }
         Destination::Scattered(memory) => {
             if nbytes > MOST_BETWEEN {
@@ -96,10 +150,10 @@ unsafe fn read(
                 return Err("elements without a value, to be scattered over memory".into());
             }
             let mut between = chunkwise_engine::zeroed(count).map_err(|_| "memory is short")?;
-            dataset.read(&selected, &mut between).map_err(failed)?;
+            read(&mut between)?;
             // SAFETY: as above.
             unsafe {
-                let (size, places) = (dataset.element_size(), &memory.selected);
+                let (size, places) = (item_nbytes, &memory.selected);
                 spread(&memory.shape, call.buffer.cast(), size, places, &between)
                     .map_err(failed)?;
             }

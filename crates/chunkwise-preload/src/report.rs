@@ -7,14 +7,22 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::FromRawFd as _;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::atomic::Ordering;
+use std::sync::{OnceLock, PoisonError};
 
 use crate::counted::{FORKED, LINES, Tally, UNBOUND};
 use crate::{callee, trace, wishes};
 
 /// Standard error, kept for the end: programs close theirs before.
-static STANDARD_ERROR: AtomicI32 = AtomicI32::new(-1);
+static STANDARD_ERROR: OnceLock<(File, Option<Identity>)> = OnceLock::new();
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(file: &File) -> Option<Identity> {
+    file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
 
 /// Called by the loader before the program begins.
 extern "C" fn begin() {
@@ -22,7 +30,12 @@ extern "C" fn begin() {
         // Above the numbers that programs give to files themselves; not for what it starts.
         // SAFETY: no memory is passed.
         let kept = unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 100) };
-        STANDARD_ERROR.store(kept, Ordering::Relaxed);
+        if kept >= 0 {
+            // SAFETY: made above, and nobody else's.
+            let kept = unsafe { File::from_raw_fd(kept) };
+            let whose = identity(&kept);
+            let _ = STANDARD_ERROR.set((kept, whose));
+        }
     }
 }
 
@@ -43,12 +56,16 @@ extern "C" fn finish() {
     if text.is_empty() {
         return;
     }
-    let kept = STANDARD_ERROR.load(Ordering::Relaxed);
     // Nobody is left to be told of a failure.
     let _ = if to == "-" {
-        // SAFETY: ours, or no descriptor at all, to which writing fails.
-        let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(kept.max(2)) });
-        file.write_all(text.as_bytes())
+        // A program may have closed it, and opened a file of its own under its number.
+        match STANDARD_ERROR.get() {
+            Some((kept, whose)) if identity(kept) == *whose => {
+                let mut kept = kept;
+                kept.write_all(text.as_bytes())
+            }
+            _ => std::io::stderr().write_all(text.as_bytes()),
+        }
     } else {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(to);
         file.and_then(|mut file| file.write_all(text.as_bytes()))

@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chunkwise_libhdf5::binding::{Api, hid_t, hsize_t};
+use chunkwise_libhdf5::binding::{hid_t, hsize_t};
 use chunkwise_select::{
     Axis, Dims, Hyperslab, MAX_RANK, Product, ProductBuilder, Selected, Selection,
 };
@@ -40,12 +40,12 @@ const ALL: c_int = 3;
 ///
 /// # Safety
 /// The handle is the caller's of this library, valid or not.
-pub unsafe fn space_of(api: &Api, more: &More, space: hid_t) -> Result<Space, Reason> {
+pub unsafe fn space_of(more: &More, space: hid_t) -> Result<Space, Reason> {
     const UNKNOWN: Reason = "a dataspace that libhdf5 does not explain";
     let mut dims: [hsize_t; MAX_RANK] = [0; MAX_RANK];
     // SAFETY: room for as many dimensions as there can be; a null pointer is allowed.
     let rank =
-        unsafe { (api.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut()) };
+        unsafe { (more.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut()) };
     let rank = usize::try_from(rank).map_err(|_| UNKNOWN)?;
     let shape = Dims::from_slice(dims.get(..rank).ok_or(UNKNOWN)?);
     if rank == 0 {

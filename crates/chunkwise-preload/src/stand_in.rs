@@ -3,14 +3,15 @@
 //! Each hands its arguments on as they are, and with them the address to which it will return,
 //! by which [`callee::of`] knows the caller.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::call::Call;
 use crate::callee::{self, Callee};
-use crate::{datasets, reading, spaces, trace, wishes, writing};
+use crate::trace::Answered;
+use crate::{conversions, datasets, reading, spaces, trace, wishes, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -49,8 +50,11 @@ stand_in!(H5Oclose => close_object);
 stand_in!(H5Idec_ref => dec_ref);
 stand_in!(H5Fclose => close_file);
 stand_in!(H5Drefresh => refresh);
+stand_in!(H5Orefresh => refresh_object);
 stand_in!(H5close => close_library);
 stand_in!(H5Soffset_simple => offset_simple);
+stand_in!(H5Tregister => register);
+stand_in!(H5Tunregister => unregister);
 
 /// In the place of libhdf5's.
 ///
@@ -89,16 +93,17 @@ unsafe extern "C" fn read(
     // SAFETY: the program's own call, of this library.
     let carry_out = || unsafe {
         if reading::answer(callee, &call) {
-            return 0;
+            return (0, Answered::Here);
         }
-        let Some(read) = callee.read else { return FAILED };
-        read(dataset, memory_type, memory_space, file_space, transfer, buffer)
+        let Some(read) = callee.read else { return (FAILED, Answered::ByLibhdf5) };
+        let status = read(dataset, memory_type, memory_space, file_space, transfer, buffer);
+        (status, Answered::ByLibhdf5)
     };
     if wishes::trace().is_some() {
         // SAFETY: as above.
         return unsafe { trace::timed(callee, dataset, file_space, carry_out) };
     }
-    carry_out()
+    carry_out().0
 }
 
 unsafe extern "C" fn write(
@@ -192,7 +197,9 @@ macro_rules! ends {
 ends!(close_dataset, close_dataset, datasets::forget, |_| {});
 ends!(close_object, close_object, datasets::forget, |_| {});
 ends!(dec_ref, dec_ref, datasets::forget, |_| {});
-ends!(refresh, refresh, datasets::forget, |_| {});
+// Other handles of a dataset are refreshed with it.
+ends!(refresh, refresh, |callee, _| datasets::forget_all(callee), |_| {});
+ends!(refresh_object, refresh_object, |callee, _| datasets::forget_all(callee), |_| {});
 // A file that is closed strongly takes its datasets with it.
 ends!(close_file, close_file, |_, _| {}, datasets::forget_closed);
 
@@ -209,6 +216,7 @@ unsafe extern "C" fn close_library(
     let Some(own) = callee.close_library else { return FAILED };
     // Handles count from the beginning again.
     datasets::forget_all(callee);
+    callee.give_up("the program has closed the library");
     // SAFETY: the program's own call, passed on as it is.
     unsafe { own() }
 }
@@ -228,3 +236,32 @@ unsafe extern "C" fn offset_simple(
     // SAFETY: the program's own call, passed on as it is.
     unsafe { own(space, offset) }
 }
+
+/// What changes how types are converted.
+macro_rules! changes {
+    ($name:ident) => {
+        unsafe extern "C" fn $name(
+            how: c_int,
+            name: *const c_char,
+            from: hid_t,
+            to: hid_t,
+            function: *const c_void,
+            _: usize,
+            caller: usize,
+        ) -> herr_t {
+            let Some(callee) = callee::of(caller) else { return FAILED };
+            let Some(own) = callee.$name else { return FAILED };
+            // SAFETY: the program's own call, passed on as it is.
+            unsafe {
+                let status = own(how, name, from, to, function);
+                if status >= 0 {
+                    conversions::note_change(callee, from, to);
+                }
+                status
+            }
+        }
+    };
+}
+
+changes!(register);
+changes!(unregister);

@@ -7,43 +7,84 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, hid_t};
+use chunkwise_libhdf5::decodes;
 use chunkwise_select::{Hyperslab, Selection};
 
 use crate::callee::Callee;
-use crate::counted::Line;
+use crate::counted::{Line, Traced};
+use crate::datasets::{Known, TracedStorage};
 use crate::{datasets, spaces, wishes};
 
 /// Carry a call out, and note what it asked for and how long it took.
 ///
 /// # Safety
-/// The program's own call of this library's `H5Dread`.
+/// The program's own call of this library's `H5Dread`; `carry_out` says by whom it was answered.
 pub unsafe fn timed(
     callee: &Callee,
     dataset: hid_t,
     file_space: hid_t,
-    carry_out: impl FnOnce() -> herr_t,
+    carry_out: impl FnOnce() -> (herr_t, Answered),
 ) -> herr_t {
+    // SAFETY: the caller's contract.
+    let known = unsafe { datasets::known(callee, dataset, || false) };
+    let storage = known.as_ref().and_then(|known| known.traced.as_ref());
+    let before = decoded(storage);
     let start = Instant::now();
-    let status = carry_out();
+    let (status, answered) = carry_out();
     let seconds = start.elapsed().as_secs_f64();
-    if status >= 0 {
-        // SAFETY: the caller's contract.
-        unsafe { note(callee, dataset, file_space, seconds) };
+    if status >= 0
+        && let Some(known) = &known
+    {
+        let decodes = (answered == Answered::ByLibhdf5).then(|| {
+            let mut decodes = decoded(storage);
+            for (now, before) in decodes.iter_mut().zip(&before) {
+                *now = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+            }
+            decodes
+        });
+        // SAFETY: as above, of a call that went well.
+        unsafe { note(callee, known, file_space, seconds, decodes.as_ref()) };
     }
     status
 }
 
+/// By whom a call was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    Here,
+    ByLibhdf5,
+}
+
+/// So many filters of a dataset are told.
+const MOST_FILTERS: usize = 6;
+/// By filter: how often it has decoded, and for how many nanoseconds.
+type Decodes = [(u64, u64); MOST_FILTERS];
+
+fn decoded(storage: Option<&TracedStorage>) -> Decodes {
+    let mut found = Decodes::default();
+    if let Some(storage) = storage {
+        for (one, filter) in found.iter_mut().zip(&storage.filters) {
+            *one = decodes(filter.number);
+        }
+    }
+    found
+}
+
 /// # Safety
-/// As [`timed`].
-unsafe fn note(callee: &Callee, dataset: hid_t, file_space: hid_t, seconds: f64) -> Option<()> {
-    // SAFETY: the caller's contract.
-    let known = unsafe { datasets::known(callee, dataset, || false)? };
+/// As [`timed`], of a call that went well.
+unsafe fn note(
+    callee: &Callee,
+    known: &Known,
+    file_space: hid_t,
+    seconds: f64,
+    decodes: Option<&Decodes>,
+) -> Option<()> {
     let line = known.line.as_ref()?;
     let bound = callee.bound().ok()?;
-    let space = bound.library.locked(|api| {
-        // SAFETY: a handle that is none makes the calls fail.
-        (file_space != DEFAULT).then(|| unsafe { spaces::space_of(api, &bound.more, file_space) })
-    });
+    // It was read with just now: nothing fails, and leaves no error to the program.
+    let space = (file_space != DEFAULT)
+        // SAFETY: a live handle.
+        .then(|| unsafe { spaces::space_of(&bound.more, file_space) });
     let whole;
     let (slab, len) = match &space {
         None => {
@@ -57,14 +98,54 @@ unsafe fn note(callee: &Callee, dataset: hid_t, file_space: hid_t, seconds: f64)
         Some(Err(_)) => (None, 0),
     };
     line.traced(|traced| {
-        traced.shape = known.shape.to_vec();
-        traced.item_nbytes = known.item_nbytes;
+        if traced.reads == 0 {
+            traced.shape = known.shape.to_vec();
+            traced.item_nbytes = known.item_nbytes;
+        }
         traced.reads += 1;
         traced.nbytes = traced.nbytes.saturating_add(len.saturating_mul(known.item_nbytes));
         traced.seconds += seconds;
         traced.walked.note(&known.shape, slab);
+        if let (Some(storage), Some(decodes)) = (&known.traced, decodes) {
+            note_chunks(traced, storage, slab, decodes);
+        }
     });
     Some(())
+}
+
+/// Note what libhdf5 did with chunks.
+fn note_chunks(
+    traced: &mut Traced,
+    storage: &TracedStorage,
+    slab: Option<&Hyperslab>,
+    decodes: &Decodes,
+) {
+    if traced.filters.is_empty() {
+        let across = |(&size, &chunk): (&u64, &u64)| size.div_ceil(chunk.max(1));
+        traced.chunks =
+            traced.shape.iter().zip(&storage.chunk).map(across).fold(1, u64::saturating_mul);
+        let told = storage.filters.iter().take(MOST_FILTERS);
+        traced.filters = told.map(|filter| (filter.name.clone(), 0, 0)).collect();
+    }
+    // A chunk that is loaded is decoded once by each filter that was not left out for it.
+    let loaded = decodes.iter().map(|decoded| decoded.0).max().unwrap_or(0);
+    traced.loaded += loaded;
+    traced.touched += slab.map_or(loaded, |slab| touched(slab, &storage.chunk)).max(loaded);
+    for (filter, decoded) in traced.filters.iter_mut().zip(decodes) {
+        filter.1 += decoded.0;
+        filter.2 += decoded.1;
+    }
+}
+
+/// Chunks that a box touches; of one with gaps between its blocks, no fewer.
+fn touched(slab: &Hyperslab, chunk: &[u64]) -> u64 {
+    let along = slab.axes().iter().zip(chunk).map(|(axis, &chunk)| {
+        let chunk = chunk.max(1);
+        let Some(last) = axis.len().checked_sub(1) else { return 0 };
+        let spanned = axis.index_of(last) / chunk - axis.start() / chunk + 1;
+        spanned.min(axis.count().saturating_mul(axis.block().div_ceil(chunk) + 1))
+    });
+    along.fold(1, u64::saturating_mul)
 }
 
 /// Write what was traced, as JSON, into the folder.
@@ -85,7 +166,8 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
                 text,
                 "{}{{\"file\": {}, \"dataset\": {}, \"shape\": {:?}, \"item_nbytes\": {}, \
                  \"reads\": {}, \"nbytes\": {}, \"seconds\": {:e}, \"by_chunkwise\": {ours}, \
-                 \"reason\": {}, {}}}",
+                 \"reason\": {}, \"chunks\": {}, \"touched\": {}, \"loaded\": {}, \
+                 \"filters\": [{}], {}}}",
                 if i > 0 { ", " } else { "" },
                 quoted(&file),
                 quoted(dataset),
@@ -95,6 +177,10 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
                 traced.nbytes,
                 traced.seconds,
                 quoted(&reason),
+                traced.chunks,
+                traced.touched,
+                traced.loaded,
+                filters(&traced.filters),
                 traced.walked.json(),
             );
         });
@@ -102,6 +188,15 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
     text.push_str("]}\n");
     // Nobody is left to be told of a failure; the reader misses the file.
     let _ = std::fs::write(format!("{folder}/{}.json", std::process::id()), text);
+}
+
+fn filters(filters: &[(String, u64, u64)]) -> String {
+    let one = |(name, decodes, nanoseconds): &(String, u64, u64)| {
+        let seconds = *nanoseconds as f64 / 1e9;
+        let name = quoted(name);
+        format!("{{\"name\": {name}, \"decodes\": {decodes}, \"seconds\": {seconds:e}}}")
+    };
+    filters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// A string as JSON has it.

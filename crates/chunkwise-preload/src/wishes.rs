@@ -5,7 +5,7 @@
 
 use std::sync::{Once, OnceLock};
 
-use chunkwise_engine::{Setting, change};
+use chunkwise_engine::{Setting, change, distrust_descriptors};
 
 const VARIABLES: [(&str, Setting); 2] = [
     ("CHUNKWISE_CACHE_NBYTES", Setting::CacheNbytes),
@@ -16,6 +16,8 @@ const VARIABLES: [(&str, Setting); 2] = [
 pub fn follow() {
     static FOLLOWED: Once = Once::new();
     FOLLOWED.call_once(|| {
+        // The program knows nothing of ours.
+        distrust_descriptors();
         for (name, setting) in VARIABLES {
             let size = std::env::var(name).ok().and_then(|text| nbytes(text.trim()));
             if let Some(size) = size {

@@ -8,17 +8,17 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use chunkwise_codec::FilterKind;
-use chunkwise_engine::WholeChunks;
+use chunkwise_engine::{WholeChunks, convert_all};
 use chunkwise_libhdf5::binding::{Api, Handle, hid_t};
 use chunkwise_libhdf5::{BindError, describe_for_writing, look_again, opened_locally};
 use chunkwise_select::{Axis, Selection};
 
-use crate::call::{
-    Call, Destination, Why, check_transfer, check_type, has_fewer, is_small, selections,
-};
+use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
+use crate::conversions;
 use crate::datasets::{self, Known, Whole};
 use crate::wishes;
 
@@ -26,6 +26,8 @@ use crate::wishes;
 const SMALLEST_NBYTES: u64 = 128 << 10;
 /// The same where all filters are fast.
 const SMALLEST_FAST_NBYTES: u64 = 1 << 20;
+/// What is converted as a whole before it is encoded.
+const MOST_CONVERTED: u64 = 1 << 30;
 
 /// Whether the call was carried out.
 ///
@@ -63,6 +65,9 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
 /// # Safety
 /// As [`answer`].
 unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
+    if known.written_by_libhdf5.load(Ordering::Relaxed) {
+        return Err("what its file allows has changed".into());
+    }
     if known.whole.get().is_none() {
         // Not while others wait: looking may itself wait for the library that they are in.  Of two
         // who look at the same time, the first one counts.
@@ -80,13 +85,17 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
         return Err("little is written".into());
     }
     // SAFETY: as above.
-    let grid = unsafe { look_again(&bound.library, call.dataset, chunks.info())? };
-    let (selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
+    let grid = unsafe { look_again(&bound.library, call.dataset, chunks.info()) };
+    let grid = grid.inspect_err(|_| known.written_by_libhdf5.store(true, Ordering::Relaxed))?;
+    let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: as above.
         unsafe {
-            check_type(api, known.file_type, call.memory_type)?;
+            let (types, memory_type) = (&known.types, call.memory_type);
+            let conversion =
+                conversions::between(api, bound, types, known.file_type, memory_type, true)?;
             check_transfer(bound, call.transfer)?;
-            selections(api, bound, grid.shape(), call).map_err(Why::from)
+            let (selected, destination) = selections(bound, grid.shape(), call)?;
+            Ok((conversion, selected, destination))
         }
     })?;
     chunks.set_grid(grid);
@@ -94,13 +103,14 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
     let Destination::Run(first) = destination else {
         return Err("gathered from places in memory".into());
     };
-    let size = known.item_nbytes;
+    // In the program's memory.
+    let size = conversion.map_or(known.item_nbytes, |conversion| conversion.from_size() as u64);
     let count = |n: u64| n.checked_mul(size).and_then(|nbytes| usize::try_from(nbytes).ok());
     let len = slab.len().ok().and_then(count).ok_or("more bytes than memory has")?;
     let offset = count(first).ok_or("a place beyond memory")?;
     let nbytes = len as u64;
     // What is less may stay in libhdf5's cache until the dataset has grown.
-    let growing = nbytes > *cache_nbytes;
+    let growing = nbytes / size * known.item_nbytes > *cache_nbytes;
     let part = chunks.whole_part(slab, growing).ok_or("no chunk is written whole")?;
     if nbytes < least {
         return Err("little is written".into());
@@ -109,6 +119,17 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
     let start = unsafe { call.buffer.cast::<u8>().add(offset) };
     // SAFETY: as above.
     let data = unsafe { std::slice::from_raw_parts(start, len) };
+    let converted = match &conversion {
+        None => None,
+        Some(_) if nbytes > MOST_CONVERTED => return Err("very much, to be converted".into()),
+        Some(conversion) => {
+            let count = len / conversion.from_size() * conversion.to_size();
+            let mut made = chunkwise_engine::zeroed(count).map_err(|_| "memory is short")?;
+            convert_all(conversion, data, &mut made).ok_or("its type is converted")?;
+            Some(made)
+        }
+    };
+    let data = converted.as_deref().unwrap_or(data);
     // SAFETY: the program's own handle.
     unsafe { committer.set_handle(call.dataset) };
     chunks.write(slab, growing, data, committer).map_err(|error| error.to_string())?;

@@ -2,6 +2,7 @@
 
 use chunkwise_engine::{Conversion, FieldBytes, Made, NumberKind, NumberType, Padding};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::arrays::{bytes, bytes_mut};
 use numpy::PyUntypedArray;
@@ -39,6 +40,13 @@ pub fn convert_elements(
     let converted =
         || fits && chunkwise_engine::convert_all(&conversion, from_bytes, to_bytes).is_some();
     Ok(from.py().detach(converted))
+}
+
+/// Numbers of a type at which two libraries may convert differently, one after the other; None for a
+/// type that is not converted.
+#[pyfunction]
+pub fn edge_numbers<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyBytes>> {
+    number(name).map(|of| PyBytes::new(py, &chunkwise_engine::edge_numbers(of)))
 }
 
 fn conversion(from: &str, to: &str) -> Option<Conversion> {

@@ -4,8 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
-use chunkwise_measure::{Calls, OpenDataset, Properties};
+use chunkwise_libhdf5::{Calls, Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
+use chunkwise_measure::{OpenDataset, Properties};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -151,7 +151,7 @@ impl PyLibrary {
             (calls.count, calls.time.as_secs_f64(), calls.nbytes_in, calls.nbytes_out)
         };
         let found = PyDict::new(py);
-        for tally in chunkwise_measure::tally(&self.library, &filters) {
+        for tally in chunkwise_libhdf5::tally(&self.library, &filters) {
             let one = PyDict::new(py);
             one.set_item("name", tally.name)?;
             one.set_item("decode", figures(tally.decode))?;

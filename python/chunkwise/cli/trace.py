@@ -14,7 +14,7 @@ import click
 from chunkwise.cli.echo import echo
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text, printable
-from chunkwise.running import environment, program, telling, trace
+from chunkwise.running import environment, finding, program, telling, trace
 
 EXAMPLES = """\b
 Examples:
@@ -38,8 +38,8 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
     """Run a program that uses HDF5 or netCDF-4, and say what it reads.
 
     At the end, standard error shows the datasets that took most of the time, what the program
-    read of them and in which order, and the command that says how they should be stored for
-    that.  As in 'chunkwise run', chunkwise does the reads where it can.
+    read of them and in which order, what is wrong with that, and the commands that help.  As in
+    'chunkwise run', chunkwise does the reads where it can.
 
     The exit code is the program's.
     """
@@ -70,7 +70,8 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
         finally:
             signal.signal(signal.SIGINT, former)
         seen = trace.collected(Path(folder))
-    for line in telling.lines(seen):
+    wrong = finding.worst(seen.datasets[0]) if seen.datasets else None
+    for line in telling.lines(seen, wrong):
         echo(line, err=True)
     if out is not None:
         Path(out).write_text(json_text(seen.record(), 1) + "\n", encoding="utf-8")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import textwrap
 from collections.abc import Iterator
 
 from chunkwise.grammar.sizes import format_size
 from chunkwise.names import printable
-from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals
+from chunkwise.running.finding import Found
+from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals, under_run
 from chunkwise.words import counted, format_seconds
 
 _WIDTH = 79
@@ -16,8 +18,16 @@ _WIDTH = 79
 _MOST_TOLD = 5
 
 
-def lines(trace: Trace) -> Iterator[str]:
-    """Say which datasets took the time, what was asked of them, and what to ask next."""
+def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
+    """Say which datasets took the time, what was asked of them, and what to ask next.
+
+    Parameters
+    ----------
+    trace
+        What was seen.
+    found
+        What is wrong with the first dataset.
+    """
     if not trace.datasets:
         yield (
             "chunkwise: no read of an HDF5 dataset was seen. The program does not use HDF5, is "
@@ -40,9 +50,13 @@ def lines(trace: Trace) -> Iterator[str]:
             f"{format_size(one.nbytes)} in {format_seconds(one.seconds)}{share}; {_by_whom(one)}"
         )
         yield from _filled(f"Read: {in_words(one)}.")
+        yield from _decoding(one)
+        if one is trace.datasets[0] and found is not None:
+            yield from _filled(f"Found: {found.summary}")
+            yield from (f"  {line}" for line in found.line.splitlines())
         command = advice(one)
         if command:
-            yield f"  {command}"
+            yield from (f"  {line}" for line in _folded(command))
     left = trace.datasets[_MOST_TOLD:]
     if left:
         _, more, took = totals(left)
@@ -62,6 +76,34 @@ def advice(one: TracedDataset) -> str | None:
     for pattern in found[:4]:
         words += ["--access", pattern]
     return shlex.join(words)
+
+
+def _decoding(one: TracedDataset) -> Iterator[str]:
+    """Say what HDF5 decoded, and what would be left of it."""
+    if not one.loaded:
+        return
+    hits = one.touched - one.loaded
+    times = f", which has {one.chunks:,}" if one.loaded > one.chunks else ""
+    filters = ", ".join(f"{one.name} {format_seconds(one.seconds)}" for one in one.filters)
+    yield from _filled(
+        f"HDF5 decoded {counted(one.loaded, 'chunk')} of the dataset{times}, and had "
+        f"{hits:,} in its cache when they were wanted. Its filters took: {filters}."
+    )
+    seconds = under_run(one, len(os.sched_getaffinity(0)))
+    if seconds is not None and seconds < one.seconds * 0.9:
+        yield from _filled(
+            f"Under 'chunkwise run', each chunk is decoded once, on all processors: about "
+            f"{format_seconds(seconds)} in place of {format_seconds(one.seconds)}."
+        )
+
+
+def _folded(command: str) -> list[str]:
+    """Break a command before its options, as a shell takes it, where it is long."""
+    if len(command) <= _WIDTH - 2:
+        return [command]
+    first, *options = command.split(" --access ")
+    lines = [first, *(f"    --access {option}" for option in options)]
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _by_whom(one: TracedDataset) -> str:

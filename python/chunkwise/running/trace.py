@@ -44,6 +44,23 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Decoded:
+    """What one filter did for HDF5.
+
+    Attributes
+    ----------
+    name
+        As HDF5 has it.
+    decodes, seconds
+        Chunks that it decoded, and how long that took.
+    """
+
+    name: str
+    decodes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TracedDataset:
     """What was asked of one dataset, by all processes together.
 
@@ -65,6 +82,13 @@ class TracedDataset:
         Reads of points and unions, and those beyond what is kept.
     processes
         In how many processes.
+    chunks
+        Chunks of the dataset; 0 without chunks, and where HDF5 has read nothing.
+    touched, loaded
+        Of reads by HDF5: chunks that they touched, counted for each read, and chunks that HDF5
+        fetched and decoded for them.  The others were in its cache, or never written.
+    filters
+        What its filters did for these reads.
     """
 
     file: str
@@ -79,6 +103,10 @@ class TracedDataset:
     runs: tuple[Run, ...]
     unlisted: int
     processes: int = 1
+    chunks: int = 0
+    touched: int = 0
+    loaded: int = 0
+    filters: tuple[Decoded, ...] = ()
 
 
 @dataclass
@@ -129,7 +157,9 @@ def _dataset(record: dict[str, Any]) -> TracedDataset:
         )
         for run in record["runs"]
     )
-    return TracedDataset(**record | {"shape": tuple(record["shape"]), "runs": runs})
+    filters = tuple(Decoded(**one) for one in record["filters"])
+    shape = tuple(record["shape"])
+    return TracedDataset(**record | {"shape": shape, "runs": runs, "filters": filters})
 
 
 def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
@@ -146,7 +176,43 @@ def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
         (*one.runs, *other.runs),
         one.unlisted + other.unlisted,
         one.processes + other.processes,
+        max(one.chunks, other.chunks),
+        one.touched + other.touched,
+        one.loaded + other.loaded,
+        _summed(one.filters, other.filters),
     )
+
+
+def _summed(some: tuple[Decoded, ...], others: tuple[Decoded, ...]) -> tuple[Decoded, ...]:
+    found = {one.name: one for one in some}
+    for one in others:
+        known = found.get(one.name, Decoded(one.name, 0, 0.0))
+        found[one.name] = Decoded(
+            one.name, known.decodes + one.decodes, known.seconds + one.seconds
+        )
+    return tuple(found.values())
+
+
+def under_run(one: TracedDataset, threads: int) -> float | None:
+    """Estimate the seconds of these reads where `chunkwise run` decodes each chunk once.
+
+    Parameters
+    ----------
+    one
+        As HDF5 read it.
+    threads
+        That decode.
+
+    Returns
+    -------
+    float or None
+        At most about so many; None where nothing of it was decoded, or not by HDF5.
+    """
+    decoding = sum(decoded.seconds for decoded in one.filters)
+    if one.by_chunkwise or one.reason or not one.loaded or decoding <= 0:
+        return None
+    once = decoding * min(one.chunks, one.loaded) / one.loaded
+    return max(one.seconds - decoding, 0.0) + once / max(threads, 1)
 
 
 def patterns(one: TracedDataset) -> Iterator[str]:

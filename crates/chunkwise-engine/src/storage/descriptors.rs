@@ -3,8 +3,15 @@
 //! A program may have thousands of files open; libhdf5 has a descriptor for each, and ours
 //! come on top.  So there are at most [`most_descriptors`] of ours: beyond that, those go
 //! that were not used since the last time some had to go, and are made again when needed.
+//!
+//! In a foreign program ([`distrust_descriptors`]) one may be closed behind our back, and its number
+//! be another file's: there it is looked at before each use, and lies where programs seldom come.
 
 use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
@@ -18,8 +25,69 @@ const FRACTION: usize = 8;
 /// Locks are only tried, never waited for: a forked child may find one locked for ever.
 #[derive(Debug)]
 pub struct Slot {
-    file: RwLock<Option<Arc<File>>>,
+    file: RwLock<Option<Arc<Own>>>,
     used: AtomicBool,
+}
+
+static DISTRUSTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, reckon with descriptors that are closed behind our back.
+pub fn distrust_descriptors() {
+    DISTRUSTED.store(true, Relaxed);
+}
+
+/// A descriptor of ours, and which file it is.
+#[derive(Debug)]
+pub struct Own {
+    file: ManuallyDrop<File>,
+    /// Device and inode; None where the system does not say.
+    identity: Option<(u64, u64)>,
+}
+
+impl Own {
+    pub fn new(file: File) -> Self {
+        let file = if DISTRUSTED.load(Relaxed) { above_others(file) } else { file };
+        let identity = identity_of(&file);
+        Self { file: ManuallyDrop::new(file), identity }
+    }
+
+    /// Whether it is still that file's.
+    fn is_intact(&self) -> bool {
+        self.identity.is_none() || identity_of(&self.file) == self.identity
+    }
+}
+
+impl Deref for Own {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // What is another's by now is not closed.
+        if self.is_intact() {
+            // SAFETY: dropped once, here, and not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
+fn identity_of(file: &File) -> Option<(u64, u64)> {
+    file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// The same file under a number that the system gives to others last; the same number where that
+/// cannot be.
+fn above_others(file: File) -> File {
+    let lowest = (soft_limit() / 2).min(1 << 19);
+    let Ok(lowest) = libc::c_int::try_from(lowest) else { return file };
+    // SAFETY: no memory is passed.
+    let high = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+    // SAFETY: a descriptor that was made above, and that nobody else has.
+    if high >= 0 { unsafe { File::from_raw_fd(high) } } else { file }
 }
 
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -27,32 +95,39 @@ static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 
 fn most_descriptors() -> usize {
     static FOUND: OnceLock<usize> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: fills the struct it is given.
-        let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-        let soft = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX);
-        if status == 0 { (soft / FRACTION).clamp(1, MOST) } else { MOST }
-    })
+    *FOUND.get_or_init(|| (soft_limit() / FRACTION).clamp(1, MOST))
+}
+
+/// The most descriptors that the process may have.
+fn soft_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the struct it is given.
+    let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if status == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { usize::MAX }
 }
 
 impl Slot {
     pub fn new(file: File) -> Self {
         KEPT.fetch_add(1, Relaxed);
-        Self { file: RwLock::new(Some(Arc::new(file))), used: AtomicBool::new(true) }
+        Self { file: RwLock::new(Some(Arc::new(Own::new(file)))), used: AtomicBool::new(true) }
     }
 
-    /// The descriptor, if it is kept.
-    pub fn get(&self) -> Option<Arc<File>> {
+    /// The descriptor, if it is kept, and ours.
+    pub fn get(&self) -> Option<Arc<Own>> {
         // Looked at first: a store would take the line from other threads' caches.
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
         }
-        self.file.try_read().ok()?.clone()
+        let file = self.file.try_read().ok()?.clone()?;
+        if DISTRUSTED.load(Relaxed) && !file.is_intact() {
+            self.clear();
+            return None;
+        }
+        Some(file)
     }
 
     /// Keep a descriptor that was made again.
-    pub fn put(&self, file: &Arc<File>) {
+    pub fn put(&self, file: &Arc<Own>) {
         let Ok(mut place) = self.file.try_write() else { return };
         if place.replace(Arc::clone(file)).is_none() {
             KEPT.fetch_add(1, Relaxed);
@@ -130,6 +205,24 @@ mod tests {
             // Other tests have a few of their own.
             assert!(KEPT.load(Relaxed) <= MOST + 50);
         }
+    }
+
+    #[test]
+    fn a_number_that_is_another_file_s_is_left_alone() {
+        let path = std::env::temp_dir().join(format!("chunkwise-stolen-{}", std::process::id()));
+        std::fs::write(&path, [7; 16]).unwrap();
+        let own = Own::new(File::open(&path).unwrap());
+        assert!(own.is_intact());
+        let number = own.as_raw_fd();
+        let other = File::open("/dev/zero").unwrap();
+        // SAFETY: both are open; what `number` was is closed by this.
+        assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), number) }, number);
+        assert!(!own.is_intact());
+        drop(own);
+        // SAFETY: made above, and left open.
+        let theirs = unsafe { File::from_raw_fd(number) };
+        assert!(theirs.metadata().is_ok());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
-use super::descriptors::{self, Slot};
+use super::descriptors::{self, Own, Slot};
 use super::map::Map;
 use crate::{ReadError, Storage};
 
@@ -158,13 +158,13 @@ impl FileStorage {
         &self.slot
     }
 
-    fn file(&self) -> io::Result<Arc<File>> {
+    fn file(&self) -> io::Result<Arc<Own>> {
         if let Some(file) = self.slot.get() {
             return Ok(file);
         }
         let source = self.source.as_ref();
         let source = source.ok_or_else(|| io::Error::other("its descriptor was lost"))?;
-        let file = Arc::new(source.reopen()?);
+        let file = Arc::new(Own::new(source.reopen()?));
         self.slot.put(&file);
         Ok(file)
     }
@@ -209,7 +209,8 @@ impl Storage for FileStorage {
         // While another thread is at it, this one reads.
         let mut place = self.map.try_write().ok()?;
         place.take();
-        *place = Some(Arc::new(Map::new(&*self.file().ok()?)?));
+        let file = self.file().ok()?;
+        *place = Some(Arc::new(Map::new(&file)?));
         place.clone()
     }
 }

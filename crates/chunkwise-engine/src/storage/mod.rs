@@ -9,6 +9,7 @@ mod throttled;
 
 use std::sync::Arc;
 
+pub use descriptors::distrust_descriptors;
 pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
 pub use map::Map;

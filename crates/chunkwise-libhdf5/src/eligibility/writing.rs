@@ -77,6 +77,19 @@ unsafe fn check_only_mask(
     Ok(())
 }
 
+/// Refuse a file of which the program has closed its own handle: to ask for one makes a new one, and
+/// to close that writes out all that libhdf5 has of the file.
+///
+/// # Safety
+/// A live file of this library, with the lock held.
+unsafe fn check_handle(api: &Api, file: &Handle) -> Result<(), Unsuited> {
+    // SAFETY: the caller's contract.
+    match unsafe { (api.H5Iget_ref)(file.id) } {
+        1 => because("the program has closed its handle of the file"),
+        _ => Ok(()),
+    }
+}
+
 /// Look at what may have changed since a dataset was described for writing by these facts; gives
 /// its grid now.
 ///
@@ -94,7 +107,8 @@ pub unsafe fn look_again(
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
             // SWMR may have begun.
-            file_of(api, dataset)?;
+            let (file, _) = file_of(api, dataset)?;
+            check_handle(api, &file)?;
             let (shape, _) = shape_of(api, dataset)?;
             let grid = match ChunkGrid::new(&shape, &info.chunk) {
                 Ok(grid) => grid,
@@ -126,9 +140,11 @@ pub unsafe fn describe_for_writing(
     let info = library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            if !file_of(api, dataset)?.1 {
+            let (file, is_writable) = file_of(api, dataset)?;
+            if !is_writable {
                 return because("the file is open for reading only");
             }
+            check_handle(api, &file)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;

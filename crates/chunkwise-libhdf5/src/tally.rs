@@ -13,10 +13,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use chunkwise_libhdf5::Library;
-use chunkwise_libhdf5::binding::{herr_t, htri_t};
 use chunkwise_loader::{Loaded, loaded_paths};
 use parking_lot::Mutex;
+
+use crate::Library;
+use crate::api::{herr_t, htri_t};
 
 /// `H5Z_func_t`
 type FilterFunction = unsafe extern "C" fn(
@@ -130,7 +131,8 @@ struct Slot {
     encode: Counters,
 }
 
-const SLOT_COUNT: usize = 32;
+/// Filters of all libraries together that can be counted.
+pub const SLOT_COUNT: usize = 32;
 static SLOTS: [Slot; SLOT_COUNT] = [const {
     Slot { original: OnceLock::new(), decode: Counters::new(), encode: Counters::new() }
 }; SLOT_COUNT];
@@ -193,17 +195,50 @@ type Register = unsafe extern "C" fn(*const FilterClass) -> herr_t;
 /// missing in the answer.
 pub fn tally(library: &Library, filters: &[i32]) -> Vec<FilterTally> {
     // SAFETY: the library's lock is held.
-    let one = |&id: &i32| unsafe { tally_one(library.loaded(), id) };
+    let find = |id: i32| unsafe { tally_one(library.loaded(), id) };
+    let one = |&id: &i32| {
+        let TallySlot { number, id, name } = find(id)?;
+        let slot = &SLOTS[number];
+        Some(FilterTally { id, name, decode: slot.decode.read(), encode: slot.encode.read() })
+    };
     library.locked(|_| filters.iter().filter_map(one).collect())
 }
 
-/// Register the counting entry of a filter, and tell what it has counted.
+/// Where the calls of a filter are counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TallySlot {
+    /// For [`decodes`].
+    pub number: usize,
+    /// HDF5's number of the filter.
+    pub id: i32,
+    /// What libhdf5 calls it.
+    pub name: String,
+}
+
+/// As [`tally`], of one filter, for those who ask again and again what was counted.
+///
+/// # Safety
+/// The library's lock must be held.
+pub unsafe fn tally_slot(library: &Library, filter: i32) -> Option<TallySlot> {
+    // SAFETY: the caller's contract.
+    unsafe { tally_one(library.loaded(), filter) }
+}
+
+/// How often a filter has decoded until now, and for how many nanoseconds; nothing of a slot that
+/// there is not.
+pub fn decodes(slot: usize) -> (u64, u64) {
+    SLOTS.get(slot).map_or((0, 0), |slot| {
+        (slot.decode.count.load(Relaxed), slot.decode.nanoseconds.load(Relaxed))
+    })
+}
+
+/// Register the counting entry of a filter, and tell where it counts.
 ///
 /// It is registered again each time: a plugin that is loaded later replaces it.
 ///
 /// # Safety
 /// `library` must be a libhdf5 that has been started, and its lock must be held.
-unsafe fn tally_one(library: &Loaded, id: i32) -> Option<FilterTally> {
+unsafe fn tally_one(library: &Loaded, id: i32) -> Option<TallySlot> {
     let public = library.symbol("H5Zregister");
     // H5Zregister refuses libhdf5's own filters; the function that it calls does not.
     let register = if id < FIRST_PLUGIN { library.symbol("H5Z_register") } else { public };
@@ -240,8 +275,7 @@ unsafe fn tally_one(library: &Loaded, id: i32) -> Option<FilterTally> {
         // SAFETY: the name of a class, in a library that is never unloaded.
         unsafe { CStr::from_ptr(class.name) }.to_string_lossy().into_owned()
     };
-    let slot = &SLOTS[number];
-    Some(FilterTally { id, name, decode: slot.decode.read(), encode: slot.encode.read() })
+    Some(TallySlot { number, id, name })
 }
 
 /// The class of a filter as libhdf5, or the plugin that has it, defines it, and its function.
