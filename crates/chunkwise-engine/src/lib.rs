@@ -30,8 +30,10 @@ mod process;
 mod profile;
 mod read;
 mod reading;
+mod references;
 mod repeated;
 mod runs;
+mod saved_index;
 mod scatter;
 mod scatter_task;
 mod schedule;
@@ -56,9 +58,11 @@ pub use process::{
     cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,
 };
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
+pub use references::write_references;
+pub use saved_index::{SavedForm, SavedIndex, save_index};
 pub use scatter::fill_run;
 pub use settings::Setting;
-pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
+pub use storage::{FileStorage, GrowingStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,

@@ -40,8 +40,8 @@ pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
 pub use eligibility::{
-    Asked, Described, Examinable, describe, describe_as, describe_as_stored, describe_for_writing,
-    describe_listed, encoding_of, examinable, look_again,
+    Asked, Described, Examinable, Saved, describe, describe_as, describe_as_stored,
+    describe_for_writing, describe_listed, encoding_of, examinable, look_again,
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};
@@ -51,4 +51,4 @@ pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use version::LibraryVersion;
-pub use written::{look_up_written, written_chunks, written_origins};
+pub use written::{grid_and_written, look_up_written, written_chunks, written_origins};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
-use chunkwise_libhdf5::{Asked, Unsuited, describe_as};
-use chunkwise_select::{Plan, Selection, resolve_index};
+use chunkwise_engine::{Dataset, Fields, Layout, ReadError, SavedForm};
+use chunkwise_libhdf5::{Asked, Saved, Unsuited, describe_as};
+use chunkwise_select::{ChunkGrid, Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
+use crate::listing::PySavedChunks;
 use crate::selection::PySelection;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
@@ -26,16 +27,19 @@ pub struct PyDataset {
     label: String,
     /// Where elements are not copied as they are stored.
     fields: Option<Fields>,
+    /// A program may be writing the chunks.
+    follows: bool,
 }
 
 #[pymethods]
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
     /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
-    /// `plain` has libhdf5's driver of local files.
+    /// `plain` has libhdf5's driver of local files.  One that is open to follow its writer is read
+    /// here if the caller `follows` it, too; `saved` has chunks that were written down beside it.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, follows = false, saved = None))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -45,15 +49,23 @@ impl PyDataset {
         listed: bool,
         text: Option<String>,
         plain: bool,
+        follows: bool,
+        saved: Option<(PyRef<'_, PySavedChunks>, u64, bool, u64)>,
     ) -> PyResult<Self> {
         let py = dtype.py();
         // Pointers to Python objects must never be overwritten with file bytes.
         let engine = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
-            let asked = Asked { listed, plain };
+            let asked = Asked { listed, plain, follows };
+            let find = |grid: &ChunkGrid| {
+                let (file, begin, is_dense, entries) = saved.as_ref()?;
+                file.of_grid(*begin, SavedForm { is_dense: *is_dense, entries: *entries }, grid)
+            };
+            let saved: Option<Saved<'_>> = if saved.is_some() { Some(&find) } else { None };
+            let library = &library.library;
             // SAFETY: live handles of this library, by the contract above.
-            match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
+            match unsafe { describe_as(library, dataset_id, memory_type_id, asked, saved) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
@@ -71,7 +83,7 @@ impl PyDataset {
                 Fields::new(engine.element_size(), dtype.itemsize(), parts.unwrap_or_default());
             fields = Some(made.map_err(|error| read_error(py, &label, &error))?);
         }
-        Ok(Self { engine, dtype: dtype.unbind(), label, fields })
+        Ok(Self { engine, dtype: dtype.unbind(), label, fields, follows })
     }
 
     /// Why libhdf5 has to read this dataset, or None; known at once, or when a read has found out.
@@ -193,7 +205,7 @@ impl PyDataset {
         let plan = py.detach(|| engine.plan(&selection.0.selection));
         let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
         read_plan(py, engine, &plan, Some(&fields), out)?
-            .map_err(|error| read_error(py, &self.label, &error))?;
+            .map_err(|error| self.failed(py, &error))?;
         Ok(array)
     }
 
@@ -271,7 +283,23 @@ impl PyDataset {
         };
         let plan = plan.map_err(|error| read_error(py, &self.label, &error))?;
         read_plan(py, engine, &plan, self.fields.as_ref(), out)?
-            .map_err(|error| read_error(py, &self.label, &error))
+            .map_err(|error| self.failed(py, &error))
+    }
+
+    /// A read that failed: of a chunk that is just being written, libhdf5 shall say.
+    fn failed(&self, py: Python<'_>, error: &ReadError) -> PyErr {
+        let raised = read_error(py, &self.label, error);
+        if !self.follows || matches!(error, ReadError::Index(_) | ReadError::Cancelled) {
+            return raised;
+        }
+        let is_damage = matches!(
+            error,
+            ReadError::Decode { .. }
+                | ReadError::Truncated { .. }
+                | ReadError::TruncatedChunk { .. }
+        );
+        let message = format!("{}: {error}; its writer may be at it", self.label);
+        if is_damage { raise(py, "UndecodedChunkError", message) } else { raised }
     }
 
     /// The dtype of an array's elements: without the shapes that HDF5 array types add,

@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod file;
+mod growing;
 mod map;
 mod memory;
 mod throttled;
@@ -9,6 +10,7 @@ mod throttled;
 use std::sync::Arc;
 
 pub use file::FileStorage;
+pub use growing::GrowingStorage;
 pub use map::Map;
 pub use memory::MemoryStorage;
 pub use throttled::ThrottledStorage;
@@ -78,6 +80,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         behaves(&FileStorage::new(file.try_clone().unwrap().into()), &bytes);
         behaves(&*FileStorage::reopening(&file).unwrap(), &bytes);
+        behaves(&GrowingStorage(FileStorage::reopening(&file).unwrap()), &bytes);
         let slow = ThrottledStorage::new(
             Arc::new(MemoryStorage(bytes.clone())),
             Duration::from_micros(1),

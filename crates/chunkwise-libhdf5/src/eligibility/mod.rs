@@ -5,7 +5,7 @@
 //!
 //! | asked of | the engine does it | looked at in |
 //! | --- | --- | --- |
-//! | file | reading: open for reading alone, not SWMR, by the sec2 driver; writing: open for writing | `file` |
+//! | file | reading: open for reading alone, by the sec2 driver, and to follow a writer (SWMR) only by who asks for that; writing: open for writing | `file` |
 //! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
 //! | layout | reading: contiguous in this file, or chunked; writing: chunked | `reading`, `writing` |
 //! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
@@ -23,5 +23,7 @@ mod reading;
 mod writing;
 
 pub use examining::{Examinable, examinable};
-pub use reading::{Asked, Described, describe, describe_as, describe_as_stored, describe_listed};
+pub use reading::{
+    Asked, Described, Saved, describe, describe_as, describe_as_stored, describe_listed,
+};
 pub use writing::{describe_for_writing, encoding_of, look_again};

@@ -4,15 +4,15 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout, Phase, timed};
+use chunkwise_engine::{Chunks, Dataset, DatasetInfo, FindChunks, Layout, Phase, timed};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
 use crate::eligibility::element_type::check_type;
-use crate::eligibility::on_demand::Checked;
+use crate::eligibility::on_demand::{Checked, Followed};
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
-use crate::file::open_storage;
+use crate::file::{open_growing, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
@@ -20,6 +20,9 @@ use crate::{Library, Unsuited};
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
+
+/// Gives the chunks of a grid as somebody has written them down; None where he has not.
+pub type Saved<'a> = &'a dyn Fn(&ChunkGrid) -> Option<Box<dyn FindChunks>>;
 
 /// Find out everything the engine needs to read `dataset`.
 ///
@@ -32,7 +35,7 @@ pub type Described = Result<Arc<Dataset>, Unsuited>;
 /// `dataset` and `memory_type` must be live handles of this very library.
 pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked::default()) }
+    unsafe { describe_as(library, dataset, memory_type, Asked::default(), None) }
 }
 
 /// As [`describe`], with all chunks listed: what is wrong with the index is found out now, and said
@@ -45,7 +48,10 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 /// As [`describe`].
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, plain: false }) }
+    unsafe {
+        let asked = Asked { listed: true, ..Asked::default() };
+        describe_as(library, dataset, memory_type, asked, None)
+    }
 }
 
 /// How a dataset is described.
@@ -55,9 +61,13 @@ pub struct Asked {
     pub listed: bool,
     /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
     pub plain: bool,
+    /// A file that is open to follow its writer (SWMR) is read as it is in the file now: who asks
+    /// describes the dataset anew when it is to see what was written since.
+    pub follows: bool,
 }
 
-/// As [`describe`], or [`describe_listed`].
+/// As [`describe`], or [`describe_listed`]; with the chunks that `saved` gives for this number of
+/// chunks, in place of those that the file's index has.
 ///
 /// # Errors
 /// The reason why libhdf5 has to read this dataset.
@@ -69,11 +79,20 @@ pub unsafe fn describe_as(
     dataset: hid_t,
     memory_type: hid_t,
     asked: Asked,
+    saved: Option<Saved<'_>>,
 ) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
+            let growing = match asked.follows {
+                true => open_growing(library, api, dataset)?,
+                false => None,
+            };
+            let follows = growing.is_some();
+            let (storage, user_block) = match growing {
+                Some(found) => found,
+                None => open_storage(library, api, dataset, asked.plain)?,
+            };
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
@@ -99,16 +118,26 @@ pub unsafe fn describe_as(
                         max_shape: max_shape.as_slice().into(),
                         element_size: Some(element_size as u64),
                         filtered: !pipeline.filters().is_empty(),
+                        grows: follows,
                         grid,
                     };
                     let checked = Checked::new(&storage, &wanted, &pipeline);
+                    let saved = saved.filter(|_| !follows).and_then(|saved| saved(&wanted.grid));
                     let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
                         let storage = Arc::clone(&storage);
+                        if let Some(saved) = saved {
+                            return Ok(checked.on_demand(saved));
+                        }
                         let index = if asked.listed {
                             index_of(api, conventions, dataset, storage, wanted)?
                         } else {
                             match find_index(api, conventions, dataset, storage, wanted)? {
-                                Found::Stored(stored) => return Ok(checked.on_demand(stored)),
+                                Found::Stored(stored) => {
+                                    return Ok(checked.on_demand(match follows {
+                                        true => Box::new(Followed(stored)),
+                                        false => stored,
+                                    }));
+                                }
                                 Found::Listed(index) => index,
                             }
                         };
