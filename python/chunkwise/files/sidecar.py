@@ -19,9 +19,9 @@ from typing import Any, Final
 from chunkwise import _native
 from chunkwise.errors import FileChangedError, FileFormatError
 from chunkwise.files.identity import sample
+from chunkwise.files.objects import Address
 from chunkwise.names import printable, shell_line
 
-SUFFIX: Final = ".cwi"
 _MAGIC: Final = b"\x89CWI\r\n\x1a\n"
 _VERSION: Final = 1
 # Magic, version, checksum of the header, its length.
@@ -56,9 +56,9 @@ class Part:
     name
         The dataset's path, for people.
     address
-        Of its object header, from the beginning of the file.
+        Of its object header, as HDF5 has it.
     header
-        Checksum of what is there.
+        Checksum of the bytes there.
     begin
         Of its pages, from the beginning of the sidecar.
     dense
@@ -73,6 +73,12 @@ class Part:
     begin: int
     dense: bool
     entries: int
+
+
+def header_address(address: Address) -> int:
+    """Where an object's header lies to HDF5, from what tells it from all others."""
+    low, high = address[-2:]
+    return low | high << 32
 
 
 def header_sum(descriptor: int, address: int) -> int:
@@ -105,6 +111,8 @@ class Sidecar:
         Of the sidecar.
     descriptor
         Of the file, open.
+    user_block
+        Bytes before the file's address 0.
     filename
         Of the file, for messages.
 
@@ -116,7 +124,10 @@ class Sidecar:
         It was made from another file, or from another state of this one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], descriptor: int, filename: str) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], descriptor: int, user_block: int, filename: str
+    ) -> None:
+        self._user_block = user_block
         self.path = os.fspath(path)
         self._where = printable(self.path)
         state, self._parts, self._begin = self._read()
@@ -161,6 +172,6 @@ class Sidecar:
         None where the sidecar has none of it, or its header is not what it was.
         """
         part = self._parts.get(address)
-        if part is None or header_sum(descriptor, address) != part.header:
+        if part is None or header_sum(descriptor, address + self._user_block) != part.header:
             return None
         return self._saved, self._begin + part.begin, part.dense, part.entries

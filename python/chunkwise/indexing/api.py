@@ -12,8 +12,9 @@ from typing import Final
 import h5py
 
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.handles import SUFFIX
 from chunkwise.files.opening import open_h5
-from chunkwise.files.sidecar import SUFFIX, is_sidecar
+from chunkwise.files.sidecar import is_sidecar
 from chunkwise.grammar import parse_size
 from chunkwise.indexing.contents import contents_of
 from chunkwise.indexing.kerchunk import parquet_engine, write_json, write_parquet

@@ -11,7 +11,7 @@ from h5py import h5d, h5fd
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
 from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, walk
-from chunkwise.files.sidecar import Part, State, head_of, header_sum
+from chunkwise.files.sidecar import Part, State, head_of, header_address, header_sum
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import printable
 
@@ -65,8 +65,9 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
                     continue
                 dense, entries, content = listing.saved()
                 stream.write(content)
-                address = _address_of(entry) + user_block
-                total = header_sum(descriptor, address)
+                assert entry.address is not None
+                address = header_address(entry.address)
+                total = header_sum(descriptor, address + user_block)
                 parts.append(
                     Part(printable(entry.path), address, total, begin, dense, entries)
                 )
@@ -92,10 +93,3 @@ def _is_chunked(entry: Entry) -> bool:
         return bool(dcpl.get_layout() == h5d.CHUNKED)
     except HDF5_ERRORS:
         return False
-
-
-def _address_of(entry: Entry) -> int:
-    """Where its object header lies, from HDF5's address 0."""
-    assert entry.address is not None
-    low, high = entry.address[-2:]
-    return low if not high else low | high << 32
