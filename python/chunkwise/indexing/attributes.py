@@ -15,7 +15,7 @@ from chunkwise.inspecting.dimensions import dimension_names, is_scale
 # What HDF5's dimension scales and netCDF-4 keep for themselves.
 _OWN: Final = frozenset(
     (
-        *("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS"),
+        *("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST"),
         *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
     )
 )
@@ -111,10 +111,14 @@ class DimensionNames:
         The path of each dataset by its address.
     scales
         The dimension scales of the file by their numbers in netCDF-4 (``_Netcdf4Dimid``).
+    lengths
+        The length of each dimension scale by its path.
     """
 
-    def __init__(self, paths: Mapping[Address, str], scales: Mapping[int, str]) -> None:
-        self._paths, self._scales = paths, scales
+    def __init__(
+        self, paths: Mapping[Address, str], scales: Mapping[int, str], lengths: Mapping[str, int]
+    ) -> None:
+        self._paths, self._scales, self._lengths = paths, scales, lengths
         # Of each group, the lengths of dimensions without a scale, which are numbered.
         self._unnamed: dict[str, list[int]] = {}
 
@@ -136,6 +140,11 @@ class DimensionNames:
                 name = self._number(group, length, names)
             names.append(name.rpartition("/")[2])
         return names
+
+    def length_of_first(self, dataset: h5d.DatasetID) -> int | None:
+        """Return the length of the scale of a dataset's first dimension; None without."""
+        name = (dimension_names(dataset, self._paths) or (None,))[0]
+        return None if name is None else self._lengths.get(f"/{name.lstrip('/')}")
 
     def _number(self, group: str, length: int, taken: list[str]) -> str:
         """Name a dimension without a scale: equal lengths of a group are one, as in netCDF."""

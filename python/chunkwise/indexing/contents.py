@@ -23,6 +23,7 @@ from chunkwise.indexing.attributes import (
 )
 from chunkwise.indexing.records import LeftOut
 from chunkwise.indexing.variables import variable_of
+from chunkwise.inspecting.dimensions import is_scale
 from chunkwise.names import printable
 
 GROUP: Final = {"zarr_format": 2}
@@ -77,7 +78,12 @@ def contents_of(
         for one in entries
         if one.kind == "dataset" and (number := dimension_number(one.identifier)) is not None
     }
-    names = DimensionNames(paths, scales)
+    lengths = {
+        entry.path: entry.identifier.shape[0]
+        for entry in entries
+        if entry.kind == "dataset" and is_scale(entry.identifier) and entry.identifier.rank == 1
+    }
+    names = DimensionNames(paths, scales, lengths)
     for entry in entries:
         check()
         _add(found, entry, names, end, inline_nbytes)
@@ -133,7 +139,14 @@ def _add_dataset(
     key = _key(entry.path)
     if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
         raise UnfitError("zarr would have two objects of its name")
-    variable = variable_of(key, entry.identifier, _fill(entry.identifier), end, inline_nbytes)
+    variable = variable_of(
+        key,
+        entry.identifier,
+        _fill(entry.identifier),
+        end,
+        inline_nbytes,
+        names.length_of_first(entry.identifier),
+    )
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:
         attributes.pop(FILL, None)

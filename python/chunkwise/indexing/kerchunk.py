@@ -50,6 +50,7 @@ def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
         for key, value in contents.metadata.items():
             if key != ".zgroup":
                 stream.write(_line(key, as_text(value)))
+        stream.write(_line(".zmetadata", as_text(_consolidated(contents))))
         for variable in contents.variables:
             for lines, count in _lines(variable, quoted):
                 stream.write(lines)
@@ -58,6 +59,11 @@ def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
         # The one that is always there has no comma behind it.
         stream.write(_line(".zgroup", as_text(contents.metadata[".zgroup"]))[:-2])
         stream.write(b"\n}}\n")
+
+
+def _consolidated(contents: Contents) -> dict[str, Any]:
+    """All metadata together: zarr lists no members of groups by references alone."""
+    return {"zarr_consolidated_format": 1, "metadata": contents.metadata}
 
 
 def _line(key: str, value: str) -> bytes:
@@ -88,7 +94,7 @@ def write_parquet(path: Path, contents: Contents, url: str, told: Told) -> None:
     """
     engine, pandas = parquet_engine()
     path.mkdir()
-    record = {"metadata": contents.metadata, "record_size": _IN_A_FILE}
+    record = {**_consolidated(contents), "record_size": _IN_A_FILE}
     (path / ".zmetadata").write_text(json.dumps(record), "utf-8")
     done = 0
     for variable in contents.variables:

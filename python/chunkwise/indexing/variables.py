@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from h5py import h5d
+from h5py import h5d, h5s
 
 from chunkwise import _native
 from chunkwise._lib import library
@@ -31,6 +31,7 @@ def variable_of(
     fill: Any,
     end: int,
     inline_nbytes: int,
+    length: int | None = None,
 ) -> Variable:
     """Describe a dataset for zarr.
 
@@ -47,6 +48,9 @@ def variable_of(
     inline_nbytes
         Datasets of at most so many bytes that zarr cannot read where they lie are put into the
         index itself.
+    length
+        Of its first dimension in netCDF, where that is an unlimited one that other datasets have
+        made longer; None where it is the dataset's own.
 
     Raises
     ------
@@ -54,14 +58,16 @@ def variable_of(
         It cannot be read by zarr, and is not put into the index.
     """
     try:
-        return _where_it_lies(path, dataset, fill, end)
+        return _where_it_lies(path, dataset, fill, end, length)
     except UnfitError as unfit:
         return inlined(path, dataset, fill, inline_nbytes, str(unfit))
     except HDF5_ERRORS as error:
         raise UnfitError(f"HDF5 cannot read it ({hdf5_reason(error)})") from None
 
 
-def _where_it_lies(path: str, dataset: h5d.DatasetID, fill: Any, end: int) -> Variable:
+def _where_it_lies(
+    path: str, dataset: h5d.DatasetID, fill: Any, end: int, length: int | None
+) -> Variable:
     shape, _ = extent_of(dataset.get_space())
     if shape is None:
         raise UnfitError("it has a null dataspace, and no values")
@@ -81,7 +87,10 @@ def _where_it_lies(path: str, dataset: h5d.DatasetID, fill: Any, end: int) -> Va
         unfiltered = library().unfiltered_partial_chunks
         if codecs and listing.any_partial and unfiltered(dataset.id):
             raise UnfitError("its chunks at the edge are stored without filters")
-        missing = listing.written < listing.grid_len
+        longer = _is_longer(dataset, length)
+        if longer:
+            shape = (length, *shape[1:])
+        missing = longer or listing.written < listing.grid_len
         array = array_of(shape, chunk, dtype, codecs, fill_of(dataset, fill, missing))
         return Variable(path, array, listing)
     if layout != "contiguous":
@@ -93,6 +102,16 @@ def _where_it_lies(path: str, dataset: h5d.DatasetID, fill: Any, end: int) -> Va
         raise UnfitError("it lies beyond the end of the file, which is cut off")
     known = fill_of(dataset, fill, address is None)
     return Variable(path, array_of(shape, chunk, dtype, [], known), pieces=pieces)
+
+
+def _is_longer(dataset: h5d.DatasetID, length: int | None) -> bool:
+    """Whether netCDF shows more records than are in the dataset: fill values, as in its chunks."""
+    shape = dataset.shape
+    if length is None or not shape or length <= shape[0]:
+        return False
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=True)
+    filled = dataset.get_create_plist().get_fill_time() != h5d.FILL_TIME_NEVER
+    return bool(limits[0] == h5s.UNLIMITED and filled)
 
 
 def _listing(dataset: h5d.DatasetID, end: int) -> _native.ChunkListing:
