@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.indexing import kerchunk, variables
+from chunkwise.indexing.arrays import UnfitError
 from tests.support.everything import write_everything
 from tests.support.filtered import BLOSC2S, CASES, SZIPS, Case, create, values
 from tests.support.indexing import assert_same_values, by_xarray, by_zarr
@@ -175,7 +176,7 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
         last = dataset.id.get_chunk_info(99)
         end = last.byte_offset + last.size
         assert variables._listing(dataset.id, end).written == 100
-        with pytest.raises(variables.UnfitError, match="cut off"):
+        with pytest.raises(UnfitError, match="cut off"):
             variables._listing(dataset.id, end - 1)
 
 

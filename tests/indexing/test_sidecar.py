@@ -136,8 +136,8 @@ def test_what_is_damaged_is_never_believed(tmp_path: Path) -> None:
                 for name, values in wanted.items():
                     assert same(file[name][3], values[3]), (at, name)
                     assert same(file[name][...], values), (at, name)
-    for content in (b"", sound[:10], sound[:200], b"{}" * 30, sound[:-5]):
-        sidecar.write_bytes(content)
+    for other in (b"", sound[:10], sound[:200], b"{}" * 30, sound[:-5]):
+        sidecar.write_bytes(other)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with chunkwise.open(path) as file:

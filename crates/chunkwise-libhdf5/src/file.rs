@@ -17,6 +17,9 @@ use crate::{Library, Unsuited};
 /// With which a file begins, or what follows its user block.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
+/// The bytes of a file, and the size of its user block.
+type Opened = (Arc<dyn Storage>, u64);
+
 /// Which file it is, and when it was last written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
@@ -147,7 +150,7 @@ pub(crate) unsafe fn open_storage(
     api: &Api,
     dataset: hid_t,
     plain: bool,
-) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
+) -> Result<Opened, Unsuited> {
     // SAFETY: the caller's contract.
     unsafe {
         let (file, is_writable) = file_of(api, dataset)?;
@@ -168,7 +171,7 @@ pub(crate) unsafe fn open_growing(
     library: &Library,
     api: &Api,
     dataset: hid_t,
-) -> Result<Option<(Arc<dyn Storage>, u64)>, Unsuited> {
+) -> Result<Option<Opened>, Unsuited> {
     // SAFETY: the caller's contract.
     unsafe {
         let (file, intent) = intent_of(api, dataset)?;
@@ -189,7 +192,7 @@ unsafe fn storage_in(
     api: &Api,
     file: &Handle,
     plain: bool,
-) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
+) -> Result<Opened, Unsuited> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
         if !plain {

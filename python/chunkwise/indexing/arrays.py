@@ -67,7 +67,7 @@ def dtype_of(dataset: h5d.DatasetID) -> DType | None:
         return dtype
     if dtype.kind not in _NUMBERS or dtype.itemsize > _NUMBERS[dtype.kind]:
         return None
-    plain = np.dtype(dtype.str)
+    plain: DType = np.dtype(dtype.str)
     if isinstance(stored, h5t.TypeEnumID):
         stored = stored.get_super()
     return plain if h5t.py_create(plain).equal(stored) else None
@@ -131,13 +131,15 @@ def stated_fill(dtype: DType, stated: Any) -> npt.NDArray[Any] | None:
     try:
         value = np.asarray(stated).reshape(-1)
         if value.size != 1 or (value.dtype.kind in "OU") != (dtype.kind == "S"):
-            made = value.astype(dtype, casting="same_kind") if value.size == 1 else None
+            if value.size != 1:
+                return None
+            made = value.astype(dtype, casting="same_kind")
         else:
             text = value[0].encode("utf-8") if isinstance(value[0], str) else value[0]
             made = np.array([text], dtype)
     except (TypeError, ValueError, UnicodeError):
         return None
-    return None if made is None else made.reshape(())
+    return made.reshape(())
 
 
 def as_json(value: npt.NDArray[Any]) -> Any:

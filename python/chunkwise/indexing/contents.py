@@ -10,7 +10,7 @@ from typing import Any, Final
 import h5py
 from h5py import h5a
 
-from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, encode_name, hdf5_reason, walk
+from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import (
     DIMENSIONS,

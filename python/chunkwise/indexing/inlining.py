@@ -13,7 +13,14 @@ from h5py import h5d
 from chunkwise.dataset import wrap
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.objects import HDF5_ERRORS
-from chunkwise.indexing.arrays import UnfitError, Variable, array_of, as_json, dtype_of, stated_fill
+from chunkwise.indexing.arrays import (
+    UnfitError,
+    Variable,
+    array_of,
+    as_json,
+    dtype_of,
+    stated_fill,
+)
 from chunkwise.inspecting.collect import extent_of
 
 # Less than this is not worth a codec.

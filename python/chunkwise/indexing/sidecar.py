@@ -68,9 +68,7 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
                 assert entry.address is not None
                 address = header_address(entry.address)
                 total = header_sum(descriptor, address + user_block)
-                parts.append(
-                    Part(printable(entry.path), address, total, begin, dense, entries)
-                )
+                parts.append(Part(printable(entry.path), address, total, begin, dense, entries))
                 begin += len(content)
                 chunks += listing.written
         if State.of(descriptor) != state:

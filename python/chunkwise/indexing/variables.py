@@ -87,8 +87,8 @@ def _where_it_lies(
         unfiltered = library().unfiltered_partial_chunks
         if codecs and listing.any_partial and unfiltered(dataset.id):
             raise UnfitError("its chunks at the edge are stored without filters")
-        longer = _is_longer(dataset, length)
-        if longer:
+        longer = length is not None and _is_longer(dataset, length)
+        if length is not None and longer:
             shape = (length, *shape[1:])
         missing = longer or listing.written < listing.grid_len
         array = array_of(shape, chunk, dtype, codecs, fill_of(dataset, fill, missing))
@@ -104,10 +104,10 @@ def _where_it_lies(
     return Variable(path, array_of(shape, chunk, dtype, [], known), pieces=pieces)
 
 
-def _is_longer(dataset: h5d.DatasetID, length: int | None) -> bool:
+def _is_longer(dataset: h5d.DatasetID, length: int) -> bool:
     """Whether netCDF shows more records than are in the dataset: fill values, as in its chunks."""
     shape = dataset.shape
-    if length is None or not shape or length <= shape[0]:
+    if not shape or length <= shape[0]:
         return False
     limits = dataset.get_space().get_simple_extent_dims(maxdims=True)
     filled = dataset.get_create_plist().get_fill_time() != h5d.FILL_TIME_NEVER
