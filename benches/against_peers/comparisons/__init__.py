@@ -12,6 +12,7 @@ from against_peers.comparisons import (
     columns,
     dasks,
     filters,
+    indexes,
     memory,
     patched,
     repacking,
@@ -45,4 +46,5 @@ GROUPS: Final[dict[str, Group]] = {
     "dask": dasks.dask,
     "patched": patched.patched,
     "xarray": xarrays.xarray,
+    "index": indexes.indexes,
 }

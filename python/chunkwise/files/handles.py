@@ -184,7 +184,7 @@ class FileHandle:
                 )
             return
         named = not isinstance(index, bool | None)
-        path = os.fspath(index) if named else self._path + SUFFIX  # type: ignore[arg-type]
+        path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
         if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
             return
         # Here, as few files have one.

@@ -32,8 +32,10 @@ class Indexed:
 
     Attributes
     ----------
-    source, target
-        The file, and the index.
+    source
+        The file that was indexed, as it was named.
+    target
+        The index.
     format
         ``json`` or ``parquet`` (Kerchunk's), or ``sidecar``.
     datasets
