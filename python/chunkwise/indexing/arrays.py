@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h5py
 import numpy as np
@@ -63,8 +63,8 @@ def dtype_of(dataset: h5d.DatasetID) -> DType | None:
     stored = dataset.get_type()
     if dtype.itemsize != stored.get_size() or dtype.hasobject or dtype.subdtype is not None:
         return None
-    if dtype.kind == "S" or dtype.kind == "b":
-        return dtype
+    if dtype.kind in "Sb":
+        return cast("DType", dtype)
     if dtype.kind not in _NUMBERS or dtype.itemsize > _NUMBERS[dtype.kind]:
         return None
     plain: DType = np.dtype(dtype.str)
@@ -133,7 +133,7 @@ def stated_fill(dtype: DType, stated: Any) -> npt.NDArray[Any] | None:
         if value.size != 1 or (value.dtype.kind in "OU") != (dtype.kind == "S"):
             if value.size != 1:
                 return None
-            made = value.astype(dtype, casting="same_kind")
+            made: npt.NDArray[Any] = value.astype(dtype, casting="same_kind")
         else:
             text = value[0].encode("utf-8") if isinstance(value[0], str) else value[0]
             made = np.array([text], dtype)
