@@ -23,6 +23,7 @@ import chunkwise
 from chunkwise import benching, errors, inspecting, parallel, repacking
 from chunkwise.advising import answer
 from chunkwise.fixing import records as fixing_records
+from chunkwise.indexing import records as indexing_records
 from chunkwise.verifying import records as verifying_records
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "api.md"
@@ -57,6 +58,7 @@ GROUPS: Final = {
         "repack",
         "plan_repack",
         "verify",
+        "index",
     ),
     "This process: threads and memory": (),
 }
@@ -66,7 +68,7 @@ ABOUT: Final = {
     "Programs that use h5py": "More: [patching.md](patching.md).",
     "Measure, explain, repair": "What the commands print, as Python objects. More: "
     "[inspect.md](inspect.md), [bench.md](bench.md), [advise.md](advise.md), [fix.md](fix.md), "
-    "[repack.md](repack.md), [verify.md](verify.md).",
+    "[repack.md](repack.md), [verify.md](verify.md), [index-files.md](index-files.md).",
 }
 # What those functions return, and what is in it.
 RECORDS: Final = {
@@ -82,6 +84,7 @@ RECORDS: Final = {
     ),
     "What `fix` returns": (fixing_records, ("Fixed", "Gain", "Change")),
     "What `verify` returns": (verifying_records, ("Verified", "Damage", "Note")),
+    "What `index` returns": (indexing_records, ("Indexed", "LeftOut")),
     "What `repack` and `plan_repack` return, and tell on the way": (
         repacking,
         tuple(name for name in repacking.__all__ if isinstance(getattr(repacking, name), type)),

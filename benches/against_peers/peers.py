@@ -22,7 +22,10 @@ from against_peers.picks import Pick, by_slices, pick
 from against_peers.task import CannotReadError, Sample, Task
 
 # What is compared with, by the name of its package.
-PEERS: Final = ("h5py", "netCDF4", "hidefix", "pyfive", "b2h5py", "hdf5plugin")
+PEERS: Final = (
+    *("h5py", "netCDF4", "hidefix", "pyfive", "b2h5py", "hdf5plugin"),
+    *("kerchunk", "virtualizarr"),
+)
 
 # Reads a selection, from an opened file.
 Reading = Callable[[Pick], Any]

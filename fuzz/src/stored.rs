@@ -42,6 +42,7 @@ fn any_file(mut input: &[u8]) -> Option<()> {
         max_shape,
         element_size: (element_size > 0).then_some(element_size),
         filtered: flags & 1 != 0,
+        grows: flags & 4 != 0,
     };
     match StoredIndex::open(Arc::clone(&storage), wanted) {
         Stored::Found(index) => any_index(&index, &grid),

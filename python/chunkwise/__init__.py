@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chunkwise.file import File, open
     from chunkwise.fixing.api import fix
     from chunkwise.group import Group
+    from chunkwise.indexing.api import index
     from chunkwise.inspecting.inspection import inspect
     from chunkwise.joined import Joined, open_many
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
@@ -55,6 +56,7 @@ __all__ = [
     "cache_stats",
     "fix",
     "hyperslab",
+    "index",
     "inspect",
     "open",
     "open_many",
@@ -82,6 +84,7 @@ _LATER = {
         "file": ("File", "open"),
         "fixing.api": ("fix",),
         "group": ("Group",),
+        "indexing.api": ("index",),
         "inspecting.inspection": ("inspect",),
         "joined": ("Joined", "open_many"),
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),

@@ -169,6 +169,14 @@ class Library:
         `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in
         the answer.  The counts are of all datasets that this library reads or writes.
         """
+    def chunk_listing(self, dataset_id: int) -> ChunkListing:
+        """List the chunks of an open dataset of this library.
+
+        Raises
+        ------
+        chunkwise.errors.CorruptDataError
+            When they cannot be listed.
+        """
     def chunk_table(self, dataset_id: int) -> ChunkTable:
         """List the chunks of a chunked dataset.
 
@@ -332,6 +340,54 @@ class Selection:
     @property
     def is_mask(self) -> bool:
         """Whether it is a single mask."""
+
+@final
+class ChunkListing:
+    """All chunks of a dataset that were written, in row-major order."""
+
+    @property
+    def grid_len(self) -> int:
+        """Chunks of the grid, written or not."""
+    @property
+    def written(self) -> int: ...
+    @property
+    def stored_nbytes(self) -> int: ...
+    @property
+    def furthest(self) -> int:
+        """One past the last byte of any chunk in the file."""
+    @property
+    def any_mask(self) -> int:
+        """Every bit that is set in the filter mask of some chunk."""
+    @property
+    def any_partial(self) -> bool:
+        """Whether some chunk reaches beyond the dataset's shape."""
+    def columns(
+        self,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Positions in the grid, addresses in the file and stored bytes."""
+    def references(self, begin: int, count: int, prefix: bytes, url: bytes) -> bytes:
+        """Lines of Kerchunk's JSON for `count` chunks, from number `begin` on.
+
+        Each is a key, `prefix` with the chunk's place, and a list of `url` (JSON, with quotes),
+        address and bytes.
+        """
+    def saved(self) -> tuple[bool, int, bytes]:
+        """What `SavedChunks` reads.
+
+        Whether there is an entry for each chunk of the grid, how many entries, and their bytes.
+        """
+
+@final
+class SavedChunks:
+    """A file that has what `ChunkListing.saved` gave.
+
+    Raises
+    ------
+    chunkwise.errors.FileFormatError
+        When it cannot be opened.
+    """
+
+    def __new__(cls, path: str) -> SavedChunks: ...
 
 @final
 class ChunkTable:
@@ -498,7 +554,10 @@ class Dataset:
     The handles must be live handles of `library`; `label` begins every error message.  Chunks are
     looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
     `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
-    read.  A file that is said to be `plain` must have the driver of local files (sec2).
+    read.  A file that is said to be `plain` must have the driver of local files (sec2).  Who
+    `follows` its writer (SWMR) makes a new one when he is to see what was written meanwhile.
+    `saved` is where its chunks are written down: the file, from which byte on, whether there is an
+    entry for each chunk, and how many entries.
     """
 
     def __new__(
@@ -511,6 +570,8 @@ class Dataset:
         listed: bool = False,
         text: str | None = None,
         plain: bool = False,
+        follows: bool = False,
+        saved: tuple[SavedChunks, int, bool, int] | None = None,
         external: Sequence[tuple[str, int, int]] = ...,
     ) -> Dataset:
         """Describe a dataset; `external` are path, offset and bytes of the files of its data."""

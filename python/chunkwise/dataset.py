@@ -240,7 +240,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
             ``blocks`` in which filters such as Blosc store these chunks (None where there
-            are none, or more than 1,024 chunks); ``threads``.  Figures that only libhdf5
+            are none, or more than 1,024 chunks); ``threads``; ``sidecar``, the file that says
+            where the chunks lie (None: the file itself).  Figures that only libhdf5
             knows are None.
         """
         bound = self._reads().bound
@@ -268,6 +269,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "blocks": None,
             "amplification": None,
             "threads": 1,
+            "sidecar": None,
         }
         if selection is None:
             plan["reason"] = binding.why or "this kind of index is left to h5py"
@@ -283,6 +285,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if bound.native.is_virtual:
                 plan["path"] = "virtual"
             plan["threads"] = _native.thread_count()
+            plan["sidecar"] = bound.sidecar
         else:
             # What is not chunked counts as one chunk, whose sizes are at least 1.
             chunk = self.chunks or tuple(max(size, 1) for size in self.shape)
@@ -315,9 +318,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 binding.look_again(self)
 
     def refresh(self) -> None:
-        """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR)."""
+        """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR).
+
+        What is read until the next `refresh` is what was there by this one, or later.
+        """
         super().refresh()
-        self._binding = None
+        bindings.refreshed(self)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         # By which `dask.array.from_array` names it: the same as long as the file is.

@@ -10,7 +10,7 @@ import h5py
 from h5py._objects import ObjectID
 
 from chunkwise.errors import ChunkwiseError
-from chunkwise.files.handles import FileHandle, Kept
+from chunkwise.files.handles import FileHandle, Index, Kept
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
 from chunkwise.settings import check_environment
@@ -27,7 +27,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
     ----------
     name : path-like
         As `open` takes it; also what else `h5py.File` takes, such as a file-like object.
-    mode, sync, **options
+    mode, sync, index, **options
         See `open`.
     driver : str, optional
         As in h5py.  Files of other drivers than libhdf5's own are read and written by h5py.
@@ -40,6 +40,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         driver: str | None = None,
         *args: Any,
         sync: bool = True,
+        index: Index = None,
         **options: Any,
     ) -> None:
         check_environment()
@@ -52,6 +53,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
             home = FileHandle(h5py.File(name, mode, driver, *args, **options), sync=sync)
         else:
             home = FileHandle.open(os.fsdecode(name), mode, options, sync)
+            home.use_sidecar(index)
         # It has no identifier of its own to be let go of.
         self._home, self._met = home, home.met
 
@@ -138,7 +140,12 @@ def _reopened(path: str, options: dict[str, Any], sync: bool) -> File:
 
 
 def open(
-    path: str | os.PathLike[str], mode: Mode = "r", *, sync: bool = True, **options: Any
+    path: str | os.PathLike[str],
+    mode: Mode = "r",
+    *,
+    sync: bool = True,
+    index: Index = None,
+    **options: Any,
 ) -> File:
     """Open an HDF5 or netCDF-4 file, or make one.
 
@@ -153,9 +160,13 @@ def open(
     sync : bool
         Whether `File.flush` and `File.close` return when storage has what was written, so
         that it survives a crash of the machine; otherwise when the system has it.
+    index : path-like or bool, optional
+        A sidecar that says where the chunks lie, as ``chunkwise index`` makes it.  None takes
+        ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
+        True and a path are an error where there is none that holds.
     **options
-        Further keywords of `h5py.File`, such as `libver`, `userblock_size`, `fs_strategy`
-        and `track_order`.
+        Further keywords of `h5py.File`, such as `libver`, `userblock_size`, `fs_strategy`,
+        `track_order`, and `swmr` to follow a file's writer.
 
     Returns
     -------
@@ -173,7 +184,9 @@ def open(
         OSError).
     chunkwise.errors.AlreadyExistsError
         When it exists and mode is ``x`` (a FileExistsError).
+    chunkwise.errors.FileChangedError
+        When it is not what it was when the sidecar was made that `index` names (an OSError).
     chunkwise.errors.UsageError
         For an unknown mode or option (a ValueError).
     """
-    return File(path, mode, sync=sync, **options)
+    return File(path, mode, sync=sync, index=index, **options)

@@ -12,6 +12,7 @@ from against_peers.comparisons import (
     columns,
     dasks,
     filters,
+    indexes,
     memory,
     patched,
     repacking,
@@ -49,4 +50,5 @@ GROUPS: Final[dict[str, Group]] = {
     "patched": patched.patched,
     "xarray": xarrays.xarray,
     "run": running.run,
+    "index": indexes.indexes,
 }

@@ -32,8 +32,10 @@ mod process;
 mod profile;
 mod read;
 mod reading;
+mod references;
 mod repeated;
 mod runs;
+mod saved_index;
 mod scatter;
 mod scatter_task;
 mod schedule;
@@ -60,11 +62,13 @@ pub use process::{
     cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,
 };
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
+pub use references::write_references;
+pub use saved_index::{SavedForm, SavedIndex, save_index};
 pub use scatter::fill_run;
 pub use settings::Setting;
 pub use storage::{
-    ExternalRun, ExternalStorage, FileStorage, Map, MemoryStorage, Storage, ThrottledStorage,
-    distrust_descriptors,
+    ExternalRun, ExternalStorage, FileStorage, GrowingStorage, Map, MemoryStorage, Storage,
+    ThrottledStorage, distrust_descriptors,
 };
 pub use threads::thread_limit;
 pub use write::{

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use chunkwise_engine::Storage;
+use chunkwise_engine::{GrowingStorage, Storage};
 
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
 use crate::error::because;
@@ -16,6 +16,9 @@ use crate::{Library, Unsuited};
 
 /// With which a file begins, or what follows its user block.
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+/// The bytes of a file, and the size of its user block.
+type Opened = (Arc<dyn Storage>, u64);
 
 /// Which file it is, and when it was last written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,8 +150,8 @@ pub(crate) unsafe fn open_storage(
     api: &Api,
     dataset: hid_t,
     plain: bool,
-) -> Result<(Arc<dyn Storage>, u64), Unsuited> {
-    // SAFETY: the caller's contract; every handle is checked.
+) -> Result<Opened, Unsuited> {
+    // SAFETY: the caller's contract.
     unsafe {
         let (file, is_writable) = file_of(api, dataset)?;
         if is_writable {
@@ -156,6 +159,42 @@ pub(crate) unsafe fn open_storage(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
         }
+        storage_in(library, api, &file, plain)
+    }
+}
+
+/// As [`open_storage`], of a file that is read along with its writer (SWMR); None where it is not.
+///
+/// # Safety
+/// As [`open_storage`].
+pub(crate) unsafe fn open_growing(
+    library: &Library,
+    api: &Api,
+    dataset: hid_t,
+) -> Result<Option<Opened>, Unsuited> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let (file, intent) = intent_of(api, dataset)?;
+        if intent & (RDWR | SWMR) != SWMR_READ {
+            return Ok(None);
+        }
+        let (storage, user_block) = storage_in(library, api, &file, false)?;
+        Ok(Some((Arc::new(GrowingStorage(storage)), user_block)))
+    }
+}
+
+/// The bytes of an open file, and the size of its user block.
+///
+/// # Safety
+/// A live file of this library; the lock must be held.
+unsafe fn storage_in(
+    library: &Library,
+    api: &Api,
+    file: &Handle,
+    plain: bool,
+) -> Result<Opened, Unsuited> {
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
         if !plain {
             check_driver(api, file.id, library.sec2(|| sec2_of(api))?)?;
         }
@@ -178,25 +217,37 @@ pub(crate) unsafe fn open_storage(
     }
 }
 
+/// Flags of an opened file (`H5F_ACC_RDWR`, `H5F_ACC_SWMR_WRITE` and `H5F_ACC_SWMR_READ`).
+const RDWR: c_uint = 1;
+const SWMR: c_uint = 0x20 | SWMR_READ;
+const SWMR_READ: c_uint = 0x40;
+
 /// The file that holds a dataset, and whether it is open for writing; a reason where that is
 /// for SWMR.
 ///
 /// # Safety
 /// A live dataset of this library, with the lock held.
 pub(crate) unsafe fn file_of(api: &Api, dataset: hid_t) -> Result<(Handle, bool), Unsuited> {
-    const RDWR: c_uint = 1;
-    const SWMR: c_uint = 0x20 | 0x40;
-    let mut intent: c_uint = 0;
-    // SAFETY: the caller's contract; every handle is checked.
-    let file = unsafe {
-        // Not the file through which it was reached: an external link leads elsewhere.
-        let file = (api.H5Iget_file_id)(dataset);
-        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
-        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
-        file
-    };
+    // SAFETY: the caller's contract.
+    let (file, intent) = unsafe { intent_of(api, dataset)? };
     if intent & SWMR != 0 {
         return because("the file is open for SWMR");
     }
     Ok((file, intent & RDWR != 0))
+}
+
+/// The file that holds a dataset, and the flags with which it was opened.
+///
+/// # Safety
+/// A live dataset of this library, with the lock held.
+pub(crate) unsafe fn intent_of(api: &Api, dataset: hid_t) -> Result<(Handle, c_uint), Unsuited> {
+    let mut intent: c_uint = 0;
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        // Not the file through which it was reached: an external link leads elsewhere.
+        let file = (api.H5Iget_file_id)(dataset);
+        let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose)?;
+        api.checked("H5Fget_intent", (api.H5Fget_intent)(file.id, &raw mut intent))?;
+        Ok((file, intent))
+    }
 }

@@ -8,7 +8,7 @@ use chunkwise_engine::{ChunkIndex, Storage};
 use crate::api::{Api, ObjectInfo, hid_t};
 use crate::chunks::list_chunks;
 use crate::error::because;
-use crate::file::file_of;
+use crate::file::intent_of;
 use crate::handle::Handle;
 use crate::stored::{Stored, StoredIndex, Wanted};
 use crate::{ChunkConventions, Unsuited};
@@ -24,7 +24,8 @@ pub(crate) enum Found {
 /// Find the chunk index in the file; where it is of another kind, list it by libhdf5.
 ///
 /// # Safety
-/// A live chunked dataset of this library, in a file that nobody writes to; the lock must be held.
+/// A live chunked dataset of this library, in a file that nobody writes to but by SWMR, which
+/// `wanted` says; the lock must be held.
 pub(crate) unsafe fn find_index(
     api: &Api,
     conventions: ChunkConventions,
@@ -89,7 +90,7 @@ pub(crate) unsafe fn stored_index(
     unsafe {
         let status = (api.H5Gget_objinfo)(dataset, c".".as_ptr(), false, &raw mut info);
         api.checked("H5Gget_objinfo", status)?;
-        let (file, _) = file_of(api, dataset)?;
+        let (file, _) = intent_of(api, dataset)?;
         let fcpl = (api.H5Fget_create_plist)(file.id);
         let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
         let status = (api.H5Pget_sizes)(fcpl.id, &raw mut address_len, &raw mut size_len);
@@ -100,5 +101,16 @@ pub(crate) unsafe fn stored_index(
     if (address_len, size_len) != (8, 8) {
         return Ok(Stored::OtherKind);
     }
-    Ok(StoredIndex::open(storage, Wanted { header: info.address(), btree_k, ..wanted }))
+    let wanted = Wanted { header: info.address(), btree_k, ..wanted };
+    let mut tries = if wanted.grows { OPENED_AGAIN } else { 0 };
+    loop {
+        match StoredIndex::open(Arc::clone(&storage), wanted.clone()) {
+            // What is being written has a wrong checksum until it is written.
+            Stored::Unsound(_) if tries > 0 => tries -= 1,
+            found => return Ok(found),
+        }
+    }
 }
+
+/// So often is a header looked at again that a program may be writing; libhdf5's lock is held.
+const OPENED_AGAIN: u32 = 20;

@@ -41,7 +41,7 @@ pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};
 pub use committer::ChunkCommitter;
 pub use eligibility::{
-    Asked, Described, EXTERNAL_LAYOUT, Examinable, ExternalFile, VIRTUAL_LAYOUT, describe,
+    Asked, Described, EXTERNAL_LAYOUT, Examinable, ExternalFile, Saved, VIRTUAL_LAYOUT, describe,
     describe_as, describe_as_stored, describe_for_writing, describe_listed, encoding_of,
     examinable, look_again,
 };
@@ -54,4 +54,4 @@ pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use tally::{Calls, FilterTally, SLOT_COUNT, TallySlot, decodes, tally, tally_slot};
 pub use version::LibraryVersion;
-pub use written::{look_up_written, written_chunks, written_origins};
+pub use written::{grid_and_written, look_up_written, written_chunks, written_origins};

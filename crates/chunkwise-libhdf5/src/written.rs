@@ -85,9 +85,12 @@ fn origin_of(grid: &ChunkGrid, position: u64) -> Vec<u64> {
 
 /// The grid of a dataset's chunks, and those that are written.
 ///
+/// # Errors
+/// As of [`written_chunks`].
+///
 /// # Safety
 /// As of [`written_chunks`].
-unsafe fn grid_and_written(
+pub unsafe fn grid_and_written(
     library: &Library,
     dataset: hid_t,
 ) -> Result<(ChunkGrid, ChunkIndex), Unsuited> {
@@ -154,6 +157,7 @@ pub unsafe fn written_in(
             max_shape: max_shape.into(),
             element_size: plain.then_some((api.H5Tget_size)(datatype.id) as u64),
             filtered,
+            grows: false,
         };
         index_of(api, conventions, dataset, storage, wanted)
     }

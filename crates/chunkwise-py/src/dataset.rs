@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Fields, Layout, MappedSource, ReadError, Source, VirtualDataset};
-use chunkwise_libhdf5::{Asked, ExternalFile, Unsuited, describe_as};
-use chunkwise_select::{Hyperslab, Mapping, SelectError, Selection, resolve_index};
+use chunkwise_engine::{
+    Fields, Layout, MappedSource, ReadError, SavedForm, Source, VirtualDataset,
+};
+use chunkwise_libhdf5::{Asked, ExternalFile, Saved, Unsuited, describe_as};
+use chunkwise_select::{ChunkGrid, Hyperslab, Mapping, SelectError, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,6 +19,7 @@ use crate::errors::{allocation_error, raise, read_error, select_error};
 use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
+use crate::listing::PySavedChunks;
 use crate::selection::{Parts, PySelection};
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
@@ -28,6 +31,8 @@ pub struct PyDataset {
     fields: Option<Fields>,
     /// Whether its data lies in files that libhdf5 does not keep open.
     elsewhere: bool,
+    /// A program may be writing the chunks.
+    follows: bool,
 }
 
 /// Hyperslabs of a virtual dataset that are hyperslabs of a source: the former, the source, the
@@ -42,10 +47,11 @@ const MOST_MAPPINGS: usize = 1 << 16;
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
     /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
-    /// `plain` has libhdf5's driver of local files.
+    /// `plain` has libhdf5's driver of local files.  One that is open to follow its writer is read
+    /// here if the caller `follows` it, too; `saved` has chunks that were written down beside it.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, external = Vec::new()))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, follows = false, saved = None, external = Vec::new()))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -55,6 +61,8 @@ impl PyDataset {
         listed: bool,
         text: Option<String>,
         plain: bool,
+        follows: bool,
+        saved: Option<(PyRef<'_, PySavedChunks>, u64, bool, u64)>,
         external: Vec<(PathBuf, u64, u64)>,
     ) -> PyResult<Self> {
         let py = dtype.py();
@@ -68,9 +76,15 @@ impl PyDataset {
                 offset,
                 nbytes,
             });
-            let asked = Asked { listed, plain, external: external.collect() };
+            let asked = Asked { listed, plain, follows, external: external.collect() };
+            let find = |grid: &ChunkGrid| {
+                let (file, begin, is_dense, entries) = saved.as_ref()?;
+                file.of_grid(*begin, SavedForm { is_dense: *is_dense, entries: *entries }, grid)
+            };
+            let saved: Option<Saved<'_>> = if saved.is_some() { Some(&find) } else { None };
+            let library = &library.library;
             // SAFETY: live handles of this library, by the contract above.
-            match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
+            match unsafe { describe_as(library, dataset_id, memory_type_id, asked, saved) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => {
                     Ok(Source::Stored(dataset))
                 }
@@ -90,7 +104,7 @@ impl PyDataset {
                 Fields::new(engine.element_size(), dtype.itemsize(), parts.unwrap_or_default());
             fields = Some(made.map_err(|error| read_error(py, &label, &error))?);
         }
-        Ok(Self { engine, dtype: dtype.unbind(), label, fields, elsewhere })
+        Ok(Self { engine, dtype: dtype.unbind(), label, fields, elsewhere, follows })
     }
 
     /// A virtual dataset, whose elements lie in others; the rest is `fill`, or without it is left
@@ -137,7 +151,14 @@ impl PyDataset {
                 .map(Source::Virtual)
                 .ok_or_else(|| "its mappings overlap".to_string()),
         };
-        Ok(Self { engine, dtype: dtype.unbind(), label, fields: None, elsewhere: false })
+        Ok(Self {
+            engine,
+            dtype: dtype.unbind(),
+            label,
+            fields: None,
+            elsewhere: false,
+            follows: false,
+        })
     }
 
     /// Why libhdf5 has to read this dataset, or None; known at once, or when a read has found out.
@@ -364,7 +385,7 @@ impl PyDataset {
                 })?
             }
         };
-        done.unwrap_or(Err(ReadError::Cancelled)).map_err(failed)
+        done.unwrap_or(Err(ReadError::Cancelled)).map_err(|error| self.failed(py, &error))
     }
 
     /// How its elements become elements of `size` bytes of a dataset into which it is mapped: by
@@ -377,6 +398,22 @@ impl PyDataset {
         let parts = field_bytes(parts.to_vec()).ok_or_else(refused)?;
         let made = Fields::new(self.native()?.element_size(), size, parts);
         made.map(Some).map_err(|_| refused())
+    }
+
+    /// A read that failed: of a chunk that is just being written, libhdf5 shall say.
+    fn failed(&self, py: Python<'_>, error: &ReadError) -> PyErr {
+        let raised = read_error(py, &self.label, error);
+        if !self.follows || matches!(error, ReadError::Index(_) | ReadError::Cancelled) {
+            return raised;
+        }
+        let is_damage = matches!(
+            error,
+            ReadError::Decode { .. }
+                | ReadError::Truncated { .. }
+                | ReadError::TruncatedChunk { .. }
+        );
+        let message = format!("{}: {error}; its writer may be at it", self.label);
+        if is_damage { raise(py, "UndecodedChunkError", message) } else { raised }
     }
 
     /// The dtype of an array's elements: without the shapes that HDF5 array types add,

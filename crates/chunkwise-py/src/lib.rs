@@ -15,6 +15,7 @@ mod examine;
 mod index;
 mod interrupts;
 mod library;
+mod listing;
 mod names;
 mod netcdf;
 mod opened;
@@ -139,6 +140,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<writer::PyWriter>()?;
     m.add_class::<selection::PySelection>()?;
     m.add_class::<table::PyChunkTable>()?;
+    m.add_class::<listing::PyChunkListing>()?;
+    m.add_class::<listing::PySavedChunks>()?;
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_class::<netcdf::PyNetCdfVariable>()?;
     m.add_class::<tree::PyTreeCopy>()?;

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{bind_error, raise};
+use crate::listing::PyChunkListing;
 use crate::names::Name;
 use crate::table::PyChunkTable;
 
@@ -166,6 +167,14 @@ impl PyLibrary {
         // SAFETY: a live handle of this library, by the contract above.
         let table = unsafe { chunkwise_measure::chunk_table(&self.library, dataset_id) };
         PyChunkTable::of(py, table)
+    }
+
+    /// All chunks of an open dataset.  The handle must be of this library, as above.
+    fn chunk_listing(&self, py: Python<'_>, dataset_id: i64) -> PyResult<PyChunkListing> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let found = unsafe { chunkwise_libhdf5::grid_and_written(&self.library, dataset_id) };
+        let (grid, index) = found.map_err(|error| unread_index(py, &error))?;
+        Ok(PyChunkListing { grid, index })
     }
 
     /// The chunks of the dataset `name` of the file at `path`.

@@ -32,6 +32,7 @@ COMMANDS = {
     "study": "Repeat the measurements of five papers on this machine.",
     "report": "Show saved results as one page: plots, tables, verdicts.",
     "verify": "Check every chunk and all metadata of files for damage.",
+    "index": "Write down where a file's chunks are, for zarr, xarray and chunkwise.open.",
     "sample": "Generate one of the papers' datasets.",
     "mpi-check": "Show the MPI and HDF5 in use, and their known problems.",
     "mpi-model": "Predict the time and the limit of a parallel write on many ranks.",

@@ -17,16 +17,17 @@ import itertools
 import os
 import resource
 import uuid
+import warnings
 import weakref
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from chunkwise.errors import CorruptDataError, FileChangedError, UsageError
+from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.opening import open_h5
@@ -36,6 +37,12 @@ from chunkwise.writing import pending
 
 if TYPE_CHECKING:
     from chunkwise.file import File
+    from chunkwise.files.sidecar import Sidecar
+
+# How `chunkwise.open` is told of a sidecar.
+Index: TypeAlias = "str | os.PathLike[str] | bool | None"
+# What a sidecar is called that is found by itself.
+SUFFIX = ".cwi"
 
 # The most files kept open where the system's limit allows.
 MOST = 256
@@ -122,7 +129,13 @@ class FileHandle:
         Whether this process cannot change it, as h5py has it.
     is_plain : bool
         Whether it is a local file to libhdf5 (the sec2 driver).
+    sidecar : Sidecar or None
+        Where the chunks of its datasets lie, where that is written down beside it.
     """
+
+    sidecar: Sidecar | None = None
+    # As the caller has said it.
+    _index: Index = None
 
     def __init__(
         self,
@@ -160,6 +173,34 @@ class FileHandle:
         with phil:
             _make_room()
         return cls(open_file(path, mode, options), path, options, mode != "r", sync)
+
+    def use_sidecar(self, index: Index) -> None:
+        """Know where chunks lie from a sidecar: see `chunkwise.open`, also for what it raises."""
+        asked = index is not None and index is not False
+        if index is False or not self.is_plain or self.changes or self._path is None:
+            if asked:
+                raise UsageError(
+                    f"{printable(self.filename)}: index=... is for local files opened for reading"
+                )
+            return
+        named = not isinstance(index, bool | None)
+        path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
+        if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
+            return
+        # Here, as few files have one.
+        from chunkwise.files.sidecar import Sidecar
+
+        with phil:
+            descriptor = self.id.get_vfd_handle()
+            user_block = self.id.get_create_plist().get_userblock()
+        try:
+            self.sidecar = Sidecar(path, descriptor, user_block, self.filename)
+            self._index = _absolute(path) if named else index
+        except (FileChangedError, FileFormatError) as error:
+            if asked:
+                self.close()
+                raise
+            warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
 
     @property
     def is_open(self) -> bool:
@@ -209,7 +250,8 @@ class FileHandle:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")
             path = str(Path(self.filename).absolute())
-        return path, self._options, self._sync
+        options = self._options if self._index is None else {**self._options, "index": self._index}
+        return path, options, self._sync
 
     def token(self) -> tuple[Any, ...]:
         """What tells the file, as it is now, from others, and from itself when it has changed.

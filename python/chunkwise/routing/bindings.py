@@ -24,6 +24,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.files import closing
 from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
+from chunkwise.files.sidecar import header_address
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
@@ -55,6 +56,8 @@ class Bound:
     gives_views: bool
     converted: bool
     sources: Sources | None = None
+    # The file beside it that says where its chunks lie; None where it says so itself.
+    sidecar: str | None = None
     shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
@@ -114,8 +117,11 @@ class Binding:
         """
         with phil:
             if self.bound is not None and dataset:
-                found = (_describe if self.own else _described)(dataset, listed=listed)
-                self.bound, self.why = found.bound, found.why
+                self._renew(dataset, listed=listed)
+
+    def _renew(self, dataset: h5py.Dataset, *, listed: bool = False) -> None:
+        found = (_describe if self.own else _described)(dataset, listed=listed)
+        self.bound, self.why = found.bound, found.why
 
 
 _CLOSED = Binding(why=eligibility.CLOSED)
@@ -266,6 +272,14 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
     return found
 
 
+def refreshed(dataset: h5py.Dataset) -> None:
+    """Have all objects of a dataset of chunkwise's own read it as it is in the file now."""
+    with phil:
+        found = _ours.get(address_of(dataset.id))
+        if found is not None:
+            found._renew(dataset)
+
+
 def label_of(dataset: h5py.Dataset) -> str:
     """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
     home = _home_of(dataset)
@@ -319,19 +333,29 @@ def _describe(
     handles = dataset.id.id, memory_type.id
     home = _home_of(dataset)
     plain = plain or (home is not None and home.is_plain)
-    native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain)
+    sidecar = None if home is None or listed else home.sidecar
+    saved = None
+    if sidecar is not None:
+        assert home is not None
+        address = header_address(address_of(dataset.id))
+        saved = sidecar.find(address, home.id.get_vfd_handle())
+    # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
+    follows = home is not None and home.changes
+    asked = (library(), *handles, dtype, label, listed, text, plain, follows, saved)
+    native = _native.Dataset(*asked)
     sources = None
     try:
         if native.reason == _native.EXTERNAL_LAYOUT:
             runs, sources = elsewhere.external_files(dataset)
-            native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain, runs)
+            native = _native.Dataset(*asked, runs)
         elif native.reason == _native.VIRTUAL_LAYOUT:
             native, sources = _mapped(dataset, dtype, label, listed, depth)
     except LeftToLibhdf5Error as left:
         return Binding(why=str(left))
     if native.reason is not None:
         return Binding(why=native.reason)
-    return Binding(Bound(native, label, dtype, gives_views, native.converts, sources))
+    told = None if saved is None or sidecar is None else sidecar.path
+    return Binding(Bound(native, label, dtype, gives_views, native.converts, sources, told))
 
 
 def _mapped(

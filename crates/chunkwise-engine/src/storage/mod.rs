@@ -3,6 +3,7 @@
 mod descriptors;
 mod external;
 mod file;
+mod growing;
 mod map;
 mod memory;
 mod throttled;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use descriptors::distrust_descriptors;
 pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
+pub use growing::GrowingStorage;
 pub use map::Map;
 pub use memory::MemoryStorage;
 pub use throttled::ThrottledStorage;
@@ -97,6 +99,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         behaves(&FileStorage::new(file.try_clone().unwrap().into()), &bytes);
         behaves(&*FileStorage::reopening(&file).unwrap(), &bytes);
+        behaves(&GrowingStorage(FileStorage::reopening(&file).unwrap()), &bytes);
         let slow = ThrottledStorage::new(
             Arc::new(MemoryStorage(bytes.clone())),
             Duration::from_micros(1),

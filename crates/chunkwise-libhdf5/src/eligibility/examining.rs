@@ -96,6 +96,7 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
                     max_shape: max_shape.as_slice().into(),
                     element_size: plain.then_some(element_size as u64),
                     filtered: options.filters > 0,
+                    grows: false,
                     grid: grid.clone(),
                 };
                 let stored = stored_index(api, dataset, Arc::clone(&storage), wanted)?;

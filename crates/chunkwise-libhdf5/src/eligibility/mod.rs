@@ -5,7 +5,7 @@
 //!
 //! | asked of | the engine does it | looked at in |
 //! | --- | --- | --- |
-//! | file | reading: open for reading alone, not SWMR, by the sec2 driver; writing: open for writing | `file` |
+//! | file | reading: open for reading alone, by the sec2 driver, and to follow a writer (SWMR) only by who asks for that; writing: open for writing | `file` |
 //! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
 //! | layout | reading: contiguous, in files that can be opened, or chunked; writing: chunked | `reading`, `writing` |
 //! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
@@ -24,7 +24,7 @@ mod writing;
 
 pub use examining::{Examinable, examinable};
 pub use reading::{
-    Asked, Described, EXTERNAL_LAYOUT, ExternalFile, VIRTUAL_LAYOUT, describe, describe_as,
+    Asked, Described, EXTERNAL_LAYOUT, ExternalFile, Saved, VIRTUAL_LAYOUT, describe, describe_as,
     describe_as_stored, describe_listed,
 };
 pub use writing::{describe_for_writing, encoding_of, look_again};

@@ -1,6 +1,7 @@
 //! Which chunks that an index names does libhdf5 read, too?
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chunkwise_codec::Pipeline;
 use chunkwise_engine::{ChunkIndex, Chunks, FindChunks, OnDemand, Storage};
@@ -25,7 +26,11 @@ impl Checked {
         let element_size = wanted.element_size.unwrap_or(1);
         Self {
             storage: Arc::clone(storage),
-            end: end_of_data(&**storage, wanted.user_block),
+            // Of a file that grows, the end that it states is an older one.
+            end: match wanted.grows {
+                true => None,
+                false => end_of_data(&**storage, wanted.user_block),
+            },
             pipeline: pipeline.clone(),
             chunk_nbytes: wanted.grid.chunk_len().saturating_mul(element_size),
             grid_len: wanted.grid.len(),
@@ -33,9 +38,9 @@ impl Checked {
     }
 
     /// Chunks of this index, looked up as they are needed.
-    pub(super) fn on_demand(self, stored: Box<StoredIndex>) -> Chunks {
+    pub(super) fn on_demand(self, found: Box<dyn FindChunks>) -> Chunks {
         let grid_len = self.grid_len;
-        let finder = Finder { stored, checked: self };
+        let finder = Finder { found, checked: self };
         Chunks::OnDemand(Arc::new(OnDemand::new(Box::new(finder), grid_len)))
     }
 
@@ -56,20 +61,62 @@ impl Checked {
     }
 }
 
-/// Looks chunks up in a file.
+impl FindChunks for StoredIndex {
+    fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
+        Self::find(self, positions)
+    }
+
+    fn list(&self) -> Result<ChunkIndex, String> {
+        Self::list(self)
+    }
+}
+
+/// An index that a program is writing (SWMR): its parts have wrong checksums until they are written.
+pub(super) struct Followed(pub(super) Box<StoredIndex>);
+
+/// So often, and so long between, is it looked at again before it is damaged; libhdf5 does 100 times.
+const LOOKED_AGAIN: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Followed {
+    fn tried(
+        &self,
+        look: impl Fn(&StoredIndex) -> Result<ChunkIndex, String>,
+    ) -> Result<ChunkIndex, String> {
+        for _ in 0..LOOKED_AGAIN {
+            if let Ok(found) = look(&self.0) {
+                return Ok(found);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        look(&self.0)
+    }
+}
+
+impl FindChunks for Followed {
+    fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
+        self.tried(|stored| stored.find(positions))
+    }
+
+    fn list(&self) -> Result<ChunkIndex, String> {
+        self.tried(StoredIndex::list)
+    }
+}
+
+/// Looks chunks up, in a file or beside it.
 struct Finder {
-    stored: Box<StoredIndex>,
+    found: Box<dyn FindChunks>,
     checked: Checked,
 }
 
 impl FindChunks for Finder {
     fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
-        let index = self.stored.find(positions)?;
+        let index = self.found.find(positions)?;
         self.checked.check(&index).map(|()| index)
     }
 
     fn list(&self) -> Result<ChunkIndex, String> {
-        let index = self.stored.list()?;
+        let index = self.found.list()?;
         self.checked.check(&index).map(|()| index)
     }
 }

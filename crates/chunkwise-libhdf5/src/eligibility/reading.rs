@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{
-    Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, Layout, Phase,
-    Storage, timed,
+    Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, FindChunks, Layout,
+    Phase, Storage, timed,
 };
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
 use crate::eligibility::element_type::check_type;
-use crate::eligibility::on_demand::Checked;
+use crate::eligibility::on_demand::{Checked, Followed};
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
-use crate::file::open_storage;
+use crate::file::{open_growing, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
@@ -31,6 +31,9 @@ pub const EXTERNAL_LAYOUT: &str = "its data lies in external files";
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
 
+/// Gives the chunks of a grid as somebody has written them down; None where he has not.
+pub type Saved<'a> = &'a dyn Fn(&ChunkGrid) -> Option<Box<dyn FindChunks>>;
+
 /// Find out everything the engine needs to read `dataset`.
 ///
 /// `memory_type` is the type in which the caller wants the elements: unless it equals
@@ -42,7 +45,7 @@ pub type Described = Result<Arc<Dataset>, Unsuited>;
 /// `dataset` and `memory_type` must be live handles of this very library.
 pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked::default()) }
+    unsafe { describe_as(library, dataset, memory_type, Asked::default(), None) }
 }
 
 /// As [`describe`], with all chunks listed: what is wrong with the index is found out now, and said
@@ -56,7 +59,8 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
     unsafe {
-        describe_as(library, dataset, memory_type, Asked { listed: true, ..Asked::default() })
+        let asked = Asked { listed: true, ..Asked::default() };
+        describe_as(library, dataset, memory_type, asked, None)
     }
 }
 
@@ -67,6 +71,9 @@ pub struct Asked {
     pub listed: bool,
     /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
     pub plain: bool,
+    /// A file that is open to follow its writer (SWMR) is read as it is in the file now: who asks
+    /// describes the dataset anew when it is to see what was written since.
+    pub follows: bool,
     /// The files that hold its data, where these are others.
     pub external: Vec<ExternalFile>,
 }
@@ -82,7 +89,8 @@ pub struct ExternalFile {
     pub nbytes: u64,
 }
 
-/// As [`describe`], or [`describe_listed`].
+/// As [`describe`], or [`describe_listed`]; with the chunks that `saved` gives for this number of
+/// chunks, in place of those that the file's index has.
 ///
 /// # Errors
 /// The reason why libhdf5 has to read this dataset.
@@ -94,11 +102,20 @@ pub unsafe fn describe_as(
     dataset: hid_t,
     memory_type: hid_t,
     asked: Asked,
+    saved: Option<Saved<'_>>,
 ) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (mut storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
+            let growing = match asked.follows {
+                true => open_growing(library, api, dataset)?,
+                false => None,
+            };
+            let follows = growing.is_some();
+            let (mut storage, user_block) = match growing {
+                Some(found) => found,
+                None => open_storage(library, api, dataset, asked.plain)?,
+            };
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
@@ -128,16 +145,26 @@ pub unsafe fn describe_as(
                         max_shape: max_shape.as_slice().into(),
                         element_size: Some(element_size as u64),
                         filtered: !pipeline.filters().is_empty(),
+                        grows: follows,
                         grid,
                     };
                     let checked = Checked::new(&storage, &wanted, &pipeline);
+                    let saved = saved.filter(|_| !follows).and_then(|saved| saved(&wanted.grid));
                     let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
                         let storage = Arc::clone(&storage);
+                        if let Some(saved) = saved {
+                            return Ok(checked.on_demand(saved));
+                        }
                         let index = if asked.listed {
                             index_of(api, conventions, dataset, storage, wanted)?
                         } else {
                             match find_index(api, conventions, dataset, storage, wanted)? {
-                                Found::Stored(stored) => return Ok(checked.on_demand(stored)),
+                                Found::Stored(stored) => {
+                                    return Ok(checked.on_demand(match follows {
+                                        true => Box::new(Followed(stored)),
+                                        false => stored,
+                                    }));
+                                }
                                 Found::Listed(index) => index,
                             }
                         };

@@ -23,6 +23,8 @@ pub struct Wanted {
     pub element_size: Option<u64>,
     /// Whether it has filters.
     pub filtered: bool,
+    /// Whether a program writes to the file (SWMR), whose superblock then says an older end.
+    pub grows: bool,
 }
 
 /// Collects chunks as an index has them.

@@ -7,7 +7,8 @@
 //! out.
 //!
 //! Nothing is taken at its word: what is not exactly as libhdf5 writes it is left to libhdf5.  The
-//! file must not be open for writing, as what libhdf5 holds in memory is not here.
+//! file must not be open for writing, as what libhdf5 holds in memory is not here; unless by SWMR,
+//! whose writer keeps what is in the file in order (`Wanted::grows`).
 
 mod arrays;
 mod btree1;
@@ -58,9 +59,11 @@ impl StoredIndex {
     }
 
     fn found(storage: Arc<dyn Storage>, wanted: Wanted) -> Result<Option<Self>, Damage> {
-        let end = end_of_data(&*storage, wanted.user_block);
-        // A file may be shorter than it says.
-        let end = end.map(|end| end.min(storage.end()));
+        let end = match wanted.grows {
+            true => Some(storage.end()),
+            // A file may be shorter than it says.
+            false => end_of_data(&*storage, wanted.user_block).map(|end| end.min(storage.end())),
+        };
         let Some(end) = end.and_then(|end| end.checked_sub(wanted.user_block)) else {
             return Ok(None);
         };
@@ -100,7 +103,12 @@ impl StoredIndex {
     }
 
     fn read(&self, only: Option<&[u64]>) -> Result<ChunkIndex, String> {
-        let source = Source::new(&*self.storage, self.wanted.user_block, self.end);
+        let user_block = self.wanted.user_block;
+        let end = match self.wanted.grows {
+            true => self.storage.end().saturating_sub(user_block),
+            false => self.end,
+        };
+        let source = Source::new(&*self.storage, user_block, end);
         let mut chunks = Chunks::new(&self.wanted, self.element_size, only);
         let read = match self.index {
             Index::None | Index::Other => Ok(()),

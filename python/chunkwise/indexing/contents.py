@@ -1,0 +1,176 @@
+"""What of a file is in its index: groups, datasets, and where the chunks of each lie?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import h5py
+from h5py import h5a
+
+from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
+from chunkwise.indexing.arrays import UnfitError, Variable
+from chunkwise.indexing.attributes import (
+    DIMENSIONS,
+    FILL,
+    DimensionNames,
+    attributes_of,
+    dimension_number,
+    is_dimension_only,
+    shown_name,
+)
+from chunkwise.indexing.records import LeftOut
+from chunkwise.indexing.variables import variable_of
+from chunkwise.inspecting.dimensions import is_scale
+from chunkwise.names import printable
+
+GROUP: Final = {"zarr_format": 2}
+_LINKS: Final = {
+    "hard_link": "a second name of",
+    "soft_link": "a link to",
+    "external_link": "a link to",
+    "user_link": "a link of a program's own",
+}
+
+
+@dataclass
+class Contents:
+    """What an index has.
+
+    Attributes
+    ----------
+    metadata
+        Text of ``.zgroup``, ``.zarray`` and ``.zattrs``, by key.
+    variables
+        The arrays.
+    left_out
+        What it does not have.
+    """
+
+    metadata: dict[str, Any] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def contents_of(
+    file: h5py.File, end: int, inline_nbytes: int, check: Callable[[], None]
+) -> Contents:
+    """Look at all of a file.
+
+    Parameters
+    ----------
+    file
+        Open for reading.
+    end
+        Its bytes.
+    inline_nbytes
+        As `variables.variable_of` takes it.
+    check
+        Called for each object; what it raises ends the work.
+    """
+    found = Contents()
+    entries = list(_entries(file, check))
+    paths = {one.address: one.path for one in entries if one.address is not None}
+    scales = {
+        number: shown_name(one.path)
+        for one in entries
+        if one.kind == "dataset" and (number := dimension_number(one.identifier)) is not None
+    }
+    lengths = {
+        entry.path: entry.identifier.shape[0]
+        for entry in entries
+        if entry.kind == "dataset" and is_scale(entry.identifier) and entry.identifier.rank == 1
+    }
+    names = DimensionNames(paths, scales, lengths)
+    for entry in entries:
+        check()
+        _add(found, entry, names, end, inline_nbytes)
+    return found
+
+
+def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
+    for entry in walk(file):
+        check()
+        yield entry
+
+
+def _add(
+    found: Contents, entry: Entry, names: DimensionNames, end: int, inline_nbytes: int
+) -> None:
+    try:
+        if entry.kind == "group":
+            _add_group(found, entry)
+        elif entry.kind == "dataset":
+            if not is_dimension_only(entry.identifier):
+                _add_dataset(found, entry, names, end, inline_nbytes)
+        elif entry.kind != "named_type":
+            target = f" {printable(entry.target)}" if entry.target else ""
+            why = entry.reason or f"it is {_LINKS[entry.kind]}{target}"
+            raise UnfitError(why)
+    except UnfitError as unfit:
+        found.left_out.append(LeftOut(entry.path, str(unfit)))
+    except HDF5_ERRORS as error:
+        found.left_out.append(LeftOut(entry.path, f"HDF5 cannot read it ({hdf5_reason(error)})"))
+
+
+def _key(path: str) -> str:
+    """Return the name under which zarr has an object."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UnfitError("its name is no UTF-8") from None
+    if any(part.startswith(".z") for part in path.split("/")):
+        raise UnfitError("zarr keeps names that begin with .z for itself")
+    return shown_name(path)
+
+
+def _add_group(found: Contents, entry: Entry) -> None:
+    prefix = f"{_key(entry.path)}/".lstrip("/")
+    attributes = _attributes(found, entry)
+    found.metadata[f"{prefix}.zgroup"] = GROUP
+    found.metadata[f"{prefix}.zattrs"] = attributes
+
+
+def _add_dataset(
+    found: Contents, entry: Entry, names: DimensionNames, end: int, inline_nbytes: int
+) -> None:
+    key = _key(entry.path)
+    if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
+        raise UnfitError("zarr would have two objects of its name")
+    variable = variable_of(
+        key,
+        entry.identifier,
+        _fill(entry.identifier),
+        end,
+        inline_nbytes,
+        names.length_of_first(entry.identifier),
+    )
+    attributes = _attributes(found, entry)
+    if variable.array["fill_value"] is not None:
+        attributes.pop(FILL, None)
+    attributes[DIMENSIONS] = names.of(entry.path, entry.identifier)
+    found.metadata[f"{key}/.zarray"] = variable.array
+    found.metadata[f"{key}/.zattrs"] = attributes
+    found.variables.append(variable)
+
+
+def _attributes(found: Contents, entry: Entry) -> dict[str, Any]:
+    attributes, lost = attributes_of(entry.identifier)
+    why = "an attribute of a type that JSON has not"
+    found.left_out.extend(LeftOut(f"{entry.path}@{name}", why) for name in lost)
+    return attributes
+
+
+def _fill(identifier: Any) -> Any:
+    """Return the attribute ``_FillValue`` of a dataset; None without."""
+    name = encode_name(FILL)
+    if not h5a.exists(identifier, name):
+        return None
+    return h5py.Dataset(identifier).attrs[FILL]
+
+
+def as_text(metadata: Any) -> str:
+    """Write a piece of metadata as zarr does."""
+    return json.dumps(metadata, ensure_ascii=True, separators=(",", ":"))

@@ -1,0 +1,77 @@
+"""What has an index come to?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from chunkwise.words import counted, format_seconds
+
+Format = Literal["json", "parquet", "sidecar"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What the index does not have.
+
+    Attributes
+    ----------
+    name
+        The dataset's path, or ``PATH@ATTRIBUTE``.
+    reason
+        Why, in words.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What `chunkwise.index` has written.
+
+    Attributes
+    ----------
+    source
+        The file that was indexed, as it was named.
+    target
+        The index.
+    format
+        ``json`` or ``parquet`` (Kerchunk's), or ``sidecar``.
+    datasets
+        Datasets in it.
+    chunks
+        Places of chunks, and of pieces of contiguous data.
+    inlined
+        Datasets whose values are in the index itself.
+    index_nbytes
+        Bytes that the index takes.
+    elapsed_s
+        Seconds from the first to the last.
+    left_out
+        What it does not have, and why.
+    """
+
+    source: str
+    target: str
+    format: Format
+    datasets: int
+    chunks: int
+    inlined: int
+    index_nbytes: int
+    elapsed_s: float
+    left_out: tuple[LeftOut, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """In words, a line each."""
+        size = f"{self.index_nbytes:,} bytes in {format_seconds(self.elapsed_s)}"
+        chunks = counted(self.chunks, "chunk")
+        inlined = f" ({self.inlined:,} with their values)" if self.inlined else ""
+        datasets = counted(self.datasets, "dataset")
+        lines = [f"{self.target}: {chunks} of {datasets}{inlined}, {size}"]
+        lines.extend(f"  left out: {one.name}: {one.reason}" for one in self.left_out)
+        return lines

@@ -1,0 +1,93 @@
+"""How is a sidecar written, by which `chunkwise.open` knows where chunks lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+from h5py import h5d, h5fd
+
+from chunkwise._lib import library
+from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
+from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, walk
+from chunkwise.files.sidecar import Part, State, head_of, header_address, header_sum
+from chunkwise.indexing.records import LeftOut
+from chunkwise.names import printable
+
+# Is told how many chunks are written.
+Told = Callable[[int], None]
+
+
+def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, list[LeftOut]]:
+    """Write down where all chunks of a file lie.
+
+    Parameters
+    ----------
+    path
+        A new file.
+    file
+        Open for reading, as a plain local file.
+    told
+        What it raises ends the work.
+
+    Returns
+    -------
+    tuple
+        Datasets, chunks, and what is left out.
+
+    Raises
+    ------
+    UsageError
+        It is no plain local file.
+    FileChangedError
+        The file was changed meanwhile.
+    """
+    if file.id.get_access_plist().get_driver() != h5fd.SEC2:
+        raise UsageError(f"{printable(file.filename)}: a sidecar is for a local file")
+    descriptor = file.id.get_vfd_handle()
+    state = State.of(descriptor)
+    user_block = file.userblock_size
+    parts: list[Part] = []
+    left_out: list[LeftOut] = []
+    begin, chunks = 0, 0
+    pages = path.with_name(path.name + "-pages")
+    try:
+        with pages.open("xb") as stream:
+            for entry in walk(file):
+                told(chunks)
+                if not _is_chunked(entry):
+                    continue
+                try:
+                    listing = library().chunk_listing(entry.identifier.id)
+                except (ChunkwiseError, *HDF5_ERRORS) as error:
+                    left_out.append(LeftOut(entry.path, hdf5_reason(error)))
+                    continue
+                dense, entries, content = listing.saved()
+                stream.write(content)
+                assert entry.address is not None
+                address = header_address(entry.address)
+                total = header_sum(descriptor, address + user_block)
+                parts.append(Part(printable(entry.path), address, total, begin, dense, entries))
+                begin += len(content)
+                chunks += listing.written
+        if State.of(descriptor) != state:
+            raise FileChangedError(f"{printable(file.filename)}: was changed meanwhile")
+        with path.open("xb") as stream, pages.open("rb") as source:
+            stream.write(head_of(state, parts))
+            while block := source.read(1 << 22):
+                told(chunks)
+                stream.write(block)
+    finally:
+        pages.unlink(missing_ok=True)
+    return len(parts), chunks, left_out
+
+
+def _is_chunked(entry: Entry) -> bool:
+    if entry.kind != "dataset":
+        return False
+    try:
+        dcpl = entry.identifier.get_create_plist()
+        return bool(dcpl.get_layout() == h5d.CHUNKED)
+    except HDF5_ERRORS:
+        return False

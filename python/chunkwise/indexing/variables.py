@@ -1,0 +1,157 @@
+"""How does zarr see a dataset of HDF5: its array, and where each chunk of it lies?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from h5py import h5d, h5s
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
+from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of
+from chunkwise.indexing.codecs import codecs_of
+from chunkwise.indexing.inlining import inlined
+from chunkwise.inspecting.collect import extent_of, layout_of
+
+# A contiguous dataset is cut into pieces of whole rows of at most so many bytes, where it divides.
+PIECE_NBYTES: Final = 64 << 20
+_ELSEWHERE: Final = {
+    "compact": "its values lie in the object header",
+    "virtual": "it is virtual, and its values lie in other datasets",
+    "external": "its values lie in other files",
+}
+
+
+def variable_of(
+    path: str,
+    dataset: h5d.DatasetID,
+    fill: Any,
+    end: int,
+    inline_nbytes: int,
+    length: int | None = None,
+) -> Variable:
+    """Describe a dataset for zarr.
+
+    Parameters
+    ----------
+    path
+        As zarr shall have it.
+    dataset
+        The open dataset.
+    fill
+        The attribute ``_FillValue``; None without.
+    end
+        Bytes of the file.
+    inline_nbytes
+        Datasets of at most so many bytes that zarr cannot read where they lie are put into the
+        index itself.
+    length
+        Of its first dimension in netCDF, where that is an unlimited one that other datasets have
+        made longer; None where it is the dataset's own.
+
+    Raises
+    ------
+    UnfitError
+        It cannot be read by zarr, and is not put into the index.
+    """
+    try:
+        return _where_it_lies(path, dataset, fill, end, length)
+    except UnfitError as unfit:
+        return inlined(path, dataset, fill, inline_nbytes, str(unfit))
+    except HDF5_ERRORS as error:
+        raise UnfitError(f"HDF5 cannot read it ({hdf5_reason(error)})") from None
+
+
+def _where_it_lies(
+    path: str, dataset: h5d.DatasetID, fill: Any, end: int, length: int | None
+) -> Variable:
+    shape, _ = extent_of(dataset.get_space())
+    if shape is None:
+        raise UnfitError("it has a null dataspace, and no values")
+    dtype = dtype_of(dataset)
+    if dtype is None:
+        raise UnfitError("zarr has no such type")
+    dcpl = dataset.get_create_plist()
+    layout, _ = layout_of(dcpl)
+    if layout == "chunked":
+        chunk = dcpl.get_chunk()
+        codecs = codecs_of(dcpl, math.prod(chunk) * dtype.itemsize)
+        if isinstance(codecs, str):
+            raise UnfitError(codecs)
+        listing = _listing(dataset, end)
+        if codecs and listing.any_mask:
+            raise UnfitError("some of its chunks are stored without all filters (filter masks)")
+        unfiltered = library().unfiltered_partial_chunks
+        if codecs and listing.any_partial and unfiltered(dataset.id):
+            raise UnfitError("its chunks at the edge are stored without filters")
+        longer = length is not None and _is_longer(dataset, length)
+        if length is not None and longer:
+            shape = (length, *shape[1:])
+        missing = longer or listing.written < listing.grid_len
+        array = array_of(shape, chunk, dtype, codecs, fill_of(dataset, fill, missing))
+        return Variable(path, array, listing)
+    if layout != "contiguous":
+        raise UnfitError(_ELSEWHERE[layout])
+    address = _address_of(dataset, dtype.itemsize)
+    chunk = _piece(shape, dtype.itemsize)
+    pieces = () if address is None else tuple(_pieces(shape, chunk, dtype.itemsize, address))
+    if pieces and pieces[-1][1] + pieces[-1][2] > end:
+        raise UnfitError("it lies beyond the end of the file, which is cut off")
+    known = fill_of(dataset, fill, address is None)
+    return Variable(path, array_of(shape, chunk, dtype, [], known), pieces=pieces)
+
+
+def _is_longer(dataset: h5d.DatasetID, length: int) -> bool:
+    """Whether netCDF shows more records than are in the dataset: fill values, as in its chunks."""
+    shape = dataset.shape
+    if not shape or length <= shape[0]:
+        return False
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=True)
+    filled = dataset.get_create_plist().get_fill_time() != h5d.FILL_TIME_NEVER
+    return bool(limits[0] == h5s.UNLIMITED and filled)
+
+
+def _listing(dataset: h5d.DatasetID, end: int) -> _native.ChunkListing:
+    listing = library().chunk_listing(dataset.id)
+    if listing.furthest > end:
+        raise UnfitError("a chunk lies beyond the end of the file, which is cut off")
+    return listing
+
+
+def _address_of(dataset: h5d.DatasetID, itemsize: int) -> int | None:
+    """Where contiguous data lies; None where nothing was written."""
+    if dataset.get_storage_size() == 0:
+        return None
+    address = dataset.get_offset()
+    if address is None:
+        raise UnfitError("HDF5 does not say where it lies")
+    if dataset.get_storage_size() != dataset.get_space().get_simple_extent_npoints() * itemsize:
+        raise UnfitError("HDF5 stores another number of bytes than it has")
+    return int(address)
+
+
+def _piece(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Choose the shape of a piece: whole rows that divide the first dimension."""
+    if not shape or 0 in shape:
+        return tuple(max(length, 1) for length in shape)
+    row = math.prod(shape[1:]) * itemsize
+    most = max(PIECE_NBYTES // row, 1)
+    if most >= shape[0]:
+        return shape
+    rows = next(n for n in range(most, 0, -1) if shape[0] % n == 0)
+    # Many small pieces would be slower than one that is too large.
+    return (rows if rows * 16 >= most else shape[0], *shape[1:])
+
+
+def _pieces(
+    shape: tuple[int, ...], piece: tuple[int, ...], itemsize: int, address: int
+) -> Iterator[tuple[str, int, int]]:
+    if 0 in shape:
+        return
+    nbytes = math.prod(piece) * itemsize
+    rest = ".0" * (len(shape) - 1)
+    for number in range(shape[0] // piece[0] if shape else 1):
+        yield f"{number}{rest}", address + number * nbytes, nbytes

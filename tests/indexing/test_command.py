@@ -1,0 +1,67 @@
+"""Does `chunkwise index` take what its help says, and print what it did?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from chunkwise.cli.index import command
+from chunkwise.errors import ChunkwiseError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=np.arange(100), chunks=(10,), compression=1)
+        file.create_dataset("lzf", data=np.zeros(10_000), chunks=(5000,), compression="lzf")
+    return tmp_path / "a.h5"
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(command, list(map(str, words)), catch_exceptions=False)
+
+
+def test_what_is_printed(path: Path, tmp_path: Path) -> None:
+    done = run(path, "-o", tmp_path / "out.json")
+    assert done.exit_code == 0
+    first, second = done.output.splitlines()
+    assert first.startswith(f"{tmp_path}/out.json: 10 chunks of 1 dataset, ")
+    assert second.startswith("  left out: /lzf: zarr has no codec for the filter lzf; --inline")
+    done = run(path, "-o", tmp_path / "out.json", "--force", "--inline", "1MiB", "--json")
+    record = json.loads(done.output)
+    assert (record["datasets"], record["inlined"], record["left_out"]) == (2, 1, [])
+    assert run(path).output.startswith(f"{path}.cwi: 12 chunks of 2 datasets, ")
+
+
+def test_many_files_go_into_a_folder(path: Path, tmp_path: Path) -> None:
+    other = path.with_name("b.h5")
+    other.write_bytes(path.read_bytes())
+    done = run(path, other, "-o", tmp_path / "refs", "--format", "json", "--json")
+    assert [json.loads(line)["datasets"] for line in done.output.splitlines()] == [1, 1]
+    assert sorted(one.name for one in (tmp_path / "refs").iterdir()) == ["a.h5.json", "b.h5.json"]
+    assert run(path, other).exit_code == 0
+    assert other.with_name("b.h5.cwi").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--url", "s3://x", "b.h5", "-o", "out.json"), "--url is for one file"),
+        (("b.h5", "-o", "out"), "give --format"),
+        (("a/a.h5", "-o", "out", "--format", "json"), "one name"),
+        (("--format", "json"), "say where it shall be"),
+        (("-o", "out.cwi", "--url", "s3://x"), "a sidecar is for a local file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    path: Path, words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(ChunkwiseError, match=told):
+        run(path, *words)
