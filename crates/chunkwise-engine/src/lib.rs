@@ -62,5 +62,5 @@ pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,
-    KeptChunks, PlacedChunks, WholeChunks, WriteError, WriteInfo, WriteStats,
+    KeptChunks, PlacedChunks, WholeChunks, WriteError, WriteInfo, WriteStats, encode_chunk,
 };
