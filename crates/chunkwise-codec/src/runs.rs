@@ -300,7 +300,10 @@ impl Bits<'_> {
     /// Write whole bytes behind whole bytes.
     #[inline(always)]
     fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
-        self.out.get_mut(self.len..self.len + bytes.len())?.write_copy_of_slice(bytes);
+        let room = self.out.get_mut(self.len..self.len + bytes.len())?;
+        for (to, &byte) in room.iter_mut().zip(bytes) {
+            to.write(byte);
+        }
         self.len += bytes.len();
         Some(())
     }

@@ -133,7 +133,7 @@ impl Encoding {
             let zlib = sizes(stated)?;
             let (engine, sizes) = match effort {
                 Effort::AsStated => as_stated(level, &zlib, former, sizes),
-                Effort::Fast => fastest(&sizes)?,
+                Effort::Fast => fastest(sizes)?,
             };
             let tuning = Tuning {
                 encoder: engine.to_string(),
