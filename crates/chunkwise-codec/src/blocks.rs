@@ -187,10 +187,10 @@ impl<'a> Blocks<'a> {
         gives && self.cut.block_len >= LARGE_NBYTES
     }
 
-    /// Decode block `number` to its place in `chunk`, or of one that [gives](Self::gives_some) it
-    /// what there is of `runs` in the block, in order, bytes of the chunk; the block's other bytes
-    /// are unspecified.  `stored` is what [`stored`](Self::stored) gave; it is copied to `copied`
-    /// where it has to stay the same meanwhile.
+    /// Decode what there is of `runs` in block `number` to its place in `chunk`, or the whole block
+    /// where that costs no more.  Runs are bytes of the chunk, in order and apart; the block's other
+    /// bytes are unspecified.  `stored` is what [`stored`](Self::stored) gave; it is copied to
+    /// `copied` where it has to stay the same meanwhile.
     ///
     /// # Errors
     /// When something is wrong with it.
@@ -209,16 +209,29 @@ impl<'a> Blocks<'a> {
         let first = runs.partition_point(|run| run.end <= block.start);
         let inside = |byte: usize| byte.clamp(block.start, block.end) - block.start;
         let runs = runs[first..].iter().take_while(|run| run.start < block.end);
-        let runs: Vec<Range<usize>> = runs.map(|run| inside(run.start)..inside(run.end)).collect();
-        let out = &mut chunk[block];
-        if let Coding::Blosc(streams) = &self.coding {
-            return streams.decode_some(stored, &runs, copied, &mut scratch.state, out);
+        let runs = runs.map(|run| inside(run.start)..inside(run.end));
+        match &self.coding {
+            Coding::Blosc(streams) if streams.gives_some() => {
+                let (runs, out) = (runs.collect::<Vec<_>>(), &mut chunk[block.clone()]);
+                streams.decode_some(stored, &runs, copied, &mut scratch.state, out)
+            }
+            Coding::AsItIs(_) => {
+                let out = &mut chunk[block.clone()];
+                for run in runs {
+                    let bytes = stored.get(run.clone());
+                    out[run]
+                        .copy_from_slice(bytes.ok_or(DecodeError::Damaged { filter: "blosc" })?);
+                }
+                Ok(())
+            }
+            _ => {
+                let nbytes = stored.len();
+                copied.clear();
+                copied.try_reserve(nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
+                copied.extend_from_slice(stored);
+                self.decode(number, copied, scratch, 0, chunk)
+            }
         }
-        for run in runs {
-            let bytes = stored.get(run.clone()).ok_or(DecodeError::Damaged { filter: "blosc" })?;
-            out[run].copy_from_slice(bytes);
-        }
-        Ok(())
     }
 
     /// Append the bytes of a decoded block to `block`, out of the chunk.
