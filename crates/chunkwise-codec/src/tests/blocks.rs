@@ -15,7 +15,7 @@ fn filters() -> impl Strategy<Value = (i32, Vec<u32>, usize)> {
                 (32008, vec![0, 4, size, block, inner, 3], elements * size as usize)
             },
         );
-    let lz4 = (500u32..5000, 1usize..30_000).prop_map(|(block, len)| (32004, vec![block], len));
+    let lz4 = (512u32..5000, 1usize..30_000).prop_map(|(block, len)| (32004, vec![block], len));
     let blosc = (size.clone(), 1u32..10, 0u32..3, 0u32..6, 1usize..300_000)
         .prop_filter("no snappy", |options| options.3 != 3)
         .prop_map(|(size, level, shuffle, compressor, len)| {
