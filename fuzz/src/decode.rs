@@ -5,6 +5,8 @@
 //! (4), number of options (1) and options (4 each); all that follows is what is stored.
 //! `make_corpus.py` writes such files with the filters' own encoders.
 
+use std::ops::Range;
+
 use chunkwise_codec::{DecodeError, Filter, FilterKind, Pipeline, Scratch};
 
 use crate::memory::within;
@@ -74,6 +76,34 @@ impl Chunk<'_> {
     }
 }
 
+impl Chunk<'_> {
+    /// Decode some bytes, block by block; None where it has no blocks, or they are damaged.
+    fn decode_some(&self, scratch: &mut Scratch) -> Option<Vec<u8>> {
+        let Self { raw_len, filter_mask, stored, .. } = *self;
+        let mut blocks = self.pipeline.blocks(stored, filter_mask, raw_len, scratch)?;
+        let (runs, mut marks) = (runs(raw_len), vec![false; blocks.count()]);
+        runs.iter().for_each(|run| blocks.mark(run.clone(), &mut marks));
+        if !blocks.find(blocks.count()) {
+            return None;
+        }
+        let (mut out, mut copied) = (vec![0x44; raw_len], Vec::new());
+        for number in (0..marks.len()).filter(|&number| marks[number]) {
+            let stored = blocks.stored(number)?;
+            blocks.decode_some(number, stored, &runs, (&mut copied, scratch), &mut out).ok()?;
+        }
+        Some(out)
+    }
+}
+
+/// A few bytes of the chunk, in order and apart.
+fn runs(raw_len: usize) -> Vec<Range<usize>> {
+    let begins = (0..4).map(|part| raw_len / 4 * part);
+    begins
+        .map(|begin| begin..(begin + raw_len / 9 + 1).min(raw_len))
+        .filter(|run| !run.is_empty())
+        .collect()
+}
+
 /// Any number stands for a filter: so the search need not find out HDF5's.
 fn kind_of(id: u32) -> Option<FilterKind> {
     let known = FilterKind::ALL.into_iter().find(|kind| i64::from(kind.id()) == i64::from(id));
@@ -100,17 +130,23 @@ pub fn decoded(input: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn check(only: Option<FilterKind>, input: &[u8]) {
     let Some(chunk) = Chunk::parse(only, input) else { return };
     let most = 16 * (chunk.raw_len + chunk.stored.len()) + WORKING_NBYTES;
-    let (first, again, by_blocks) = within(most, || {
+    let (first, again, by_blocks, some) = within(most, || {
         let mut scratch = Scratch::default();
         let first = chunk.decode(&mut scratch, 0xa5);
         let by_blocks = chunk.decode_by_blocks(&mut scratch);
-        (first, chunk.decode(&mut scratch, 0x5a), by_blocks)
+        let some = chunk.decode_some(&mut scratch);
+        (first, chunk.decode(&mut scratch, 0x5a), by_blocks, some)
     });
     // Neither what was in the destination before, nor what was decoded before, shows.
     assert!(first == again, "decoded twice, it is not the same");
     // What blocks decode to is what the chunk does.
     if let Some(by_blocks) = by_blocks {
         assert!(first.as_ref() == Ok(&by_blocks), "by blocks it is not the same");
+    }
+    // Some bytes are those of the chunk, where it is sound.
+    if let (Some(some), Ok(whole)) = (some, &first) {
+        let mut runs = runs(chunk.raw_len).into_iter();
+        assert!(runs.all(|run| some[run.clone()] == whole[run]), "some bytes are not the same");
     }
     let fits = chunk.pipeline.check_len(chunk.stored.len(), chunk.filter_mask, chunk.raw_len);
     assert!(first.is_err() || fits.is_ok(), "{fits:?}, but it decoded");

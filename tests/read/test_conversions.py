@@ -295,3 +295,19 @@ def test_types_that_there_are_not_are_refused() -> None:
     for types in (("<f1", "<i4"), ("|V4", "<i4"), ("", "<i4"), ("<i4", "|S0"), ("<é", "x")):
         assert not _native.convert_elements(elements, into, types)
     assert not _native.convert_elements(elements, into[:3], ("|u1", "|i1"))
+
+
+@pytest.mark.parametrize("layout", [{}, {"chunks": (1100, 900)}], ids=["contiguous", "one chunk"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_one_large_chunk_is_converted_on_several_threads(
+    tmp_path: Path, layout: dict[str, Any], threads: int
+) -> None:
+    data = np.random.default_rng(3).integers(-30_000, 30_000, (1100, 900)).astype(">i4")
+    with h5py.File(tmp_path / "f.h5", "w") as f:
+        f.create_dataset("d", data=data, **layout)
+    with chunkwise.settings(threads=threads), chunkwise.open(tmp_path / "f.h5") as f:
+        for index in np.s_[:, :], np.s_[3:, 5:], np.s_[::2, ::3], np.s_[:, 7:899:5], np.s_[1:9, :]:
+            for wanted in "<f8", "<i2":
+                got = f["d"].astype(wanted)[index]
+                assert got.dtype == wanted
+                assert np.array_equal(got, data[index].astype(wanted))

@@ -386,3 +386,19 @@ def test_chunks_that_lie_in_another_order_are_brought_into_theirs(tmp_path: Path
             made.get_chunk_info_by_coord((begin, 0)).byte_offset for begin in range(0, 40, 10)
         ]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("spelled", ["bitshuffle:lz4", "blosc:lz4:5", "blosc2:lz4:5"])
+def test_one_large_chunk_is_encoded_by_all_threads_as_by_one(tmp_path: Path, spelled: str) -> None:
+    data = numbers(1200, 900)
+    source = make(tmp_path, data, chunks=(100, 900))
+    stored = []
+    for threads in (1, 3):
+        target = tmp_path / f"{threads}.h5"
+        with chunkwise.settings(threads=3):
+            chunkwise.repack(source, target, chunk="1200x900", filters=spelled, threads=threads)
+        with h5py.File(target) as file:
+            stored.append(file["d"].id.read_direct_chunk((0, 0)))
+        with chunkwise.open(target) as file:
+            assert np.array_equal(file["d"][...], data)
+    assert stored[0] == stored[1]

@@ -45,6 +45,7 @@ fn report(path: &str, raw: &[u8], chunk: usize, element_size: Option<usize>) {
         .map(DeflateEngine::Zlib)
         .chain((1..=12).map(DeflateEngine::Libdeflate))
         .chain((0..=3).map(DeflateEngine::Isal))
+        .chain([DeflateEngine::Runs])
         .filter(|engine| engine.is_built());
     for engine in engines {
         let (stored, seconds) = match engine {

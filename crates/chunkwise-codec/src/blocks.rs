@@ -15,6 +15,8 @@ use crate::{Bitshuffle, DecodeError, Filter, Scratch, blosc, lz4};
 
 /// Smaller blocks are not worth their places in a table, and are nobody's.
 const LEAST_NBYTES: usize = 512;
+/// Of larger blocks, a few bytes cost much less than all.
+const LARGE_NBYTES: usize = 32 << 10;
 /// Bytes that are stored as they are are taken so many at a time.
 const AS_IT_IS_NBYTES: usize = 64 << 10;
 
@@ -171,6 +173,63 @@ impl<'a> Blocks<'a> {
             Coding::AsItIs(_) | Coding::Blosc2(_) => {
                 out.copy_from_slice(stored);
                 Ok(())
+            }
+        }
+    }
+
+    /// Whether some bytes of a block cost much less than all of them.
+    pub fn gives_some(&self) -> bool {
+        let gives = match &self.coding {
+            Coding::Blosc(streams) => streams.gives_some(),
+            Coding::AsItIs(_) => true,
+            Coding::Bitshuffle(_) | Coding::Lz4 | Coding::Blosc2(_) => false,
+        };
+        gives && self.cut.block_len >= LARGE_NBYTES
+    }
+
+    /// Decode what there is of `runs` in block `number` to its place in `chunk`, or the whole block
+    /// where that costs no more.  Runs are bytes of the chunk, in order and apart; the block's other
+    /// bytes are unspecified.  `stored` is what [`stored`](Self::stored) gave; it is copied to
+    /// `copied` where it has to stay the same meanwhile.
+    ///
+    /// # Errors
+    /// When something is wrong with it.
+    ///
+    /// # Panics
+    /// When `chunk` is shorter than the chunk.
+    pub fn decode_some(
+        &self,
+        number: usize,
+        stored: &[u8],
+        runs: &[Range<usize>],
+        (copied, scratch): (&mut Vec<u8>, &mut Scratch),
+        chunk: &mut [u8],
+    ) -> Result<(), DecodeError> {
+        let block = self.run(number);
+        let first = runs.partition_point(|run| run.end <= block.start);
+        let inside = |byte: usize| byte.clamp(block.start, block.end) - block.start;
+        let runs = runs[first..].iter().take_while(|run| run.start < block.end);
+        let runs = runs.map(|run| inside(run.start)..inside(run.end));
+        match &self.coding {
+            Coding::Blosc(streams) if streams.gives_some() => {
+                let (runs, out) = (runs.collect::<Vec<_>>(), &mut chunk[block.clone()]);
+                streams.decode_some(stored, &runs, copied, &mut scratch.state, out)
+            }
+            Coding::AsItIs(_) => {
+                let out = &mut chunk[block.clone()];
+                for run in runs {
+                    let bytes = stored.get(run.clone());
+                    out[run]
+                        .copy_from_slice(bytes.ok_or(DecodeError::Damaged { filter: "blosc" })?);
+                }
+                Ok(())
+            }
+            _ => {
+                let nbytes = stored.len();
+                copied.clear();
+                copied.try_reserve(nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
+                copied.extend_from_slice(stored);
+                self.decode(number, copied, scratch, 0, chunk)
             }
         }
     }

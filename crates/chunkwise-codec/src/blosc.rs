@@ -6,6 +6,7 @@
 //! stored as it is, and so is a chunk.
 
 pub(crate) mod encode;
+mod some;
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
@@ -53,6 +54,26 @@ impl Codec {
             Self::Zlib => state.inflater.inflate_exactly(stored, out),
             Self::Zstd => state.zstd.decompress_exactly(stored, out)?,
         })
+    }
+
+    /// Decompress the first `wanted` bytes of a stream that decompresses to exactly `out`, or all of
+    /// them; whether that went well.
+    ///
+    /// LZ4 copies the run that it stops in byte by byte: of few bytes that stand for many, which are
+    /// long runs, all are decompressed sooner.
+    fn decompress_first(
+        self,
+        stored: &[u8],
+        state: &mut State,
+        wanted: usize,
+        out: &mut [u8],
+    ) -> Result<bool, DecodeError> {
+        match self {
+            Self::Lz4 if stored.len() > out.len() / 4 => {
+                Ok(lz4::decompress_first(stored, &mut out[..wanted]))
+            }
+            _ => self.decompress_exactly(stored, state, out),
+        }
     }
 }
 
@@ -170,10 +191,14 @@ impl Streams {
         state: &mut State,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        let split = self.split && out.len() == self.block_len;
-        let streams = if split { self.element_size } else { 1 };
+        let streams = self.streams_of(out.len());
         let sound = self.decode_streams(Reader::new(stored), streams, left, state, out)?;
         if sound { Ok(()) } else { Err(DAMAGED) }
+    }
+
+    /// How many streams a block of so many bytes has.
+    fn streams_of(&self, nbytes: usize) -> usize {
+        if self.split && nbytes == self.block_len { self.element_size } else { 1 }
     }
 
     /// Whether that went well.

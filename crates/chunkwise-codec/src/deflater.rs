@@ -1,8 +1,8 @@
 //! How is a zlib stream made, and by which library?
 //!
 //! zlib makes what libhdf5 would make; libdeflate is two to four times as fast for much the same
-//! size, and ISA-L five times as fast again.  Which of them loses how much to zlib depends on
-//! the data: see `tuning`.
+//! size, and ISA-L five times as fast again.  Of data that are mostly runs, `runs` makes the smallest
+//! and soonest.  Which of them loses how much to zlib depends on the data: see `tuning`.
 
 use std::ffi::{c_int, c_uint};
 use std::fmt;
@@ -10,6 +10,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
 
 use crate::EncodeError;
+use crate::runs::Runs;
 
 /// A library that deflates, and the level at which it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,13 +22,15 @@ pub enum DeflateEngine {
     /// ISA-L, 0 to 3, where it has been built ([`DeflateEngine::is_built`]); zlib at level 1
     /// elsewhere.
     Isal(u32),
+    /// Our own, for data that are mostly runs.
+    Runs,
 }
 
 impl DeflateEngine {
     /// Whether this program has it.
     pub fn is_built(self) -> bool {
         match self {
-            Self::Zlib(_) | Self::Libdeflate(_) => true,
+            Self::Zlib(_) | Self::Libdeflate(_) | Self::Runs => true,
             Self::Isal(_) => isal::BUILT,
         }
     }
@@ -39,6 +42,7 @@ impl fmt::Display for DeflateEngine {
             Self::Zlib(level) => write!(f, "zlib {level}"),
             Self::Libdeflate(level) => write!(f, "libdeflate {level}"),
             Self::Isal(level) => write!(f, "ISA-L {level}"),
+            Self::Runs => f.write_str("runs"),
         }
     }
 }
@@ -53,6 +57,7 @@ enum Made {
     Zlib(Zlib),
     Libdeflate(Libdeflate),
     Isal(isal::Compressor),
+    Runs(Runs),
 }
 
 impl Deflater {
@@ -82,6 +87,7 @@ impl Deflater {
             Made::Zlib(zlib) => zlib.compress(source, room),
             Made::Libdeflate(libdeflate) => libdeflate.compress(source, room),
             Made::Isal(isal) => isal.zlib_compress(source, room),
+            Made::Runs(runs) => runs.compress(source, room),
         };
         // SAFETY: so many bytes of the room have been initialised.
         unsafe { out.set_len(written.unwrap_or(0)) };
@@ -99,6 +105,7 @@ impl Made {
                 Some(isal) => Some(Self::Isal(isal)),
                 None => Zlib::new(1).map(Self::Zlib),
             },
+            DeflateEngine::Runs => Some(Self::Runs(Runs::default())),
         }
     }
 }
@@ -246,7 +253,8 @@ mod tests {
     fn engines() -> Vec<DeflateEngine> {
         let zlib = (0..=9).map(DeflateEngine::Zlib);
         let libdeflate = (0..=12).map(DeflateEngine::Libdeflate);
-        zlib.chain(libdeflate).chain((0..=3).map(DeflateEngine::Isal)).collect()
+        let isal = (0..=3).map(DeflateEngine::Isal);
+        zlib.chain(libdeflate).chain(isal).chain([DeflateEngine::Runs]).collect()
     }
 
     /// Runs, noise and repetitions.
@@ -302,6 +310,7 @@ mod tests {
                     Made::Zlib(zlib) => zlib.compress(&raw, &mut room),
                     Made::Libdeflate(libdeflate) => libdeflate.compress(&raw, &mut room),
                     Made::Isal(isal) => isal.zlib_compress(&raw, &mut room),
+                    Made::Runs(runs) => runs.compress(&raw, &mut room),
                 };
                 assert_eq!(written, None, "{engine}");
             }

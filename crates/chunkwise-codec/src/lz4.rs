@@ -5,7 +5,7 @@
 //! a block (4), and for each block its stored length (4) and bytes; a block that did not
 //! shrink is stored as it is.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
@@ -27,6 +27,37 @@ pub(crate) fn decompress_exactly(stored: &[u8], out: &mut [u8]) -> bool {
             stored.as_ptr().cast(),
             out.as_mut_ptr().cast(),
             stored_len,
+            len,
+        )
+    };
+    written == len
+}
+
+unsafe extern "C" {
+    /// Of lz4's own functions, one that `lz4-sys` builds and does not declare.
+    fn LZ4_decompress_safe_partial(
+        source: *const c_char,
+        dest: *mut c_char,
+        source_len: c_int,
+        wanted_len: c_int,
+        room_len: c_int,
+    ) -> c_int;
+}
+
+/// Decompress the first bytes of a block, as many as fill `out`; whether that went well.
+pub(crate) fn decompress_first(stored: &[u8], out: &mut [u8]) -> bool {
+    let (Ok(stored_len), Ok(len)) = (c_int::try_from(stored.len()), c_int::try_from(out.len()))
+    else {
+        return false;
+    };
+    // SAFETY: declared as in lz4.h; the lengths are those of live slices, beyond which the function
+    // reads and writes nothing, whatever the bytes are.
+    let written = unsafe {
+        LZ4_decompress_safe_partial(
+            stored.as_ptr().cast(),
+            out.as_mut_ptr().cast(),
+            stored_len,
+            len,
             len,
         )
     };
@@ -169,6 +200,30 @@ mod tests {
             let pipeline = Pipeline::new(vec![Filter::Lz4]);
             pipeline.decode(&stored, 0, &mut Scratch::default(), &mut out).unwrap();
             prop_assert_eq!(out, raw);
+        }
+
+        /// Of a damaged stream too: as far as it goes, or not at all.
+        #[test]
+        fn the_first_bytes_are_those_of_the_block(
+            raw in prop::collection::vec(0u8..3, 1..3000),
+            part in 0f64..1.0,
+            change in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        ) {
+            let mut container = Vec::new();
+            prop_assert!(encode(1 << 20, &raw, &mut container).unwrap());
+            let stored = &mut container[HEADER_LEN + LEN_LEN..];
+            prop_assume!(stored.len() < raw.len());
+            if let Some((at, byte)) = change {
+                stored[at.index(stored.len())] = byte;
+            }
+            let mut whole = vec![0; raw.len()];
+            let is_sound = decompress_exactly(stored, &mut whole);
+            let mut out = vec![7; (part * raw.len() as f64) as usize + 1];
+            let is_part = decompress_first(stored, &mut out);
+            prop_assert!(is_part || !is_sound);
+            if is_sound {
+                prop_assert_eq!(&out[..], &whole[..out.len()]);
+            }
         }
     }
 

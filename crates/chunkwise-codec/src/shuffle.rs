@@ -23,14 +23,27 @@ pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
     let (out_body, out_rest) = out.split_at_mut(whole);
     out_rest.copy_from_slice(rest);
     match element_size {
-        2 => adjacent::<2>(body, out_body),
-        4 => adjacent::<4>(body, out_body),
-        8 => adjacent::<8>(body, out_body),
-        16 => adjacent::<16>(body, out_body),
+        2 | 4 | 8 | 16 => unshuffle_some(element_size, body, 0, out_body),
         3 => in_parts::<2>(element_size, body, out_body),
         5..8 => in_parts::<4>(element_size, body, out_body),
         9..16 => in_parts::<8>(element_size, body, out_body),
         _ => in_parts::<16>(element_size, body, out_body),
+    }
+}
+
+/// The elements from number `first` on, as many as fill `out`, of those whose shuffled bytes are
+/// `planes`.
+///
+/// # Panics
+/// When there are not so many.
+pub(crate) fn unshuffle_some(element_size: usize, planes: &[u8], first: usize, out: &mut [u8]) {
+    debug_assert!(out.len() + first * element_size <= planes.len());
+    match element_size {
+        2 => adjacent::<2>(planes, first, out),
+        4 => adjacent::<4>(planes, first, out),
+        8 => adjacent::<8>(planes, first, out),
+        16 => adjacent::<16>(planes, first, out),
+        _ => one_by_one(element_size, planes, (first, 0), out),
     }
 }
 
@@ -58,18 +71,18 @@ pub fn shuffle(element_size: usize, raw: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Elements of `W` bytes, which vectors fill without a gap.
-fn adjacent<const W: usize>(body: &[u8], out: &mut [u8]) {
+/// Elements of `W` bytes from number `first` on, which vectors fill without a gap.
+fn adjacent<const W: usize>(body: &[u8], first: usize, out: &mut [u8]) {
     let elements = body.len() / W;
     let mut done = 0;
     for to in out.chunks_exact_mut(W * LANES) {
-        let Some(planes) = load_rows::<W>(body, elements, done) else { break };
+        let Some(planes) = load_rows::<W>(body, elements, first + done) else { break };
         for (to, lanes) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(interleave(planes)) {
             lanes.store(to);
         }
         done += LANES;
     }
-    one_by_one(W, body, done, out);
+    one_by_one(W, body, (first, done), out);
 }
 
 /// Elements of any size of at least `W`: `W` planes at a time, the last of which may
@@ -98,15 +111,15 @@ fn in_parts<const W: usize>(element_size: usize, body: &[u8], out: &mut [u8]) {
             }
         }
     }
-    one_by_one(element_size, body, vectors * LANES, out);
+    one_by_one(element_size, body, (0, vectors * LANES), out);
 }
 
-/// The elements from number `done` on, too few for a vector.
-fn one_by_one(element_size: usize, body: &[u8], done: usize, out: &mut [u8]) {
+/// The elements from number `first` on, after the `done` first of them, too few for a vector.
+fn one_by_one(element_size: usize, body: &[u8], (first, done): (usize, usize), out: &mut [u8]) {
     let elements = body.len() / element_size;
     for (j, plane) in body.chunks_exact(elements).enumerate() {
         let out = out.chunks_exact_mut(element_size).skip(done);
-        for (element, &byte) in out.zip(&plane[done..]) {
+        for (element, &byte) in out.zip(&plane[first + done..]) {
             element[j] = byte;
         }
     }
@@ -188,6 +201,22 @@ mod tests {
             let mut out = vec![0; raw.len()];
             unshuffle(size, &slowly(size, &raw), &mut out);
             prop_assert_eq!(out, raw);
+        }
+        #[test]
+        fn some_elements_are_those_of_all(
+            size in 2usize..20,
+            elements in 1usize..300,
+            part in (0f64..1.0, 0f64..1.0),
+            seed in any::<u8>(),
+        ) {
+            let byte = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 9) as u8 ^ seed;
+            let raw: Vec<u8> = (0..size * elements).map(byte).collect();
+            let first = (part.0 * elements as f64) as usize;
+            let count = 1 + (part.1 * (elements - first) as f64) as usize;
+            let part = first * size..(first + count.min(elements - first)) * size;
+            let mut out = vec![0; part.len()];
+            unshuffle_some(size, &slowly(size, &raw), first, &mut out);
+            prop_assert_eq!(&out, &raw[part]);
         }
         #[test]
         fn agrees_with_the_definition(

@@ -43,9 +43,10 @@ impl fmt::Display for Tuning {
 }
 
 /// Candidates, fastest first, with MB/s of one thread on shuffled floating-point numbers.
-const CANDIDATES: [(DeflateEngine, u32); 12] = [
+const CANDIDATES: [(DeflateEngine, u32); 13] = [
     (DeflateEngine::Isal(1), 600),
     (DeflateEngine::Isal(2), 580),
+    (DeflateEngine::Runs, 400),
     (DeflateEngine::Libdeflate(1), 180),
     (DeflateEngine::Libdeflate(2), 150),
     (DeflateEngine::Libdeflate(3), 140),
@@ -132,9 +133,7 @@ impl Encoding {
             let zlib = sizes(stated)?;
             let (engine, sizes) = match effort {
                 Effort::AsStated => as_stated(level, &zlib, former, sizes),
-                Effort::Fast => {
-                    built(0).find_map(|(engine, _)| sizes(engine).map(|sizes| (engine, sizes)))?
-                }
+                Effort::Fast => fastest(sizes)?,
             };
             let tuning = Tuning {
                 encoder: engine.to_string(),
@@ -169,6 +168,18 @@ impl Encoding {
 /// The candidates faster than `speed` that this program has.
 fn built(speed: u32) -> impl Iterator<Item = (DeflateEngine, u32)> {
     CANDIDATES.into_iter().filter(move |(engine, fast)| engine.is_built() && *fast > speed)
+}
+
+/// The fastest engine, and what it makes.  Of data that are mostly runs, which tell themselves by
+/// what they come to, that is the one for runs.
+fn fastest(sizes: impl Fn(DeflateEngine) -> Option<Sizes>) -> Option<(DeflateEngine, Sizes)> {
+    let others = built(0).filter(|(engine, _)| *engine != DeflateEngine::Runs);
+    let other = others.map(|(engine, _)| engine).find_map(|engine| Some((engine, sizes(engine)?)));
+    let (engine, made) = other?;
+    match sizes(DeflateEngine::Runs) {
+        Some(runs) if 2 * runs.total() < made.total() => Some((DeflateEngine::Runs, runs)),
+        _ => Some((engine, made)),
+    }
 }
 
 /// The fastest engine that makes no more than zlib does at `level`, or a little more where that
@@ -246,7 +257,7 @@ mod tests {
             move |engine| match engine {
                 Libdeflate(1) => first,
                 Libdeflate(2) => second,
-                Libdeflate(_) | DeflateEngine::Isal(_) | Zlib(_) => 1100,
+                Libdeflate(_) | DeflateEngine::Isal(_) | Zlib(_) | DeflateEngine::Runs => 1100,
             }
         };
         assert_eq!(chosen(4, made(1009, 1000)), Libdeflate(2));
@@ -261,6 +272,29 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_deflated_by_the_engine_for_them() {
+        let chunk: Vec<u8> =
+            (0..90u32).flat_map(|row| (row as f32).sqrt().to_le_bytes().repeat(360)).collect();
+        for effort in [Effort::AsStated, Effort::Fast] {
+            for level in [1, 4, 9] {
+                let plain = Encoding::new(deflating(level).steps()[1..].to_vec());
+                let (_, tuning) = plain.tuned(effort, &[&chunk[..]; 4]);
+                let tuning = tuning.unwrap();
+                assert!(tuning.encoder == "runs" || tuning.excess() <= 0.0, "{level}: {tuning}");
+                assert!(tuning.encoder == "runs" || level > 1, "{level}: {tuning}");
+            }
+        }
+        let sizes = |runs| {
+            move |engine| {
+                let nbytes = if engine == DeflateEngine::Runs { runs } else { 1000 };
+                Some(Sizes { nbytes: vec![nbytes], unknown: 0.0 })
+            }
+        };
+        assert_eq!(fastest(sizes(499)).map(|made| made.0), Some(DeflateEngine::Runs));
+        assert_ne!(fastest(sizes(501)).map(|made| made.0), Some(DeflateEngine::Runs));
+    }
+
+    #[test]
     fn an_engine_in_use_stays_unless_samples_speak_against_it() {
         use DeflateEngine::{Libdeflate, Zlib};
         let chosen = |level, first: [usize; 2]| {
@@ -268,7 +302,7 @@ mod tests {
             let made = |engine| match engine {
                 Libdeflate(1) => Some(sizes(first)),
                 Zlib(_) => Some(sizes([1000; 2])),
-                Libdeflate(_) | DeflateEngine::Isal(_) => None,
+                Libdeflate(_) | DeflateEngine::Isal(_) | DeflateEngine::Runs => None,
             };
             as_stated(level, &sizes([1000; 2]), Some(Libdeflate(1)), made).0
         };

@@ -37,6 +37,10 @@ const PIECE_NBYTES: usize = 64 << 10;
 /// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several
 /// threads do that together, and whoever walks on finds the next chunks decoded ahead.
 const WALKED_SHARE: usize = 4;
+/// A first read gets some bytes of blocks where these are at most one part in so many of them...
+const FEW_SHARE: u64 = 4;
+/// ... in so many runs at most.
+const FEW_RUNS: u64 = 4096;
 
 impl Reading<'_> {
     /// Copy what is wanted of a chunk, where it is stored in blocks and that is of use; whether
@@ -88,7 +92,7 @@ impl Reading<'_> {
                 return Some(());
             }
         }
-        if !shared && held == 0 {
+        if !shared && held.unwrap_or(0) == 0 {
             return None;
         }
         // SAFETY: the caller's contract.
@@ -101,15 +105,20 @@ impl Reading<'_> {
         task: &ChunkTask<'_>,
         blocks: Blocks<'b>,
         key: ChunkKey,
-        held: usize,
+        held: Option<usize>,
     ) -> Option<Part<'b>> {
         let mut wanted = self.dataset.blocks_of(task, &blocks)?;
+        let runs = match held {
+            None => self.dataset.few_runs_of(task, &blocks, &wanted),
+            Some(_) => None,
+        };
+        let held = held.unwrap_or(0);
         let kept = match held {
             0 => Vec::new(),
             _ => ProcessState::of_this_process().cache().blocks(key, self.read, &mut wanted),
         };
         let walked = held * WALKED_SHARE >= wanted.len() && wanted.contains(&true);
-        (!walked).then_some(Part { blocks, wanted, kept })
+        (!walked).then_some(Part { blocks, wanted, kept, runs })
     }
 
     /// Decode a part of a chunk to its places in `raw`, and keep what was not kept before; None
@@ -119,9 +128,9 @@ impl Reading<'_> {
         part: Part<'_>,
         mapped: Mapped<'_>,
         (stored, raw, scratch): (&mut Vec<u8>, &mut Vec<u8>, &mut Scratch),
-        held: usize,
+        held: Option<usize>,
     ) -> Option<()> {
-        let Part { mut blocks, wanted, kept } = part;
+        let Part { mut blocks, wanted, kept, runs } = part;
         resize(raw, usize::try_from(self.dataset.chunk_nbytes).ok()?).ok()?;
         for (number, kept) in &kept {
             blocks.put(*number, kept.bytes(), raw);
@@ -131,14 +140,20 @@ impl Reading<'_> {
             return None;
         }
         let work = BlockWork { blocks: &blocks, wanted: &wanted, helpers: mapped.helpers };
-        work.decode(self.dataset.phase_of_blocks(), raw, (stored, scratch))?;
+        let phase = self.dataset.phase_of_blocks();
+        match &runs {
+            Some(runs) => work.decode_some(runs, phase, raw, (stored, scratch))?,
+            None => work.decode(phase, raw, (stored, scratch))?,
+        }
         let state = ProcessState::of_this_process();
         state.count_decoded_blocks(count(&wanted) as u64);
-        if held == 0 {
+        if held.is_none() {
             state.count_decoded();
         }
-        if self.once.is_none() {
-            self.keep(&blocks, &wanted, mapped, raw);
+        match &runs {
+            _ if self.once.is_some() => {}
+            Some(_) => state.cache().keep_blocks(mapped.key, Vec::new(), self.read),
+            None => self.keep(&blocks, &wanted, mapped, raw),
         }
         Some(())
     }
@@ -176,6 +191,8 @@ struct Part<'b> {
     wanted: Vec<bool>,
     /// Those that are there already.
     kept: Vec<(usize, KeptBlock)>,
+    /// Where only some bytes of the blocks are to be decoded: these of the chunk, in order.
+    runs: Option<Vec<Range<usize>>>,
 }
 
 fn count(marks: &[bool]) -> usize {
@@ -266,6 +283,43 @@ impl Dataset {
         (2 * count(&wanted) <= wanted.len()).then_some(wanted)
     }
 
+    /// Which bytes of the chunk a task wants, in order, where these are a small part of the blocks
+    /// that hold them, and cost a small part.
+    fn few_runs_of(
+        &self,
+        task: &ChunkTask<'_>,
+        blocks: &Blocks<'_>,
+        wanted: &[bool],
+    ) -> Option<Vec<Range<usize>>> {
+        let size = self.info.element_size as u64;
+        let numbers = (0..wanted.len()).filter(|&number| wanted[number]);
+        let held: u64 = numbers.map(|number| blocks.nbytes_of(number) as u64).sum();
+        let selected = task.selected_elements().saturating_mul(size);
+        if !blocks.gives_some() || selected > held / FEW_SHARE {
+            return None;
+        }
+        let mut runs = Vec::new();
+        task.for_each_strip(|strip| {
+            // One too many tells that there are too many.
+            let left = (FEW_RUNS + 1).saturating_sub(runs.len() as u64);
+            runs.extend((0..strip.count.min(left)).map(|number| {
+                let begin = (strip.src + number * strip.src_step) * size;
+                begin as usize..(begin + strip.len * size) as usize
+            }));
+        });
+        if runs.len() as u64 > FEW_RUNS {
+            return None;
+        }
+        runs.sort_unstable_by_key(|run| run.start);
+        // An element may be wanted twice.
+        runs.dedup_by(|next, before| {
+            let joins = next.start <= before.end;
+            before.end = if joins { before.end.max(next.end) } else { before.end };
+            joins
+        });
+        Some(runs)
+    }
+
     /// Whether all that was taken from the map was in the file.
     fn is_sound(&self, chunk: &StoredChunk, map: &Map) -> bool {
         let record = &chunk.record;
@@ -285,7 +339,11 @@ impl Dataset {
         let mut blocks = self.blocks(chunk, mapped.bytes, scratch)?;
         let mut wanted = vec![true; blocks.count()];
         let state = ProcessState::of_this_process();
-        let kept = state.cache().blocks(mapped.key, mapped.read, &mut wanted);
+        let (met, kept) = {
+            let mut cache = state.cache();
+            let met = cache.blocks_held(mapped.key).is_some();
+            (met, cache.blocks(mapped.key, mapped.read, &mut wanted))
+        };
         for (number, kept) in &kept {
             blocks.put(*number, kept.bytes(), out);
         }
@@ -298,7 +356,7 @@ impl Dataset {
             return None;
         }
         // Of others a part was decoded, and counted.
-        if kept.is_empty() {
+        if !met {
             state.count_decoded();
         }
         Some(())
@@ -354,6 +412,26 @@ impl BlockWork<'_, '_> {
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored, &mut buffers.scratch));
         share_beside(helpers, &theirs, || work(stored, scratch));
         (!failed.into_inner()).then_some(())
+    }
+
+    /// Decode some bytes of them to their places in the chunk; None where something is wrong.
+    fn decode_some(
+        &self,
+        runs: &[Range<usize>],
+        phase: Option<Phase>,
+        chunk: &mut [u8],
+        (copied, scratch): (&mut Vec<u8>, &mut Scratch),
+    ) -> Option<()> {
+        let mut laps = Laps::begin();
+        for number in (0..self.wanted.len()).filter(|&number| self.wanted[number]) {
+            let stored = self.blocks.stored(number)?;
+            let with = (&mut *copied, &mut *scratch);
+            self.blocks.decode_some(number, stored, runs, with, chunk).ok()?;
+        }
+        if let Some(phase) = phase {
+            laps.end(phase);
+        }
+        Some(())
     }
 
     /// What threads take at a time, and the bytes of all blocks to decode.

@@ -90,11 +90,12 @@ impl ChunkCache {
         self.entry(key).is_some_and(|entry| entry.whole().is_some())
     }
 
-    /// How many blocks are held of a chunk that is not held whole, without using them.
-    pub fn blocks_held(&self, key: ChunkKey) -> usize {
+    /// How many blocks are held of a chunk that is not held whole, without using them; None where
+    /// it was not met yet.
+    pub fn blocks_held(&self, key: ChunkKey) -> Option<usize> {
         match self.entry(key).map(|entry| &entry.held) {
-            Some(Held::Blocks(blocks, _)) => blocks.len(),
-            _ => 0,
+            Some(Held::Blocks(blocks, _)) => Some(blocks.len()),
+            _ => None,
         }
     }
 
@@ -128,7 +129,7 @@ impl ChunkCache {
     }
 
     /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
-    /// held.
+    /// held; where there are none, the chunk counts as met.
     pub fn keep_blocks(&mut self, key: ChunkKey, fresh: Vec<(usize, KeptBlock)>, read: u64) {
         if self.holds(key) {
             return;

@@ -4,6 +4,7 @@
 //! passed over that reading passes over: bytes after a stream's end, more than a chunk holds, chunks
 //! that share their bytes.  What is found is listed, and does not end the examination.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -107,7 +108,7 @@ impl Dataset {
         match &self.info.layout {
             Layout::Contiguous { address: None } => {}
             Layout::Contiguous { address: Some(address) } => work.contiguous(*address),
-            Layout::Chunked { index, .. } => work.chunked(index.all()?)?,
+            Layout::Chunked { index, .. } => work.chunked(index.all()?, SORTED_CHUNKS)?,
         }
         if how.cancelled.load(Relaxed) {
             return Err(ReadError::Cancelled);
@@ -132,20 +133,29 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn chunked(&self, index: &ChunkIndex) -> Result<(), ReadError> {
+    /// Look at so many chunks at a time.
+    fn chunked(&self, index: &ChunkIndex, sorted_chunks: usize) -> Result<(), ReadError> {
         let mut positions = index.positions();
-        let mut batch: Vec<Lying> = Vec::new();
+        let (mut batch, mut before): (Vec<Lying>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
         loop {
             batch.clear();
-            batch.extend(positions.by_ref().take(SORTED_CHUNKS).filter_map(|position| {
+            batch.extend(positions.by_ref().take(sorted_chunks).filter_map(|position| {
                 let ChunkRecord { address, stored_nbytes, filter_mask } = index.get(position)?;
                 Some(Lying { address, stored_nbytes, position, filter_mask })
             }));
             if batch.is_empty() || self.is_over() {
                 return Ok(());
             }
+            let first = batch.first().map_or(0, |chunk| chunk.position);
             batch.sort_unstable_by_key(|chunk| chunk.address);
-            self.overlaps(&batch);
+            let spans = self.overlaps(&batch, &before, &|shared| {
+                let others = index.positions().take_while(|&position| position < first);
+                let others = others.filter_map(|position| index.get(position));
+                let end = self.end();
+                let mut spans = others.filter_map(|one| span(one.address, one.stored_nbytes, end));
+                spans.find(|other| meet(other, shared)).map(|other| other.start)
+            });
+            before = joined(before, spans);
             let largest = batch.iter().map(|chunk| chunk.stored_nbytes).max().unwrap_or(0);
             let held = self.dataset.chunk_nbytes.saturating_mul(2).saturating_add(largest);
             let most = usize::try_from(HELD_NBYTES / held.max(1)).unwrap_or(usize::MAX);
@@ -311,27 +321,46 @@ impl Work<'_> {
         }
     }
 
-    /// Note chunks that share bytes; they are in the order of their addresses.
-    fn overlaps(&self, chunks: &[Lying]) {
+    /// Note chunks that share bytes, with each other or with those `before`; they are in the order
+    /// of their addresses.  Gives what they take of the file, in order and apart.
+    ///
+    /// `first_of` tells where a chunk of those before begins that has some of these bytes, which
+    /// takes a look at all of them.
+    fn overlaps(
+        &self,
+        chunks: &[Lying],
+        before: &[Range<u64>],
+        first_of: &dyn Fn(&Range<u64>) -> Option<u64>,
+    ) -> Vec<Range<u64>> {
         let end = self.end();
         let mut furthest: Option<(u64, &Lying)> = None;
+        let mut spans: Vec<Range<u64>> = Vec::new();
         for chunk in chunks {
             let Lying { address, stored_nbytes, position, .. } = *chunk;
-            // What reaches beyond the end is told as that.
-            let within = address.checked_add(stored_nbytes).is_some_and(|last| last <= end);
-            if stored_nbytes == 0 || !within {
-                continue;
-            }
-            if let Some((_, other)) = furthest.filter(|(last, _)| *last > address) {
+            let Some(span) = span(address, stored_nbytes, end) else { continue };
+            let other =
+                furthest.filter(|(last, _)| *last > address).map(|(_, other)| other.address);
+            let other = other.or_else(|| {
+                let next = before.partition_point(|span| span.end <= address);
+                let is_shared = before.get(next).is_some_and(|before| meet(before, &span));
+                // Of flaws that are only counted nobody asks.
+                let is_listed = self.locked().flaws.len() < self.how.most_flaws;
+                is_shared.then(|| is_listed.then(|| first_of(&span)).flatten().unwrap_or(address))
+            });
+            if let Some(address_of_other) = other {
                 let chunk_origin = self.origin(position);
                 let place = ChunkPlace { chunk_origin, address, stored_nbytes };
-                self.note(Flaw { place, fault: Fault::Overlap { address: other.address } });
+                self.note(Flaw { place, fault: Fault::Overlap { address: address_of_other } });
             }
-            let last = address + stored_nbytes;
-            if furthest.is_none_or(|(known, _)| last > known) {
-                furthest = Some((last, chunk));
+            if furthest.is_none_or(|(known, _)| span.end > known) {
+                furthest = Some((span.end, chunk));
+            }
+            match spans.last_mut().filter(|last| last.end >= span.start) {
+                Some(last) => last.end = last.end.max(span.end),
+                None => spans.push(span),
             }
         }
+        spans
     }
 
     fn unreadable(&self, error: &ReadError) -> Fault {
@@ -368,6 +397,34 @@ impl Work<'_> {
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Examined> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// The bytes of the file that a chunk takes; None where there are none, or where it reaches beyond
+/// the end, which is told as that.
+fn span(address: u64, stored_nbytes: u64, end: u64) -> Option<Range<u64>> {
+    let last = address.checked_add(stored_nbytes).filter(|last| *last <= end);
+    last.filter(|_| stored_nbytes > 0).map(|last| address..last)
+}
+
+/// What two lists of ranges take together, each of which is in order and apart.
+fn joined(one: Vec<Range<u64>>, other: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+    let mut both: Vec<Range<u64>> = Vec::new();
+    loop {
+        let is_first = match (one.peek(), other.peek()) {
+            (Some(one), Some(other)) => one.start <= other.start,
+            (one, _) => one.is_some(),
+        };
+        let Some(next) = (if is_first { one.next() } else { other.next() }) else { return both };
+        match both.last_mut().filter(|last| last.end >= next.start) {
+            Some(last) => last.end = last.end.max(next.end),
+            None => both.push(next),
+        }
     }
 }
 
@@ -482,6 +539,49 @@ mod tests {
             prop_assert_eq!(origins, changed.clone());
             prop_assert_eq!(found.flaw_count, changed.len() as u64);
             prop_assert_eq!((found.chunks, found.stored_nbytes), (count, 8 * count));
+        }
+    }
+
+    proptest! {
+        /// However few are looked at together.
+        #[test]
+        fn chunks_that_share_bytes_are_found(
+            records in prop::collection::vec((0u64..400, 0u64..12), 1..40),
+            sorted_chunks in 1usize..45,
+        ) {
+            let dataset = dataset(vec![7; 400], &records);
+            let spans: Vec<_> = records.iter().map(|&(at, len)| span(at, len, 400)).collect();
+            let shares = |one: usize, other: usize| match (&spans[one], &spans[other]) {
+                (Some(one), Some(other)) => meet(one, other),
+                _ => false,
+            };
+            let how = Examining {
+                threads: 1,
+                end: None,
+                decodes: false,
+                most_flaws: 1000,
+                cancelled: &AtomicBool::new(false),
+                done_nbytes: &AtomicU64::new(0),
+            };
+            let (found, lack) = (Mutex::default(), Mutex::default());
+            let work = Work { dataset: &dataset, how: &how, found, lack };
+            let Layout::Chunked { index, .. } = &dataset.info.layout else { unreachable!() };
+            work.chunked(index.all().unwrap(), sorted_chunks).unwrap();
+            let found = work.found.into_inner().unwrap();
+            let mut told = vec![false; records.len()];
+            for flaw in found.flaws {
+                let number = (flaw.place.chunk_origin[0] / 4) as usize;
+                let Fault::Overlap { address } = flaw.fault else { continue };
+                told[number] = true;
+                let mut others = (0..records.len()).filter(|&other| records[other].0 == address);
+                prop_assert!(others.any(|other| other != number && shares(number, other)));
+            }
+            // Of those that share bytes, the first alone may go untold.
+            for one in 0..records.len() {
+                for other in 0..one {
+                    prop_assert!(!shares(one, other) || told[one] || told[other]);
+                }
+            }
         }
     }
 

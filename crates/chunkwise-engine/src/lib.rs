@@ -73,5 +73,5 @@ pub use storage::{
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,
-    KeptChunks, PlacedChunks, WholeChunks, WriteError, WriteInfo, WriteStats,
+    KeptChunks, PlacedChunks, WholeChunks, WriteError, WriteInfo, WriteStats, encode_chunk,
 };

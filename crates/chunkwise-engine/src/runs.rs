@@ -2,17 +2,19 @@
 //!
 //! Bytes that are stored as they are (contiguous datasets, unfiltered chunks) are read
 //! by positioned reads.  A long run goes straight into the result, in pieces on several
-//! threads if they have nothing else to do.  Many short ones are copied out of a memory map
+//! threads if they have nothing else to do; so does one whose elements become others on the way.  Many short ones are copied out of a memory map
 //! where there is one; otherwise those that lie near each other are read in one call, gaps
 //! included, and copied out.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
 use smallvec::SmallVec;
 
-use crate::crew::share;
+use crate::crew::{share, share_beside};
+use crate::decode::with_buffers;
 use crate::fields::Fields;
 use crate::profile::{Phase, timed};
 use crate::scatter::{SharedResult, copy_strip};
@@ -34,6 +36,8 @@ const WHOLE_SHARE: u64 = 16;
 
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
+/// Elements that are converted are shared in pieces of about that size, so many at most.
+const MOST_PIECES: usize = 4096;
 
 /// Bytes stored row-major at an address, and where they go.
 pub struct RawRead<'a> {
@@ -122,9 +126,11 @@ impl RawRead<'_> {
         buffer: &mut Vec<u8>,
         by_map: bool,
     ) -> Result<bool, ReadError> {
-        let (strips, mapped) =
-            (SmallVec::new(), if by_map { Mapped::Untried } else { Mapped::Not });
-        let mut group = Group { of: self, buffer, strips, mapped, mapped_end: 0, end: 0 };
+        if let Some(pieces) = self.pieces(task) {
+            // SAFETY: the caller's contract; pieces of a task are disjoint.
+            return unsafe { self.read_pieces(&pieces, buffer, by_map) };
+        }
+        let mut group = Group::new(self, buffer, by_map);
         let mut outcome = Ok(());
         task.for_each_strip_in_order(|strip| {
             if outcome.is_ok() {
@@ -134,12 +140,74 @@ impl RawRead<'_> {
         });
         outcome?;
         // SAFETY: as above.
-        unsafe { group.flush()? };
-        Ok(match &group.mapped {
-            // The file's last page may have lost its end without anybody noticing.
-            Mapped::By(map) => map.is_intact() && self.storage.end() >= group.mapped_end,
-            Mapped::Untried | Mapped::Not => true,
-        })
+        unsafe { group.finish() }
+    }
+
+    /// What threads take at a time of elements that are converted; None where there are few of
+    /// them, or they are scattered.
+    fn pieces(&self, task: &ChunkTask<'_>) -> Option<Vec<Strip>> {
+        let nbytes = task.selected_elements().saturating_mul(self.size);
+        if self.fields.is_none() || self.helpers == 0 || nbytes < 2 * PIECE_NBYTES as u64 {
+            return None;
+        }
+        let most = (PIECE_NBYTES as u64 / self.size).max(1);
+        let mut pieces = Vec::new();
+        let room = |pieces: &Vec<Strip>| pieces.len() <= MOST_PIECES;
+        task.for_each_strip_in_order(|strip| {
+            let runs = (most / strip.len.max(1)).max(1);
+            let mut done = 0;
+            while done < strip.count && room(&pieces) {
+                let part = strip.part(done, runs.min(strip.count - done));
+                done += part.count;
+                let mut begin = 0;
+                while begin < part.len && room(&pieces) {
+                    // Runs that are taken together are short enough as they are.
+                    let len = if part.count > 1 { part.len } else { most.min(part.len - begin) };
+                    let (src, dst) = (part.src + begin, part.dst + begin);
+                    pieces.push(Strip { src, dst, len, ..part });
+                    begin += len;
+                }
+            }
+        });
+        room(&pieces).then_some(pieces)
+    }
+
+    /// Read pieces on several threads; whether everything was there.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read); the pieces are disjoint.
+    unsafe fn read_pieces(
+        &self,
+        pieces: &[Strip],
+        buffer: &mut Vec<u8>,
+        by_map: bool,
+    ) -> Result<bool, ReadError> {
+        let (next, all_there) = (AtomicUsize::new(0), AtomicBool::new(true));
+        let failure = Mutex::new(None);
+        let work = |buffer: &mut Vec<u8>| {
+            let one = |piece: Strip, buffer: &mut Vec<u8>| {
+                let mut group = Group::new(self, buffer, by_map);
+                // SAFETY: the caller's contract; each piece is taken once.
+                unsafe {
+                    group.add(piece)?;
+                    group.finish()
+                }
+            };
+            while let Some(&piece) = pieces.get(next.fetch_add(1, Relaxed)) {
+                match one(piece, buffer) {
+                    Ok(is_there) => drop(all_there.fetch_and(is_there, Relaxed)),
+                    Err(error) => {
+                        // Nobody takes another.
+                        next.store(pieces.len(), Relaxed);
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    }
+                }
+            }
+        };
+        let theirs = || with_buffers(|buffers| work(&mut buffers.stored));
+        share_beside(self.helpers.min(pieces.len() - 1), &theirs, || work(buffer));
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(all_there.into_inner()), Err)
     }
 }
 
@@ -163,7 +231,26 @@ struct Group<'a> {
     end: u64,
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    fn new(of: &'a RawRead<'a>, buffer: &'a mut Vec<u8>, by_map: bool) -> Self {
+        let mapped = if by_map { Mapped::Untried } else { Mapped::Not };
+        Self { of, buffer, strips: SmallVec::new(), mapped, mapped_end: 0, end: 0 }
+    }
+
+    /// Read what is left; whether everything was there.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add).
+    unsafe fn finish(mut self) -> Result<bool, ReadError> {
+        // SAFETY: the caller's contract.
+        unsafe { self.flush()? };
+        Ok(match &self.mapped {
+            // The file's last page may have lost its end without anybody noticing.
+            Mapped::By(map) => map.is_intact() && self.of.storage.end() >= self.mapped_end,
+            Mapped::Untried | Mapped::Not => true,
+        })
+    }
+
     /// Read the strip now, or with those that follow.
     ///
     /// # Safety

@@ -199,6 +199,43 @@ fn regions_of_frame_after_frame_have_no_frame_decoded_ahead() {
     cache_clear();
 }
 
+/// Of large blocks, only who comes again has any kept.
+#[test]
+fn a_first_read_of_large_blocks_keeps_none_of_them() {
+    let _alone = alone();
+    let chunk = [1, 1024, 1024];
+    for options in [[2, 2, 2, 1 << 21, 5, 1, 1], [2, 2, 2, 1 << 21, 5, 0, 1], [2, 2, 2, 0, 0, 1, 1]]
+    {
+        let model = model(&[3, 1024, 1024], &chunk, (32001, &options), |_, _| ());
+        let before = cache_stats();
+        let part = model.slab(&[0, 20, 100], &[1, 30, 30]);
+        model.check(&part);
+        let (chunks, blocks) = since(before);
+        assert!(chunks == 1 && (1..=4).contains(&blocks), "{chunks} {blocks}");
+        assert!(cache_stats().held_nbytes - before.held_nbytes < 1000);
+        model.check(&part);
+        assert_eq!(since(before), (1, 2 * blocks));
+        assert!(cache_stats().held_nbytes - before.held_nbytes > 50_000);
+        for _ in 0..3 {
+            model.check(&part);
+        }
+        assert_eq!(since(before), (1, 2 * blocks));
+        // Every second row and column, one element, a row, and a whole chunk that was met.
+        for frame in 1..3 {
+            let ones = [1, 1, 1];
+            let (start, step, count) = ([frame, 301, 5], [1, 3, 7], [1, 31, 100]);
+            let strided = Hyperslab::new(&model.shape, &start, &step, &count, &ones);
+            model.check(&strided.unwrap());
+            model.check(&model.slab(&[frame, 1023, 1023], &[1, 1, 1]));
+            model.check(&model.slab(&[frame, 700, 0], &[1, 1, 1024]));
+        }
+        let before = cache_stats();
+        model.check(&model.slab(&[2, 0, 1], &[1, 1024, 1023]));
+        assert_eq!(since(before), (0, 0));
+        cache_clear();
+    }
+}
+
 /// Damage in blocks that are not looked at does not show; in those that are it is what it is for
 /// the whole chunk.
 #[test]

@@ -91,8 +91,11 @@ impl Copying<'_> {
         }
     }
 
-    fn maker(&self, form: Form) -> Maker<'_> {
-        Maker::new(self.cells, form, self.collector, self.records, self.progress)
+    /// For so many cells at a time.
+    fn maker(&self, form: Form, cells: u64) -> Maker<'_> {
+        let busy = usize::try_from(cells).unwrap_or(usize::MAX);
+        let idle = self.plan.threads.saturating_sub(busy);
+        Maker::new(self.cells, form, self.collector, self.records, self.progress, idle)
     }
 
     /// Encode these cells on all threads and hand them over.
@@ -145,7 +148,7 @@ impl Copying<'_> {
         let raw: Vec<&[u8]> = samples.iter().map(|(_, elements)| &elements[..]).collect();
         let (form, tuning) = self.tuned(form, &raw);
         done.tuning = tuning;
-        let maker = self.maker(form);
+        let maker = self.maker(form, tasks);
         let spent = std::sync::Mutex::new(Cost::default());
         let encode = |task: u64, chunk: &mut chunkwise_engine::EncodedChunk| {
             let position = position(task);
@@ -246,7 +249,7 @@ impl Copying<'_> {
                     let raw: Vec<&[u8]> = raw.iter().map(|raw| &raw[..]).collect();
                     let (form, tuning) = self.tuned(form, &raw);
                     done.tuning = tuning;
-                    &*maker.insert(self.maker(form))
+                    &*maker.insert(self.maker(form, cells.len()))
                 }
                 (None, None) => return Err(CopyError::Cancelled),
             };

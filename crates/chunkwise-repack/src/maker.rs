@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::{EncodeScratch, Encoding, resize};
-use chunkwise_engine::{EncodedChunk, ReadError};
+use chunkwise_engine::{EncodedChunk, ReadError, encode_chunk};
 
 use crate::boxes::{Part, copy_box};
 use crate::cells::{Cells, Extent};
@@ -45,6 +45,8 @@ pub struct Maker<'a> {
     /// What earlier work left, and where this work is noted.
     pub records: Option<&'a Records<'a>>,
     pub progress: &'a Progress,
+    /// Threads that have no cell of their own, and help to encode large ones.
+    pub helpers: usize,
     buffers: Mutex<Vec<Buffers>>,
 }
 
@@ -55,8 +57,9 @@ impl<'a> Maker<'a> {
         collector: Option<&'a Collector>,
         records: Option<&'a Records<'a>>,
         progress: &'a Progress,
+        helpers: usize,
     ) -> Self {
-        Self { cells, form, collector, records, progress, buffers: Mutex::default() }
+        Self { cells, form, collector, records, progress, helpers, buffers: Mutex::default() }
     }
 
     /// Make the cell at `position`; `elements` fills a buffer with its elements within the shape,
@@ -137,8 +140,8 @@ impl<'a> Maker<'a> {
         if is_filtered {
             // Into a buffer of the thread: encoders want room for the worst case, and what
             // waits to be written should take no more than it holds.
-            let encoded_with = encoding.encode(full, scratch, encoded);
-            chunk.filter_mask = encoded_with.map_err(|source| CopyError::Encode {
+            let mask = encode_chunk(encoding, full, scratch, self.helpers, encoded);
+            chunk.filter_mask = mask.map_err(|source| CopyError::Encode {
                 chunk_origin: extent.origin.clone(),
                 source,
             })?;

@@ -15,7 +15,7 @@ fn filters() -> impl Strategy<Value = (i32, Vec<u32>, usize)> {
                 (32008, vec![0, 4, size, block, inner, 3], elements * size as usize)
             },
         );
-    let lz4 = (500u32..5000, 1usize..30_000).prop_map(|(block, len)| (32004, vec![block], len));
+    let lz4 = (512u32..5000, 1usize..30_000).prop_map(|(block, len)| (32004, vec![block], len));
     let blosc = (size.clone(), 1u32..10, 0u32..3, 0u32..6, 1usize..300_000)
         .prop_filter("no snappy", |options| options.3 != 3)
         .prop_map(|(size, level, shuffle, compressor, len)| {
@@ -127,6 +127,70 @@ proptest! {
         // No other bytes are in them, but those of other rows of boxes.
         if blocks.ranges() == blocks.count() {
             prop_assert!((0..len).filter(|&at| out[at] != raw[at]).all(|at| out[at] == 0x5a));
+        }
+    }
+
+    /// Also of damaged ones, where the whole is sound.
+    #[test]
+    fn some_bytes_are_those_of_the_chunk(
+        (size, level, shuffle, compressor) in (
+            prop_oneof![Just(1u32), Just(2), Just(4), Just(8), Just(3), Just(20)],
+            0u32..10,
+            0u32..2,
+            prop_oneof![3 => Just(1u32), 1 => Just(0), 1 => Just(4), 1 => Just(5)],
+        ),
+        len in 40_000usize..400_000,
+        seed in any::<u64>(),
+        runs in prop::collection::vec((0f64..1.0, 1usize..3000), 1..20),
+        change in prop::option::of((0f64..1.0, any::<u8>())),
+    ) {
+        let level = if compressor == 5 { level.min(5) } else { level };
+        let raw = raw(len, seed);
+        let options = [2, 2, size, 0, level, shuffle, compressor];
+        let (pipeline, mut stored) = encoded(32001, &options, &raw);
+        if let Some((at, byte)) = change {
+            let place = (at * stored.len() as f64) as usize;
+            stored[place] = byte;
+        }
+        let mut scratch = Scratch::default();
+        let mut whole = vec![1; len];
+        let sound = pipeline.decode(&stored, 0, &mut scratch, &mut whole);
+        prop_assert!(change.is_some() || sound.is_ok() && whole == raw);
+        let Some(mut blocks) = pipeline.blocks(&stored, 0, len, &mut scratch) else {
+            return Ok(());
+        };
+        let mut runs: Vec<_> = runs
+            .into_iter()
+            .map(|(from, run)| {
+                let begin = (from * len as f64) as usize;
+                begin..(begin + run).min(len)
+            })
+            .collect();
+        runs.sort_unstable_by_key(|run| run.start);
+        runs.dedup_by(|next, before| {
+            let touch = next.start <= before.end;
+            before.end = if touch { before.end.max(next.end) } else { before.end };
+            touch
+        });
+        let mut marks = vec![false; blocks.count()];
+        runs.iter().for_each(|run| blocks.mark(run.clone(), &mut marks));
+        if !blocks.find(blocks.count()) || !blocks.gives_some() {
+            // Damaged, or in small blocks.
+            return Ok(());
+        }
+        let (mut out, mut copied) = (vec![7; len], Vec::new());
+        let numbers = (0..marks.len()).filter(|&number| marks[number]);
+        for number in numbers {
+            let stored = blocks.stored(number).unwrap();
+            let with = (&mut copied, &mut scratch);
+            let done = blocks.decode_some(number, stored, &runs, with, &mut out);
+            if done.is_err() {
+                prop_assert!(sound.is_err());
+                return Ok(());
+            }
+        }
+        if sound.is_ok() {
+            prop_assert!(runs.into_iter().all(|run| out[run.clone()] == whole[run]));
         }
     }
 

@@ -17,6 +17,24 @@ const PIECE_NBYTES: usize = 128 << 10;
 /// What one thread has made of a piece.
 type Made = Result<Option<EncodedBlocks>, EncodeError>;
 
+/// Encode a chunk to `out`, whatever was in it, on this thread, and on helpers if it is large and
+/// stored in blocks; gives its filter mask.  Who helps makes no difference to the bytes.
+///
+/// # Errors
+/// Those of [`Encoding::encode`].
+pub fn encode_chunk(
+    encoding: &Encoding,
+    raw: &[u8],
+    scratch: &mut EncodeScratch,
+    helpers: usize,
+    out: &mut Vec<u8>,
+) -> Result<u32, EncodeError> {
+    match encode_by_blocks(encoding, raw, scratch, helpers, out)? {
+        Some(filter_mask) => Ok(filter_mask),
+        None => encoding.encode(raw, scratch, out),
+    }
+}
+
 /// Encode a chunk block by block, on this thread and on helpers, to `out`; gives its filter mask,
 /// or None where it is to be encoded as one.
 pub(super) fn encode_by_blocks(

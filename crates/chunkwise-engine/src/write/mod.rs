@@ -21,6 +21,7 @@ mod tests;
 mod whole;
 mod writer;
 
+pub use by_blocks::encode_chunk;
 pub use committer::{ChunkStore, CommitError, Committer, EncodedChunk};
 pub use error::WriteError;
 pub use files::Files;
