@@ -17,7 +17,7 @@ use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::repeated::{leaves_room, was_wanted_whole};
+use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, batches, segment_len};
@@ -335,10 +335,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a chunk that is wanted whole was so before, and there is room for it.
-    fn is_repeated(&self, key: ChunkKey) -> bool {
+    /// Whether a chunk that is wanted whole may be wanted again, and there is room for it.
+    fn may_return(&self, key: ChunkKey) -> bool {
         let budget_nbytes = ProcessState::of_this_process().cache().stats().budget_nbytes;
-        leaves_room(self.result.nbytes(), budget_nbytes) && was_wanted_whole(key)
+        let nbytes = self.result.nbytes();
+        leaves_room(nbytes, budget_nbytes) && (is_small(nbytes) || was_wanted_whole(key))
     }
 
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
@@ -355,11 +356,11 @@ impl<'a> Reading<'a> {
         let dataset = self.dataset;
         let state = ProcessState::of_this_process();
         let key: ChunkKey = (dataset.number, task.linear_index());
-        // A chunk that is wanted whole is not wanted again by the same walk: it is
+        // A chunk that a large read wants whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
         let kept = || {
             self.once.is_none()
-                && (!task.takes_all() || self.is_repeated(key))
+                && (!task.takes_all() || self.may_return(key))
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {

@@ -16,12 +16,14 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5p, h5t, h5z
+from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t, h5z
+from h5py._hl.files import make_fapl
 
 from chunkwise.errors import (
     CorruptDataError,
@@ -46,6 +48,7 @@ from chunkwise.names import shell_line
 from chunkwise.words import counted
 
 __all__ = [
+    "as_file",
     "find_dataset",
     "full_name",
     "has_variable_length",
@@ -103,6 +106,8 @@ def open_h5(
         regular = False
     offset = 0 if regular else _signature_offset(Path(path))
     try:
+        if mode == "r" and not options:
+            return as_file(h5f.open(os.fsencode(path), h5f.ACC_RDONLY, _usual_properties()))
         return h5py.File(path, mode, **options)
     except HDF5_ERRORS as error:
         path = Path(path)
@@ -114,6 +119,19 @@ def open_h5(
         raise like(FileFormatError, error)(
             f"{printable(str(path))}: {_refused(path, offset, error)}"
         ) from None
+
+
+@cache
+def _usual_properties() -> h5p.PropFAID:
+    """How h5py opens a file for which nothing is said; to make that takes as long as to open."""
+    return make_fapl(None)
+
+
+def as_file(identifier: h5f.FileID) -> h5py.File:
+    """Make h5py's object of an open file; h5py's own way asks for another identifier first."""
+    file = h5py.File.__new__(h5py.File)
+    h5py.Group.__init__(file, identifier)
+    return file
 
 
 def full_name(file: h5py.File, name: str) -> str:
