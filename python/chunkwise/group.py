@@ -27,7 +27,7 @@ from chunkwise.files.opening import find_dataset
 from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 from chunkwise.writing import alike, pending
-from chunkwise.writing.creating import Chunks, MaxShape, Request, create
+from chunkwise.writing.creating import Chunks, MaxShape, Request, create, plain_name
 
 phil = h5py._objects.phil
 
@@ -388,6 +388,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _has_link(self, name: str | bytes) -> bool:
         """Whether there is a link of that name, wherever it leads."""
         try:
+            if plain_name(name):
+                return bool(self.id.links.exists(encode_name(cast("str", name))))
             return super().get(name, getlink=True) is not None
         except HDF5_ERRORS:
             return False

@@ -288,7 +288,7 @@ class FileHandle:
         with phil, pending.without_waiting():
             if self._id is None or not self._id.valid:
                 raise UsageError("the file is closed")
-            file = h5py.File(self._id)
+            file = as_file(self._id)
             with self._written(file, "cannot be flushed"):
                 file.flush()
 
@@ -303,7 +303,7 @@ class FileHandle:
         """The file as h5py has it, where it is open and may be written."""
         with phil:
             is_open = self.writable and self._id is not None and self._id.valid
-            return h5py.File(self._id) if is_open else None
+            return as_file(self._id) if is_open else None
 
     @contextlib.contextmanager
     def _written(self, file: h5py.File, doing: str) -> Iterator[None]:

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import h5py
 from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t, h5z
-from h5py._hl.files import make_fapl
+from h5py._hl.files import make_fapl, make_fcpl
 
 from chunkwise.errors import (
     CorruptDataError,
@@ -54,6 +54,7 @@ __all__ = [
     "has_variable_length",
     "is_plain",
     "largest_chunked",
+    "make_h5",
     "missing_filter",
     "open_h5",
     "walk_datasets",
@@ -125,6 +126,19 @@ def open_h5(
 def _usual_properties() -> h5p.PropFAID:
     """How h5py opens a file for which nothing is said; to make that takes as long as to open."""
     return make_fapl(None)
+
+
+@cache
+def _usual_creation(track_order: bool) -> h5p.PropFCID:
+    """How h5py makes a file for which nothing is said."""
+    return make_fcpl(track_order=track_order)
+
+
+def make_h5(path: str | os.PathLike[str], *, replaces: bool) -> h5py.File:
+    """Make a file as ``h5py.File(path, "w")`` does, or as with ``"x"`` where it replaces none."""
+    flags = h5f.ACC_TRUNC if replaces else h5f.ACC_EXCL
+    creation = _usual_creation(bool(h5py.get_config().track_order))
+    return as_file(h5f.create(os.fsencode(path), flags, fapl=_usual_properties(), fcpl=creation))
 
 
 def as_file(identifier: h5f.FileID) -> h5py.File:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import h5py
 import numpy as np
@@ -18,9 +18,7 @@ from h5py import h5d, h5p, h5s, h5t
 from h5py._objects import phil
 
 from chunkwise.names import HDF5_ERRORS
-
-if TYPE_CHECKING:
-    from chunkwise.writing.creating import Request
+from chunkwise.writing.creating import Request, plain_name
 
 Key = tuple[Hashable, ...]
 
@@ -127,10 +125,7 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
         nothing has changed.
     """
     recipe = _recipes.get(key)
-    # A path may lead to groups that are still to be made, and other text is for `encode_name`.
-    if recipe is None or type(name) is not str or not (name.isascii() and name.isprintable()):
-        return None
-    if not name or "/" in name or name == ".":
+    if recipe is None or not plain_name(name):
         return None
     try:
         return recipe.make(group, name.encode(), np.ascontiguousarray(data))
