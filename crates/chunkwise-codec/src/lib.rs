@@ -38,6 +38,8 @@ mod repeats;
 mod scaleoffset;
 mod scratch;
 mod shuffle;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod state;
 mod streams;
 mod szip;

@@ -1,5 +1,6 @@
 //! How are a plan's tasks carried out, by one thread or by several?
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
@@ -20,7 +21,8 @@ use crate::profile::{Phase, timed};
 use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
-use crate::schedule::{Batch, Batches, batches, segment_len};
+use crate::schedule::{Batch, Batches, Segments, batches};
+use crate::settings::Setting;
 use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 
 /// Tasks of a plan, by number.
@@ -40,9 +42,8 @@ impl Numbers<'_> {
     }
 
     /// Those of a segment.
-    fn segment(&self, segment: u64, len: u64) -> impl Iterator<Item = u64> {
-        let end = (segment + 1).saturating_mul(len).min(self.len());
-        (segment * len..end).map(|i| match self {
+    fn segment(&self, segment: Range<u64>) -> impl Iterator<Item = u64> {
+        segment.map(|i| match self {
             Self::All(_) => i,
             Self::These(numbers) => numbers[i as usize],
         })
@@ -108,10 +109,11 @@ impl<'a> Reading<'a> {
         let helpers = if numbers.len() == 1 { self.most_threads() - 1 } else { 0 };
         with_buffers(|buffers| {
             // In segments, as what waits to be fetched takes memory.
-            let len = segment_len(numbers.len(), self.dataset.chunk_nbytes, 1);
-            for segment in 0..numbers.len().div_ceil(len) {
+            let segments = Segments::new(numbers.len(), self.dataset.chunk_nbytes, 1);
+            for segment in 0..segments.count() {
+                let numbers = numbers.segment(segments.tasks(segment));
                 // SAFETY: the caller's contract.
-                unsafe { self.segment(numbers.segment(segment, len), &source, buffers, helpers)? };
+                unsafe { self.segment(numbers, &source, buffers, helpers)? };
             }
             Ok(())
         })
@@ -126,12 +128,12 @@ impl<'a> Reading<'a> {
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
         let most = self.most_threads();
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
-        let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
-        let segments = numbers.len().div_ceil(len);
+        let parts = Segments::new(numbers.len(), dataset.chunk_nbytes, threads);
+        let segments = parts.count();
         // Those that have no chunk of their own to decode help with the others'.
         let helpers = most - threads.min(usize::try_from(segments).unwrap_or(most));
-        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
-        let nbytes = len.saturating_mul(dataset.chunk_nbytes);
+        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(parts.tasks(segment)));
+        let nbytes = parts.most().saturating_mul(dataset.chunk_nbytes);
         let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
         let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
@@ -146,7 +148,7 @@ impl<'a> Reading<'a> {
                         }
                         let fetched = ahead.take(segment);
                         let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
-                        let numbers = numbers.segment(segment, len);
+                        let numbers = numbers.segment(parts.tasks(segment));
                         // SAFETY: the caller's contract; each segment is taken once.
                         let done = unsafe { self.segment(numbers, &source, buffers, helpers) };
                         if let Err(error) = done {
@@ -337,9 +339,8 @@ impl<'a> Reading<'a> {
 
     /// Whether a chunk that is wanted whole may be wanted again, and there is room for it.
     fn may_return(&self, key: ChunkKey) -> bool {
-        let budget_nbytes = ProcessState::of_this_process().cache().stats().budget_nbytes;
         let nbytes = self.result.nbytes();
-        leaves_room(nbytes, budget_nbytes) && (is_small(nbytes) || was_wanted_whole(key))
+        leaves_room(nbytes, Setting::CacheNbytes.value()) && (is_small(nbytes) || was_wanted_whole(key))
     }
 
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
