@@ -273,7 +273,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
                 del self[name]
             raise
         if key is not None and made.effort == "as-stated":
-            alike.remember(key, data, made.properties)
+            alike.remember(key, data, dataset.id.get_create_plist())
         return dataset
 
     def _new(self, identifier: Any, path: str | None) -> Dataset:

@@ -16,7 +16,7 @@ use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
-use crate::process::{ProcessState, thread_count};
+use crate::process::{ProcessState, in_force, thread_count};
 use crate::profile::{Phase, timed};
 use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
@@ -106,7 +106,9 @@ impl<'a> Reading<'a> {
     /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
     pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
-        let helpers = if numbers.len() == 1 { self.most_threads() - 1 } else { 0 };
+        // Who needs none begins none: the pool is made when somebody comes to help.
+        let most = in_force(Setting::Threads);
+        let helpers = if numbers.len() == 1 { self.most_threads(most) - 1 } else { 0 };
         with_buffers(|buffers| {
             // In segments, as what waits to be fetched takes memory.
             let segments = Segments::new(numbers.len(), self.dataset.chunk_nbytes, 1);
@@ -126,7 +128,7 @@ impl<'a> Reading<'a> {
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
-        let most = self.most_threads();
+        let most = self.most_threads(thread_count());
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
         let parts = Segments::new(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = parts.count();
@@ -168,9 +170,9 @@ impl<'a> Reading<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Threads that may work on it, this one included.
-    fn most_threads(&self) -> usize {
-        thread_count().min(self.once.map_or(usize::MAX, |once| once.threads)).max(1)
+    /// Threads that may work on it, this one included, of so many.
+    fn most_threads(&self, most: usize) -> usize {
+        most.min(self.once.map_or(usize::MAX, |once| once.threads)).max(1)
     }
 
     /// Copy whatever needs neither storage nor decoding; gives the tasks that are left.
@@ -340,7 +342,8 @@ impl<'a> Reading<'a> {
     /// Whether a chunk that is wanted whole may be wanted again, and there is room for it.
     fn may_return(&self, key: ChunkKey) -> bool {
         let nbytes = self.result.nbytes();
-        leaves_room(nbytes, Setting::CacheNbytes.value()) && (is_small(nbytes) || was_wanted_whole(key))
+        leaves_room(nbytes, Setting::CacheNbytes.value())
+            && (is_small(nbytes) || was_wanted_whole(key))
     }
 
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.

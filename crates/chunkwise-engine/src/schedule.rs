@@ -56,7 +56,8 @@ impl Segments {
 
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.large + self.tasks.saturating_sub(self.large.saturating_mul(self.len)).div_ceil(self.last_len)
+        self.large
+            + self.tasks.saturating_sub(self.large.saturating_mul(self.len)).div_ceil(self.last_len)
     }
 
     /// The most tasks in one.

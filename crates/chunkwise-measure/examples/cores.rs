@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use chunkwise_codec::{Effort, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Step, simulated};
+use chunkwise_codec::{
+    Effort, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Step, simulated,
+};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, ChunkStore, CommitError, Committer, Dataset, DatasetInfo,
     DatasetWriter, EncodedChunk, Layout, MemoryStorage, Storage, ThrottledStorage, WriteInfo,
@@ -69,8 +71,7 @@ fn main() -> Result<(), Failure> {
     let asked = std::env::args().nth(1).unwrap_or_else(|| "8,32,64,128".to_string());
     let threads: Vec<NonZero<usize>> =
         asked.split(',').map(str::parse).collect::<Result<_, _>>()?;
-    let heads: Vec<String> =
-        threads.iter().map(|n| format!("{n} threads | busy")).collect();
+    let heads: Vec<String> = threads.iter().map(|n| format!("{n} threads | busy")).collect();
     println!("| work | what | {} |", heads.join(" | "));
     println!("| --- | --- |{}", " ---: | ---: |".repeat(threads.len()));
     for (work, run) in [("read", read as Run), ("write", write as Run)] {
@@ -129,24 +130,30 @@ fn bare(case: &Case, chunks: u64, threads: usize) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Let each of the callers carry out its share of the works, and take the time.
+/// Let each of the callers carry out its share of the works, and take the time; then see whether
+/// they are right.
 fn timed_works<W: Send>(
     case: &Case,
     works: Vec<W>,
-    work: impl Fn(W) -> Result<(), Failure> + Sync,
+    work: impl Fn(&mut W) -> Result<(), Failure> + Sync,
+    is_right: impl Fn(&W) -> bool,
 ) -> Result<(f64, f64), Failure> {
     simulated::set_chunk_time(Duration::from_secs_f64(case.chunk_ms / 1e3));
-    let (left, failure) = (Mutex::new(works), Mutex::new(None));
+    let (left, done, failure) = (Mutex::new(works), Mutex::new(Vec::new()), Mutex::new(None));
     let (begun, before) = (Instant::now(), processor_seconds());
     std::thread::scope(|scope| {
         for _ in 0..case.callers {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().ok().and_then(|mut left| left.pop());
-                    let Some(next) = next else { return };
-                    if let (Err(error), Ok(mut failure)) = (work(next), failure.lock()) {
+                    let Some(mut next) = next else { return };
+                    let worked = work(&mut next);
+                    if let (Err(error), Ok(mut failure)) = (worked, failure.lock()) {
                         *failure = Some(error);
                         return;
+                    }
+                    if let Ok(mut done) = done.lock() {
+                        done.push(next);
                     }
                 }
             });
@@ -154,10 +161,11 @@ fn timed_works<W: Send>(
     });
     let spent = (begun.elapsed().as_secs_f64(), processor_seconds() - before);
     simulated::set_chunk_time(Duration::ZERO);
-    match failure.into_inner() {
-        Ok(None) => Ok(spent),
-        Ok(Some(error)) => Err(error),
-        Err(_) => Err("a caller has panicked".into()),
+    match (failure.into_inner(), done.into_inner()) {
+        (Ok(None), Ok(done)) if done.iter().all(is_right) => Ok(spent),
+        (Ok(None), Ok(_)) => Err("other chunks came out than were asked for".into()),
+        (Ok(Some(error)), _) => Err(error),
+        _ => Err("a caller has panicked".into()),
     }
 }
 
@@ -205,27 +213,22 @@ fn read(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
         let dataset = Dataset::new(info.clone(), Arc::clone(&storage))?;
         works.push((dataset, vec![1u8; nbytes]));
     }
-    timed_works(case, works, |(dataset, mut out)| {
-        dataset.read(&Hyperslab::all(dataset.shape()), &mut out)?;
-        if out.iter().any(|&byte| byte != 7) {
-            return Err("other bytes were read than were stored".into());
-        }
-        Ok(())
-    })
+    let work = |(dataset, out): &mut (Arc<Dataset>, Vec<u8>)| {
+        Ok(dataset.read(&Hyperslab::all(dataset.shape()), out)?)
+    };
+    timed_works(case, works, work, |(_, out)| out.iter().all(|&byte| byte == 7))
 }
 
 /// Takes chunks, and forgets them.
 struct Sink {
     late: bool,
-    taken: u64,
 }
 
 impl Committer for Sink {
-    fn commit(&mut self, chunks: &[EncodedChunk]) -> Result<(), CommitError> {
+    fn commit(&mut self, _: &[EncodedChunk]) -> Result<(), CommitError> {
         if self.late {
             std::thread::sleep(LATE);
         }
-        self.taken += chunks.len() as u64;
         Ok(())
     }
 }
@@ -256,15 +259,12 @@ fn write(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
     let data = vec![7u8; usize::try_from(chunks * CHUNK)? * ITEM];
     let mut works = Vec::new();
     for _ in 0..case.datasets {
-        let sink = Box::new(Sink { late: case.late, taken: 0 });
+        let sink = Box::new(Sink { late: case.late });
         works.push(DatasetWriter::new(info.clone(), sink, None, Effort::AsStated)?);
     }
-    timed_works(case, works, |mut writer| {
+    let work = |writer: &mut DatasetWriter| {
         writer.write(&Hyperslab::all(&shape), &data, &AtomicBool::new(false))?;
-        writer.flush(&AtomicBool::new(false))?;
-        if writer.stats().committed != chunks {
-            return Err("other chunks were committed than were written".into());
-        }
-        Ok(())
-    })
+        Ok(writer.flush(&AtomicBool::new(false))?)
+    };
+    timed_works(case, works, work, |writer| writer.stats().committed == chunks)
 }

@@ -8,7 +8,6 @@ sooner than a writer is made ready.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
 from typing import Any, Final
 
 import h5py
@@ -20,7 +19,7 @@ from h5py._objects import phil
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.writing.creating import Request, plain_name
 
-Key = tuple[Hashable, ...]
+Key = tuple[Any, ...]
 
 # What libhdf5 encodes in the time that it takes to make a writer ready.
 MOST_NBYTES: Final = 32 << 10

@@ -65,7 +65,6 @@ class Created:
     # Still to be written, of the dataset's shape; None where there is none, or h5py has written
     # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None
-    properties: h5p.PropDCID  # With which libhdf5 has made it
 
 
 def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Request) -> Created:
@@ -120,8 +119,7 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
         if isinstance(error, ChunkwiseError):
             raise
         raise like(UsageError, error)(f"{where}: cannot be made: {hdf5_reason(error)}") from error
-    rest = data.reshape(shape) if plain else None
-    return Created(made, pipeline.effort, rest, options["dcpl"])
+    return Created(made, pipeline.effort, data.reshape(shape) if plain else None)
 
 
 def plain_name(name: Any) -> bool:

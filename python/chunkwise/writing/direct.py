@@ -76,7 +76,9 @@ class Stored:
             nbytes *= count * block
             chunk_nbytes *= chunk
             touched *= -(-end // chunk) - start // chunk
-            whole = whole and dense and not start % chunk and (not end % chunk or end == shape[axis])
+            whole = (
+                whole and dense and not start % chunk and (not end % chunk or end == shape[axis])
+            )
             if in_one_run:
                 run_nbytes *= min(end - start, chunk) if dense else block
             in_one_run = in_one_run and dense and not start % chunk and end - start >= chunk
@@ -166,9 +168,7 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
     return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges)
 
 
-def _write(
-    dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]
-) -> bool:
+def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]) -> bool:
     if not identical(value.dtype, stored.dtype):
         return False
     shape = dataset.shape
