@@ -24,8 +24,8 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def small_is_small(monkeypatch: pytest.MonkeyPatch, nothing_is_small: None) -> None:
-    """As it is in use, with few bytes."""
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the other tests': as it is in use, with few bytes."""
     monkeypatch.setattr(direct, "SMALL_NBYTES", 400)
     monkeypatch.setattr(alike, "MOST_NBYTES", 400)
 

@@ -123,7 +123,7 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
 
 
 def plain_name(name: Any) -> bool:
-    """Whether a name is text that leads through no other group, and is the same in any encoding."""
+    """Whether a name is plain ASCII text that leads through no other group."""
     if type(name) is not str or not (name.isascii() and name.isprintable()):
         return False
     return name not in ("", ".") and "/" not in name

@@ -1,9 +1,9 @@
 """Which writes does libhdf5 do as fast as they could be done here?
 
 Without filters there is nothing to encode, and a small dataset is encoded before a writer is made
-ready.  Such writes go to libhdf5 at once, as they are.  The others, and whatever needs a conversion
-or a second look, are for `dataset_writing.py`: parts of more chunks than libhdf5's cache holds are
-merged there, which libhdf5 would read and write again and again.
+ready.  Such writes go to libhdf5 at once, as they are.  The others, and whatever needs a
+conversion or a second look, are for `dataset_writing.py`: there parts of chunks are merged, which
+libhdf5 would read and write again and again where its cache does not hold them.
 """
 
 from __future__ import annotations
