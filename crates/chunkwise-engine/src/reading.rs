@@ -16,7 +16,7 @@ use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
 use crate::fetch::{FetchAhead, Fetched};
 use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
-use crate::process::{ProcessState, in_force, thread_count};
+use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
@@ -24,6 +24,10 @@ use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, Segments, batches};
 use crate::settings::Setting;
 use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
+
+/// From so many bytes on, several threads work on a chunk, or a part of it: less takes as long as
+/// they take to come.
+pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
 
 /// Tasks of a plan, by number.
 pub(crate) enum Numbers<'a> {
@@ -106,9 +110,9 @@ impl<'a> Reading<'a> {
     /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
     pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
-        // Who needs none begins none: the pool is made when somebody comes to help.
-        let most = in_force(Setting::Threads);
-        let helpers = if numbers.len() == 1 { self.most_threads(most) - 1 } else { 0 };
+        // A short read has nothing to share, and begins no threads.
+        let helped = numbers.len() == 1 && self.has_much_to_share();
+        let helpers = if helped { self.most_threads() - 1 } else { 0 };
         with_buffers(|buffers| {
             // In segments, as what waits to be fetched takes memory.
             let segments = Segments::new(numbers.len(), self.dataset.chunk_nbytes, 1);
@@ -128,7 +132,7 @@ impl<'a> Reading<'a> {
     pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
-        let most = self.most_threads(thread_count());
+        let most = self.most_threads();
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
         let parts = Segments::new(numbers.len(), dataset.chunk_nbytes, threads);
         let segments = parts.count();
@@ -170,9 +174,16 @@ impl<'a> Reading<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Threads that may work on it, this one included, of so many.
-    fn most_threads(&self, most: usize) -> usize {
-        most.min(self.once.map_or(usize::MAX, |once| once.threads)).max(1)
+    /// Whether a single task can be worth more than one thread: a long run, or a chunk in blocks.
+    fn has_much_to_share(&self) -> bool {
+        let (run_nbytes, chunk_nbytes) = (self.result.nbytes() as u64, self.dataset.chunk_nbytes);
+        run_nbytes >= SHARED_NBYTES
+            || (chunk_nbytes >= SHARED_NBYTES && self.dataset.is_in_blocks())
+    }
+
+    /// Threads that may work on it, this one included.
+    fn most_threads(&self) -> usize {
+        thread_count().min(self.once.map_or(usize::MAX, |once| once.threads)).max(1)
     }
 
     /// Copy whatever needs neither storage nor decoding; gives the tasks that are left.
