@@ -26,7 +26,8 @@
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
 #                  ONLY=fix: whether `fix` gains what it promised;
-#                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some)
+#                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some);
+#                  ONLY=cores: how the engine would use more processors (THREADS=8,64 for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies, three more, and their report, in target/studies
 #                  (about half an hour; SCALE=paper for the papers' sizes: hours)
@@ -103,7 +104,8 @@ tools:
 
 check: dev
 	cargo fmt --check
-	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --locked --quiet --workspace --all-targets \
+	    --features chunkwise-measure/simulated -- -D warnings
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/mypy
@@ -253,6 +255,12 @@ ifeq ($(ONLY),matrix)
 bench: install
 	PYTHONPATH=benches $(BIN)/python -m matrix $(if $(CASES),--only "$(CASES)")
 else
+# As on a machine with more processors: chunks sleep instead of being decoded.
+ifeq ($(ONLY),cores)
+bench:
+	cargo run --locked --quiet --release -p chunkwise-measure --features simulated \
+	    --example cores --target-dir target/simulated -- $(THREADS)
+else
 # Of the advice, not of peers.
 ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
@@ -261,6 +269,7 @@ else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
+endif
 endif
 endif
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from chunkwise.words import counted
 from matrix.cases import Case, cases
+from matrix.explained import reason
 from matrix.judge import compare, judge
 from matrix.work import READERS, Work
 
@@ -52,7 +53,7 @@ def main() -> None:
         partial_file = kept_in.with_suffix(".partial")
         partial_file.write_text(json.dumps(kept, indent=1))
         partial_file.rename(kept_in)
-    print(table([case.name for case in wanted], kept))
+    print(table(wanted, kept))
 
 
 def measured(case: Case, folder: Path, seconds: float, most: int) -> dict[str, list[float]]:
@@ -64,21 +65,27 @@ def measured(case: Case, folder: Path, seconds: float, most: int) -> dict[str, l
     return dict(zip(READERS, compare(first, second, seconds, most), strict=True))
 
 
-def table(names: list[str], kept: dict[str, Any]) -> str:
-    """List the cases that are slower, worst first, and say how many are not."""
-    judged = {name: judge(*kept[name].values()) for name in names if name in kept}
-    slower = sorted((found.ratio, name) for name, found in judged.items() if found.is_slower)
-    lines = [
-        f"{ratio:5.2f} ({judged[name].low:.2f} to {judged[name].high:.2f})  "
-        f"{1e3 * _median(kept[name]['h5py']):9.3f} ms  {name}"
-        for ratio, name in slower
-    ]
-    head = ["h5py's time divided by chunkwise's, h5py's time, and the case:"] if lines else []
+def table(wanted: list[Case], kept: dict[str, Any]) -> str:
+    """List the cases that are slower, worst first, with those that are explained at the end."""
+    judged = {case: judge(*kept[case.name].values()) for case in wanted if case.name in kept}
+    slower = sorted((found.ratio, case) for case, found in judged.items() if found.is_slower)
+    groups: dict[str | None, list[str]] = {None: []}
+    for ratio, case in slower:
+        times = {reader: _median(samples) for reader, samples in kept[case.name].items()}
+        why = reason(case, times["chunkwise"] - times["h5py"])
+        found = judged[case]
+        line = f"{ratio:5.2f} ({found.low:.2f} to {found.high:.2f})  {1e3 * times['h5py']:9.3f} ms"
+        groups.setdefault(why, []).append(f"{line}  {case.name}")
+    lines = ["h5py's time divided by chunkwise's, h5py's time, and the case:"] if slower else []
+    lines += groups.pop(None)
+    for why, explained in groups.items():
+        lines += [f"explained: {why}", *explained]
     ratios = sorted(found.ratio for found in judged.values())
     middle = f"; in the middle {ratios[len(ratios) // 2]:.2f}" if ratios else ""
-    missing = len(names) - len(judged)
-    said = f"{counted(len(slower), 'case')} of {len(judged)} slower than h5py{middle}"
-    return "\n".join([*head, *lines, said, *([f"{missing} not measured"] if missing else [])])
+    count = sum(map(len, groups.values()))
+    said = f"{counted(len(slower), 'case')} of {len(judged)} slower than h5py, {count} explained"
+    missing = len(wanted) - len(judged)
+    return "\n".join([*lines, said + middle, *([f"{missing} not measured"] if missing else [])])
 
 
 def _median(samples: list[float]) -> float:

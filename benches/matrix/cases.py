@@ -35,7 +35,7 @@ CONVERSIONS = ("native", "f4", "f8", "i4")
 WRITES = ("create", "assign", "part", "rows", "append", "many")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Case:
     """One thing to do, by both libraries.
 

@@ -26,8 +26,8 @@ from chunkwise.files.objects import names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
-from chunkwise.writing import pending
-from chunkwise.writing.creating import Chunks, MaxShape, Request, create
+from chunkwise.writing import alike, pending
+from chunkwise.writing.creating import Chunks, MaxShape, Request, create, plain_name
 
 phil = h5py._objects.phil
 
@@ -254,8 +254,12 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         chunkwise.errors.SelectionError
             When `access` does not fit `shape`.
         """
-        where, path = self._place(name, "dataset")
         asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
+        key = alike.key_of(asked) if self._home.writable else None
+        at_once = None if key is None else alike.make(self.id, name, key, data)
+        if at_once is not None:
+            return self._new(at_once, self._path_of(name))
+        where, path = self._place(name, "dataset")
         made = create(h5py.Group(self.id), name, where, asked)
         try:
             dataset = cast("Dataset", self._adopted(made.dataset.id, path))
@@ -268,6 +272,16 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             if name is not None:
                 del self[name]
             raise
+        if key is not None and made.effort == "as-stated":
+            alike.remember(key, data, dataset.id.get_create_plist())
+        return dataset
+
+    def _new(self, identifier: Any, path: str | None) -> Dataset:
+        """A dataset that was made here, with nothing that waits to be written."""
+        if self._number is not None:
+            return cast("Dataset", self._adopted(identifier, path))
+        dataset = Dataset(identifier)
+        dataset._belong(self._home, path or "/", None)
         return dataset
 
     def require_dataset(
@@ -374,6 +388,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _has_link(self, name: str | bytes) -> bool:
         """Whether there is a link of that name, wherever it leads."""
         try:
+            if plain_name(name):
+                return bool(self.id.links.exists(encode_name(cast("str", name))))
             return super().get(name, getlink=True) is not None
         except HDF5_ERRORS:
             return False

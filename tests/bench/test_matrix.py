@@ -17,6 +17,7 @@ import chunkwise
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benches"))
 cases: Any = importlib.import_module("matrix.cases")
+explained: Any = importlib.import_module("matrix.explained")
 judge: Any = importlib.import_module("matrix.judge")
 matrix: Any = importlib.import_module("matrix.__main__")
 work: Any = importlib.import_module("matrix.work")
@@ -58,6 +59,18 @@ def test_both_begin_every_other_time_until_there_is_no_doubt() -> None:
 def test_each_case_has_its_own_name() -> None:
     names = [case.name for case in cases.cases()]
     assert len(names) == len(set(names)) > 500
+
+
+def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
+    opening = cases.Case("read", "row", "tiny")
+    assert "where the data lies" in explained.reason(opening, 1e-4)
+    assert explained.reason(opening, 1e-3) is None
+    assert explained.reason(cases.Case("read", "row", "64K", phase="again"), 1e-6) is None
+    kept = {opening.name: {"h5py": [1e-4] * 9, "chunkwise": [2e-4] * 9}}
+    lines = matrix.table([opening], kept).splitlines()
+    assert lines[1].startswith("explained: the first read of a file")
+    assert lines[2].endswith("read/row/tiny/none/open")
+    assert "1 case of 1 slower than h5py, 1 explained" in lines[3]
 
 
 def test_cases_run(tmp_path: Path) -> None:

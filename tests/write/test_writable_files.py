@@ -13,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from h5py import h5f
 
 import chunkwise
 from chunkwise.errors import (
@@ -162,7 +163,7 @@ def test_no_permission_is_said(existing: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(CannotWriteError, match="permission denied; see `ls -l`"):
         chunkwise.open(existing, "w")
     monkeypatch.undo()
-    monkeypatch.setattr(h5py, "File", refuse)
+    monkeypatch.setattr(h5f, "create", refuse)
     with pytest.raises(CannotWriteError, match="name a folder in which you may write"):
         chunkwise.open(existing.with_name("new.h5"), "w")
 

@@ -83,6 +83,8 @@ impl Encoding {
         out: &mut Vec<u8>,
         mut done: impl FnMut(FilterKind),
     ) -> Result<u32, EncodeError> {
+        #[cfg(feature = "simulated")]
+        crate::simulated::wait();
         let EncodeScratch { buffer, state } = scratch;
         let mut mask = 0u32;
         // Whether what the next filter takes is in `out`, rather than still `raw`.

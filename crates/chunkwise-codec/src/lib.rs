@@ -40,6 +40,8 @@ mod runs;
 mod scaleoffset;
 mod scratch;
 mod shuffle;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod state;
 mod streams;
 mod szip;

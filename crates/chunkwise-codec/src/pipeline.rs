@@ -129,6 +129,8 @@ impl Pipeline {
         out: &mut [u8],
         mut done: impl FnMut(FilterKind),
     ) -> Result<PassedOver, DecodeError> {
+        #[cfg(feature = "simulated")]
+        crate::simulated::wait();
         let mut passed_over = PassedOver::default();
         let Scratch { buffers: [first, second], state } = scratch;
         let raw_len = out.len();

@@ -23,15 +23,12 @@ use crate::dataset::Layout;
 use crate::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
-use crate::reading::Reading;
+use crate::reading::{Reading, SHARED_NBYTES};
 use crate::storage::Map;
 use crate::{ChunkRecord, Dataset};
 
 /// Smaller chunks are decoded whole by one thread: that takes no longer than finding their blocks.
 const LEAST_NBYTES: u64 = 128 << 10;
-/// From so many bytes on, several threads decode a chunk, or a part of it: less takes as long as
-/// they take to come.
-const SHARED_NBYTES: u64 = 1 << 20;
 /// What a thread takes at a time, about.
 const PIECE_NBYTES: usize = 64 << 10;
 /// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::cache_entry::{ChunkKey, Decoded};
@@ -29,22 +30,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The chunks that are being decoded in this process, each by one thread, for all who want
-/// it.
+/// it; and how many they are, which is known without the lock.
 #[derive(Default)]
-pub struct InFlight(Mutex<HashMap<ChunkKey, Arc<Decoding>>>);
+pub struct InFlight(Mutex<HashMap<ChunkKey, Arc<Decoding>>>, AtomicUsize);
 
 impl InFlight {
     /// Enter a decoding to come; None when the chunk has one already.
     pub fn begin(&self, key: ChunkKey) -> Option<Arc<Decoding>> {
         match lock(&self.0).entry(key) {
             Entry::Occupied(_) => None,
-            Entry::Vacant(place) => Some(Arc::clone(place.insert(Decoding::new(Progress::Queued)))),
+            Entry::Vacant(place) => {
+                self.1.fetch_add(1, Relaxed);
+                Some(Arc::clone(place.insert(Decoding::new(Progress::Queued))))
+            }
         }
     }
 
-    /// Whether somebody decodes the chunk, or is going to.
+    /// Whether somebody decodes the chunk, or is going to, as far as one look tells.
     pub fn has(&self, key: ChunkKey) -> bool {
-        lock(&self.0).contains_key(&key)
+        // Mostly there is none, and all threads would wait for the lock for each chunk.
+        self.1.load(Relaxed) > 0 && lock(&self.0).contains_key(&key)
     }
 
     /// The chunk, decoded by `work` unless another thread is at it already: its outcome is
@@ -63,6 +68,7 @@ impl InFlight {
                 let mut in_flight = lock(&self.0);
                 match in_flight.entry(key) {
                     Entry::Vacant(place) => {
+                        self.1.fetch_add(1, Relaxed);
                         break Arc::clone(place.insert(Decoding::new(Progress::Running)));
                     }
                     Entry::Occupied(place) => Arc::clone(place.get()),
@@ -121,7 +127,9 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         *lock(&self.decoding.progress) = Progress::Over(self.decoded.take());
         self.decoding.over.notify_all();
-        lock(&self.in_flight.0).remove(&self.key);
+        if lock(&self.in_flight.0).remove(&self.key).is_some() {
+            self.in_flight.1.fetch_sub(1, Relaxed);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! How are a plan's tasks carried out, by one thread or by several?
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
@@ -17,11 +18,16 @@ use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::repeated::{leaves_room, was_wanted_whole};
+use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::RawRead;
 use crate::scatter::SharedResult;
-use crate::schedule::{Batch, Batches, batches, segment_len};
+use crate::schedule::{Batch, Batches, Segments, batches};
+use crate::settings::Setting;
 use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
+
+/// From so many bytes on, several threads work on a chunk, or a part of it: less takes as long as
+/// they take to come.
+pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
 
 /// Tasks of a plan, by number.
 pub(crate) enum Numbers<'a> {
@@ -40,9 +46,8 @@ impl Numbers<'_> {
     }
 
     /// Those of a segment.
-    fn segment(&self, segment: u64, len: u64) -> impl Iterator<Item = u64> {
-        let end = (segment + 1).saturating_mul(len).min(self.len());
-        (segment * len..end).map(|i| match self {
+    fn segment(&self, segment: Range<u64>) -> impl Iterator<Item = u64> {
+        segment.map(|i| match self {
             Self::All(_) => i,
             Self::These(numbers) => numbers[i as usize],
         })
@@ -105,13 +110,16 @@ impl<'a> Reading<'a> {
     /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
     pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
-        let helpers = if numbers.len() == 1 { self.most_threads() - 1 } else { 0 };
+        // A short read has nothing to share, and begins no threads.
+        let helped = numbers.len() == 1 && self.has_much_to_share();
+        let helpers = if helped { self.most_threads() - 1 } else { 0 };
         with_buffers(|buffers| {
             // In segments, as what waits to be fetched takes memory.
-            let len = segment_len(numbers.len(), self.dataset.chunk_nbytes, 1);
-            for segment in 0..numbers.len().div_ceil(len) {
+            let segments = Segments::new(numbers.len(), self.dataset.chunk_nbytes, 1);
+            for segment in 0..segments.count() {
+                let numbers = numbers.segment(segments.tasks(segment));
                 // SAFETY: the caller's contract.
-                unsafe { self.segment(numbers.segment(segment, len), &source, buffers, helpers)? };
+                unsafe { self.segment(numbers, &source, buffers, helpers)? };
             }
             Ok(())
         })
@@ -126,12 +134,12 @@ impl<'a> Reading<'a> {
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
         let most = self.most_threads();
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
-        let len = segment_len(numbers.len(), dataset.chunk_nbytes, threads);
-        let segments = numbers.len().div_ceil(len);
+        let parts = Segments::new(numbers.len(), dataset.chunk_nbytes, threads);
+        let segments = parts.count();
         // Those that have no chunk of their own to decode help with the others'.
         let helpers = most - threads.min(usize::try_from(segments).unwrap_or(most));
-        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(segment, len));
-        let nbytes = len.saturating_mul(dataset.chunk_nbytes);
+        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(parts.tasks(segment)));
+        let nbytes = parts.most().saturating_mul(dataset.chunk_nbytes);
         let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
         let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
@@ -146,7 +154,7 @@ impl<'a> Reading<'a> {
                         }
                         let fetched = ahead.take(segment);
                         let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
-                        let numbers = numbers.segment(segment, len);
+                        let numbers = numbers.segment(parts.tasks(segment));
                         // SAFETY: the caller's contract; each segment is taken once.
                         let done = unsafe { self.segment(numbers, &source, buffers, helpers) };
                         if let Err(error) = done {
@@ -164,6 +172,13 @@ impl<'a> Reading<'a> {
         });
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether a single task can be worth more than one thread: a long run, or a chunk in blocks.
+    fn has_much_to_share(&self) -> bool {
+        let (run_nbytes, chunk_nbytes) = (self.result.nbytes() as u64, self.dataset.chunk_nbytes);
+        run_nbytes >= SHARED_NBYTES
+            || (chunk_nbytes >= SHARED_NBYTES && self.dataset.is_in_blocks())
     }
 
     /// Threads that may work on it, this one included.
@@ -335,10 +350,11 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a chunk that is wanted whole was so before, and there is room for it.
-    fn is_repeated(&self, key: ChunkKey) -> bool {
-        let budget_nbytes = ProcessState::of_this_process().cache().stats().budget_nbytes;
-        leaves_room(self.result.nbytes(), budget_nbytes) && was_wanted_whole(key)
+    /// Whether a chunk that is wanted whole may be wanted again, and there is room for it.
+    fn may_return(&self, key: ChunkKey) -> bool {
+        let nbytes = self.result.nbytes();
+        leaves_room(nbytes, Setting::CacheNbytes.value())
+            && (is_small(nbytes) || was_wanted_whole(key))
     }
 
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
@@ -355,11 +371,11 @@ impl<'a> Reading<'a> {
         let dataset = self.dataset;
         let state = ProcessState::of_this_process();
         let key: ChunkKey = (dataset.number, task.linear_index());
-        // A chunk that is wanted whole is not wanted again by the same walk: it is
+        // A chunk that a large read wants whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
         let kept = || {
             self.once.is_none()
-                && (!task.takes_all() || self.is_repeated(key))
+                && (!task.takes_all() || self.may_return(key))
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {

@@ -1,7 +1,8 @@
 //! Which chunks does a program read whole again and again?
 //!
 //! A chunk that is wanted whole is decoded in place, and not kept: most walks do not come back.
-//! One that is wanted whole a second time, by a read that leaves room for others, is kept.
+//! One that is wanted whole a second time, by a read that leaves room for others, is kept.  What a
+//! small read wants is kept at once, as libhdf5's cache keeps it: to copy it costs little.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,12 +12,19 @@ use crate::cache_entry::ChunkKey;
 const PLACES: usize = 4096;
 /// A read may be as large as one part in so many of what the cache may hold.
 const SHARE: usize = 4;
+/// As much as libhdf5's cache of a dataset held until 2.0.
+const SMALL_NBYTES: usize = 1 << 20;
 
 static WHOLE: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 
 /// Whether a read of `nbytes` leaves room for others in a cache of so many.
 pub fn leaves_room(nbytes: usize, budget_nbytes: usize) -> bool {
     nbytes <= budget_nbytes / SHARE
+}
+
+/// Whether a read is so small that all of it is kept.
+pub fn is_small(nbytes: usize) -> bool {
+    nbytes <= SMALL_NBYTES
 }
 
 /// Whether this chunk was wanted whole before; from now on it was.

@@ -2,6 +2,8 @@
 //!
 //! Arithmetic only: given the same plan, index and threads it says the same.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::ChunkRecord;
@@ -20,10 +22,58 @@ const GAP_NBYTES: u64 = 16 << 10;
 const BATCH_NBYTES: u64 = 1 << 20;
 
 /// How many neighbouring tasks of `tasks` a thread takes at a time.
-pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
+fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
     let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;
     let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(1, SEGMENT_CHUNKS);
     large.min((tasks / pieces).max(1))
+}
+
+/// The last segments, of which there is one for each thread, are divided into so many.
+const LAST_PARTS: u64 = 4;
+
+/// The tasks of a read, in pieces that threads take one after the other.
+///
+/// The last ones are smaller, so that threads that began late, or were held up, end with the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Segments {
+    tasks: u64,
+    /// Tasks in each, and how many such there are...
+    len: u64,
+    large: u64,
+    /// ... before those of so many tasks.
+    last_len: u64,
+}
+
+impl Segments {
+    /// For `threads` that take them at the same time.
+    pub fn new(tasks: u64, chunk_nbytes: u64, threads: usize) -> Self {
+        let len = segment_len(tasks, chunk_nbytes, threads);
+        let shared = threads > 1;
+        let last = if shared { len.saturating_mul(threads as u64).min(tasks) } else { 0 };
+        let large = (tasks - last).div_ceil(len);
+        Self { tasks, len, large, last_len: (len / LAST_PARTS).max(1) }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.large
+            + self.tasks.saturating_sub(self.large.saturating_mul(self.len)).div_ceil(self.last_len)
+    }
+
+    /// The most tasks in one.
+    pub fn most(&self) -> u64 {
+        if self.large > 0 { self.len } else { self.last_len }
+    }
+
+    /// The tasks of one, from where to where.
+    pub fn tasks(&self, number: u64) -> Range<u64> {
+        let begin = |number: u64| {
+            let (large, rest) = (number.min(self.large), number.saturating_sub(self.large));
+            let begin = large.saturating_mul(self.len);
+            begin.saturating_add(rest.saturating_mul(self.last_len)).min(self.tasks)
+        };
+        begin(number)..begin(number.saturating_add(1))
+    }
 }
 
 /// Stored chunks that are read in one go.
@@ -107,6 +157,34 @@ mod tests {
             }
             prop_assert_eq!(next, chunks.len());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn every_task_is_in_one_segment(
+            tasks in 0u64..5000,
+            chunk_nbytes in 1u64..1 << 21,
+            threads in 1usize..130,
+        ) {
+            let segments = Segments::new(tasks, chunk_nbytes, threads);
+            let mut next = 0;
+            for number in 0..segments.count() {
+                let part = segments.tasks(number);
+                prop_assert_eq!(part.start, next);
+                prop_assert!(part.end > part.start && part.end - part.start <= segments.most());
+                next = part.end;
+            }
+            prop_assert_eq!(next, tasks);
+            prop_assert!(segments.tasks(u64::MAX).is_empty());
+        }
+    }
+
+    #[test]
+    fn the_last_segments_are_smaller() {
+        let segments = Segments::new(16 * 1024, 1000, 64);
+        assert_eq!((segments.tasks(0), segments.count()), (0..32, 448 + 64 * 4));
+        assert_eq!(segments.tasks(segments.count() - 1), 16 * 1024 - 8..16 * 1024);
+        assert_eq!(Segments::new(16 * 1024, 1000, 1).count(), 64);
     }
 
     #[test]

@@ -30,7 +30,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.objects import Address, address_of
-from chunkwise.files.opening import open_h5
+from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, told
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
 from chunkwise.writing import pending
@@ -312,7 +312,7 @@ class FileHandle:
             if self._id is None:
                 self._id = h5f.FileID(0)
             elif self._id.valid:
-                file = _as_file(self._id)
+                file = as_file(self._id)
                 with self._written(file, "cannot be closed"):
                     file.close()
             for one in list(self._objects.values()):
@@ -330,7 +330,7 @@ class FileHandle:
         with phil, pending.without_waiting():
             if self._id is None or not self._id.valid:
                 raise UsageError("the file is closed")
-            file = h5py.File(self._id)
+            file = as_file(self._id)
             with self._written(file, "cannot be flushed"):
                 file.flush()
 
@@ -345,7 +345,7 @@ class FileHandle:
         """The file as h5py has it, where it is open and may be written."""
         with phil:
             is_open = self.writable and self._id is not None and self._id.valid
-            return h5py.File(self._id) if is_open else None
+            return as_file(self._id) if is_open else None
 
     @contextlib.contextmanager
     def _written(self, file: h5py.File, doing: str) -> Iterator[None]:
@@ -576,13 +576,6 @@ def _found_again(file: Any, path: str | None) -> Any:
     if path is None:
         raise UsageError(f"{recipe[0]}: what has no name cannot be found again")
     return reopen(*recipe)[path]
-
-
-def _as_file(identifier: h5f.FileID) -> h5py.File:
-    """An object of h5py's with this very identifier; its own way makes another one first."""
-    file = h5py.File.__new__(h5py.File)
-    h5py.Group.__init__(file, identifier)
-    return file
 
 
 def _absolute(path: str) -> str:

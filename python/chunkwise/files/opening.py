@@ -16,12 +16,14 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import h5py
-from h5py import h5d, h5g, h5l, h5o, h5p, h5t, h5z
+from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t, h5z
+from h5py._hl.files import make_fapl, make_fcpl
 
 from chunkwise.errors import (
     CorruptDataError,
@@ -46,11 +48,13 @@ from chunkwise.names import shell_line
 from chunkwise.words import counted
 
 __all__ = [
+    "as_file",
     "find_dataset",
     "full_name",
     "has_variable_length",
     "is_plain",
     "largest_chunked",
+    "make_h5",
     "missing_filter",
     "open_h5",
     "walk_datasets",
@@ -103,6 +107,8 @@ def open_h5(
         regular = False
     offset = 0 if regular else _signature_offset(Path(path))
     try:
+        if mode == "r" and not options:
+            return as_file(h5f.open(os.fsencode(path), h5f.ACC_RDONLY, _usual_properties()))
         return h5py.File(path, mode, **options)
     except HDF5_ERRORS as error:
         path = Path(path)
@@ -114,6 +120,32 @@ def open_h5(
         raise like(FileFormatError, error)(
             f"{printable(str(path))}: {_refused(path, offset, error)}"
         ) from None
+
+
+@cache
+def _usual_properties() -> h5p.PropFAID:
+    """How h5py opens a file for which nothing is said; to make that takes as long as to open."""
+    return make_fapl(None)
+
+
+@cache
+def _usual_creation(track_order: bool) -> h5p.PropFCID:
+    """How h5py makes a file for which nothing is said."""
+    return make_fcpl(track_order=track_order)
+
+
+def make_h5(path: str | os.PathLike[str], *, replaces: bool) -> h5py.File:
+    """Make a file as ``h5py.File(path, "w")`` does, or as with ``"x"`` where it replaces none."""
+    flags = h5f.ACC_TRUNC if replaces else h5f.ACC_EXCL
+    creation = _usual_creation(bool(h5py.get_config().track_order))
+    return as_file(h5f.create(os.fsencode(path), flags, fapl=_usual_properties(), fcpl=creation))
+
+
+def as_file(identifier: h5f.FileID) -> h5py.File:
+    """Make h5py's object of an open file; h5py's own way asks for another identifier first."""
+    file = h5py.File.__new__(h5py.File)
+    h5py.Group.__init__(file, identifier)
+    return file
 
 
 def full_name(file: h5py.File, name: str) -> str:

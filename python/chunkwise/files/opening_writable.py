@@ -19,7 +19,7 @@ from h5py import h5fd
 
 from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError, like
 from chunkwise.files.durable import sync
-from chunkwise.files.opening import open_h5
+from chunkwise.files.opening import make_h5, open_h5
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
@@ -61,6 +61,8 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
         _check_place(Path(path), where)
         if mode == "w" and exists:
             _check_existing(Path(path), where, truncates=_locks(options))
+        if not options:
+            return make_h5(path, replaces=mode == "w")
         return h5py.File(path, "w" if mode == "w" else "x", **options)
     except HDF5_ERRORS as error:
         if isinstance(error, BlockingIOError) and mode != "r":
@@ -177,9 +179,12 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
 
     The file may be closed in the block.
     """
+    if not wanted:
+        yield
+        return
     own: int | None = None
     folder = Path(os.path.realpath(file.filename)).parent
-    if wanted and file.id.get_access_plist().get_driver() == h5fd.SEC2:
+    if file.id.get_access_plist().get_driver() == h5fd.SEC2:
         # A description of its own: one that is shared would share libhdf5's lock.
         with contextlib.suppress(OSError):
             own = os.open(f"/proc/self/fd/{file.id.get_vfd_handle()}", os.O_RDONLY | os.O_CLOEXEC)

@@ -105,10 +105,12 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
         options |= {"dtype": asked.dtype, "shape": shape, "data": data}
         if data is None and asked.dtype is None:
             options["dtype"] = np.dtype("=f4")
+    # Named when it is there and written: a failure leaves no groups that would have led to it.
+    at_once = plain or asked.data is None
+    named = name if at_once and plain_name(name) else None
     try:
-        # Named when it is there: a failure leaves no groups that would have led to it.
-        made = group.create_dataset(None, fillvalue=asked.fillvalue, **options)
-        if name is not None:
+        made = group.create_dataset(named, fillvalue=asked.fillvalue, **options)
+        if name is not None and named is None:
             group[name] = made
             # Under its name, with the same chunk cache and prefixes.
             raw = encode_name(name) if isinstance(name, str) else name
@@ -118,6 +120,13 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
             raise
         raise like(UsageError, error)(f"{where}: cannot be made: {hdf5_reason(error)}") from error
     return Created(made, pipeline.effort, data.reshape(shape) if plain else None)
+
+
+def plain_name(name: Any) -> bool:
+    """Whether a name is plain ASCII text that leads through no other group."""
+    if type(name) is not str or not (name.isascii() and name.isprintable()):
+        return False
+    return name not in ("", ".") and "/" not in name
 
 
 def _data(asked: Request, where: str) -> tuple[Any, bool]:

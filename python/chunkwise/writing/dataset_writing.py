@@ -26,7 +26,7 @@ from chunkwise.grammar import Effort
 from chunkwise.names import hdf5_reason, printable
 from chunkwise.selecting import lowlevel
 from chunkwise.selection import Selection
-from chunkwise.writing import pending, unfiltered_edges
+from chunkwise.writing import direct, pending, unfiltered_edges
 from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
 
 Array = npt.NDArray[Any]
@@ -40,6 +40,7 @@ class WritePlan(TypedDict):
 
     path: str
     reason: str | None
+    by_libhdf5: str | None
     threads: int
     encoder: str | None
     held_nbytes: int
@@ -107,6 +108,8 @@ class Writing:
             # Another dataset, maybe, whose turn is not to be waited for within this one's.
             value = np.asarray(value)
         with self._turn():
+            if not self._dirty and self._h5 and direct.put(self._h5, index, value, alone=True):
+                return
             native = self._writer()
             if native.reason is None:
                 understood = assignment(self._h5, index, value, self.label)
@@ -271,6 +274,7 @@ class Writing:
             return {
                 "path": "chunked" if encoded else "libhdf5",
                 "reason": native.reason,
+                "by_libhdf5": direct.by_libhdf5(self._h5) if encoded else None,
                 "threads": _native.thread_count() if encoded else 1,
                 "encoder": native.tuning if encoded else None,
                 "held_nbytes": native.held_nbytes if encoded else 0,

@@ -8,7 +8,7 @@ import h5py
 
 from chunkwise.grammar import Effort
 from chunkwise.selection import Selection
-from chunkwise.writing import pending
+from chunkwise.writing import direct, pending
 from chunkwise.writing.dataset_writing import WritePlan, Writing, writing_of
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class Writable:
         """
         if isinstance(index, Selection):
             self._written().write(index, value)
-            return
-        self._written().put(index, value)
+        elif self._writing is not None or not direct.put(self, index, value):
+            self._written().put(index, value)
 
     def write(self, selection: Selection | None, value: npt.ArrayLike) -> None:
         """Write a hyperslab, a union of several, or points.
@@ -134,7 +134,8 @@ class Writable:
         chunkwise.errors.UsageError
             When the dataset is not chunked, or cannot have this shape.
         """
-        self._written().resize(size, axis)
+        if self._writing is not None or not direct.resize(self, size, axis):
+            self._written().resize(size, axis)
 
     def flush(self) -> None:
         """Have all that was written in the file, and the file on storage (``fsync``).
@@ -159,6 +160,7 @@ class Writable:
         -------
         WritePlan
             ``path`` ("chunked" or "libhdf5") and ``reason`` (why libhdf5, or None);
+            ``by_libhdf5``, what of it libhdf5 writes nevertheless, as fast (None for nothing);
             ``threads``; ``encoder``, which one of deflate was chosen, and its size beside zlib's
             (None before there was a chunk, or without a choice); ``held_nbytes`` and
             ``dirty_chunks`` that wait in memory; ``committed_chunks`` so far, and ``read_chunks``

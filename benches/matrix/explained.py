@@ -1,0 +1,66 @@
+"""Which cases are slower for a reason that stays, and what is the reason?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matrix.cases import LAYOUTS, Case
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why cases are slower.
+
+    Attributes
+    ----------
+    text : str
+        The reason.
+    most_s : float
+        What it costs at most; a case that loses more is slower for another reason as well.
+    holds : callable
+        Whether it holds for a case.
+    """
+
+    text: str
+    most_s: float
+    holds: Callable[[Case], bool]
+
+
+REASONS = (
+    Reason(
+        "the first read of a process binds libhdf5, and begins threads",
+        20e-3,
+        lambda case: case.process == "fresh",
+    ),
+    Reason(
+        "a file of its own: what is wrong with it is said, it is known again, and closed by "
+        "whoever is last",
+        0.4e-3,
+        lambda case: case.work == "write" and case.face == "open",
+    ),
+    Reason(
+        "the first read of a file asks libhdf5 where the data lies, and opens the file once more",
+        0.25e-3,
+        lambda case: case.work == "read" and case.phase in ("open", "first"),
+    ),
+    Reason(
+        "a walk of few steps, of which the first asks libhdf5 where the data lies",
+        0.25e-3,
+        lambda case: case.phase == "walk" and LAYOUTS[case.layout][1] is None,
+    ),
+)
+
+
+def reason(case: Case, lost_s: float) -> str | None:
+    """Say why a case is slower; None where nothing explains so much.
+
+    Parameters
+    ----------
+    case : Case
+        One that is slower.
+    lost_s : float
+        Seconds that it takes longer than with h5py.
+    """
+    fitting = (one for one in REASONS if one.holds(case) and lost_s <= one.most_s)
+    return next((one.text for one in fitting), None)

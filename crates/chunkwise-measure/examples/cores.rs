@@ -1,0 +1,270 @@
+//! How well does the engine use processors that this machine does not have?
+//!
+//! Each chunk takes a time in which its thread sleeps, so that any number of threads work as if
+//! each had a processor.  Beside it, bare threads take numbers and sleep as long, which is the most
+//! that this machine allows; what is missing to that is what the engine loses: locks, handing
+//! over, threads that wait for the last chunk.  For `make bench ONLY=cores`:
+//!
+//!     cores [THREADS,...]
+//!
+//! Prints a table in Markdown: the share of the bare threads' speed.  `busy` is the share of this machine's own processors that was used
+//! meanwhile, for everything but decoding: where it comes near 100%, the machine is too small to
+//! tell.
+
+use std::error::Error;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use chunkwise_codec::{
+    Effort, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Step, simulated,
+};
+use chunkwise_engine::{
+    ChunkIndexBuilder, ChunkRecord, ChunkStore, CommitError, Committer, Dataset, DatasetInfo,
+    DatasetWriter, EncodedChunk, Layout, MemoryStorage, Storage, ThrottledStorage, WriteInfo,
+    cache_clear, set_threads,
+};
+use chunkwise_select::{Dims, Hyperslab};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Elements of 4 bytes in a chunk: little to copy, as that is not simulated.
+const CHUNK: u64 = 1024;
+const ITEM: usize = 4;
+/// Time that storage takes to answer where it is late.
+const LATE: Duration = Duration::from_millis(2);
+/// Of so many runs, in turns, the best one of each counts: the machine has other things to do.
+const RUNS: usize = 5;
+
+/// One line of the table.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    chunk_ms: f64,
+    /// Chunks for each thread, of all datasets together.
+    chunks_a_thread: u64,
+    datasets: usize,
+    callers: usize,
+    late: bool,
+}
+
+const USUAL: Case = Case {
+    name: "chunks of 5 ms",
+    chunk_ms: 5.0,
+    chunks_a_thread: 64,
+    datasets: 1,
+    callers: 1,
+    late: false,
+};
+
+const CASES: [Case; 6] = [
+    USUAL,
+    Case { name: "the same, storage answers after 2 ms", late: true, ..USUAL },
+    Case { name: "many small chunks, 1 ms", chunk_ms: 1.0, chunks_a_thread: 256, ..USUAL },
+    Case { name: "few large chunks, 50 ms", chunk_ms: 50.0, chunks_a_thread: 4, ..USUAL },
+    Case { name: "16 datasets, one after the other", datasets: 16, ..USUAL },
+    Case { name: "16 datasets, by 16 callers at a time", datasets: 16, callers: 16, ..USUAL },
+];
+
+fn main() -> Result<(), Failure> {
+    let asked = std::env::args().nth(1).unwrap_or_else(|| "8,32,64,128".to_string());
+    let threads: Vec<NonZero<usize>> =
+        asked.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    let heads: Vec<String> = threads.iter().map(|n| format!("{n} threads | busy")).collect();
+    println!("| work | what | {} |", heads.join(" | "));
+    println!("| --- | --- |{}", " ---: | ---: |".repeat(threads.len()));
+    for (work, run) in [("read", read as Run), ("write", write as Run)] {
+        for case in &CASES {
+            let mut cells = Vec::new();
+            for &n in &threads {
+                set_threads(Some(n));
+                let (efficiency, busy) = best(run, case, n.get())?;
+                cells.push(format!("{:.0}% | {:.0}%", 100.0 * efficiency, 100.0 * busy));
+            }
+            println!("| {work} | {} | {} |", case.name, cells.join(" | "));
+        }
+    }
+    Ok(())
+}
+
+/// Prepares, and gives the seconds that it took, and those of processors.
+type Run = fn(&Case, u64) -> Result<(f64, f64), Failure>;
+
+/// The share that the engine reaches of the speed of bare threads, and that of this machine's
+/// processors that it has used.
+fn best(run: Run, case: &Case, threads: usize) -> Result<(f64, f64), Failure> {
+    let chunks = case.chunks_a_thread * threads as u64 / case.datasets as u64;
+    let own = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
+    // Who asks works as well; with many callers there are more than the pool's threads.
+    let workers = threads.max(threads - 1 + case.callers);
+    let (mut bare_s, mut engine_s, mut busy) = (f64::MAX, f64::MAX, 0.0);
+    for _ in 0..RUNS {
+        bare_s = bare(case, chunks * case.datasets as u64, workers).min(bare_s);
+        let (elapsed, processor) = run(case, chunks)?;
+        if elapsed < engine_s {
+            (engine_s, busy) = (elapsed, processor / elapsed / own);
+        }
+    }
+    Ok((bare_s / engine_s, busy))
+}
+
+/// Seconds that threads take which do nothing but to take numbers and to sleep.
+fn bare(case: &Case, chunks: u64, threads: usize) -> f64 {
+    let (next, ready) = (AtomicU64::new(0), Barrier::new(threads + 1));
+    let time = Duration::from_secs_f64(case.chunk_ms / 1e3);
+    let mut begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                // As the engine's are there before.
+                ready.wait();
+                while next.fetch_add(1, Relaxed) < chunks {
+                    std::thread::sleep(time);
+                }
+            });
+        }
+        ready.wait();
+        begun = Instant::now();
+    });
+    begun.elapsed().as_secs_f64()
+}
+
+/// Let each of the callers carry out its share of the works, and take the time; then see whether
+/// they are right.
+fn timed_works<W: Send>(
+    case: &Case,
+    works: Vec<W>,
+    work: impl Fn(&mut W) -> Result<(), Failure> + Sync,
+    is_right: impl Fn(&W) -> bool,
+) -> Result<(f64, f64), Failure> {
+    simulated::set_chunk_time(Duration::from_secs_f64(case.chunk_ms / 1e3));
+    let (left, done, failure) = (Mutex::new(works), Mutex::new(Vec::new()), Mutex::new(None));
+    let (begun, before) = (Instant::now(), processor_seconds());
+    std::thread::scope(|scope| {
+        for _ in 0..case.callers {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().ok().and_then(|mut left| left.pop());
+                    let Some(mut next) = next else { return };
+                    let worked = work(&mut next);
+                    if let (Err(error), Ok(mut failure)) = (worked, failure.lock()) {
+                        *failure = Some(error);
+                        return;
+                    }
+                    if let Ok(mut done) = done.lock() {
+                        done.push(next);
+                    }
+                }
+            });
+        }
+    });
+    let spent = (begun.elapsed().as_secs_f64(), processor_seconds() - before);
+    simulated::set_chunk_time(Duration::ZERO);
+    match (failure.into_inner(), done.into_inner()) {
+        (Ok(None), Ok(done)) if done.iter().all(is_right) => Ok(spent),
+        (Ok(None), Ok(_)) => Err("other chunks came out than were asked for".into()),
+        (Ok(Some(error)), _) => Err(error),
+        _ => Err("a caller has panicked".into()),
+    }
+}
+
+/// Seconds that this process has used processors for.
+fn processor_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills the struct that it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn pipeline() -> (Pipeline, Encoding) {
+    let step = Step { encoder: Encoder::Fletcher32, optional: false };
+    (Pipeline::new(vec![Filter::Fletcher32]), Encoding::new(vec![step]))
+}
+
+fn read(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
+    cache_clear();
+    let (pipeline, encoding) = pipeline();
+    let raw = vec![7; CHUNK as usize * ITEM];
+    let mut stored = Vec::new();
+    encoding.encode(&raw, &mut EncodeScratch::default(), &mut stored)?;
+    let mut index = ChunkIndexBuilder::default();
+    for position in 0..chunks {
+        let stored_nbytes = stored.len() as u64;
+        let address = position * stored_nbytes;
+        index.push(position, ChunkRecord { address, stored_nbytes, filter_mask: 0 })?;
+    }
+    let mut storage: Arc<dyn Storage> =
+        Arc::new(MemoryStorage(stored.repeat(usize::try_from(chunks)?)));
+    if case.late {
+        storage = Arc::new(ThrottledStorage::new(storage, LATE, None));
+    }
+    let shape = Dims::from_slice(&[chunks * CHUNK]);
+    let layout = Layout::Chunked {
+        chunk: Dims::from_slice(&[CHUNK]),
+        pipeline,
+        unfiltered_partial_chunks: false,
+        index: index.finish(chunks)?.into(),
+    };
+    let info = DatasetInfo { shape, element_size: ITEM, fill: None, layout };
+    let nbytes = usize::try_from(chunks * CHUNK)? * ITEM;
+    let mut works = Vec::new();
+    for _ in 0..case.datasets {
+        let dataset = Dataset::new(info.clone(), Arc::clone(&storage))?;
+        works.push((dataset, vec![1u8; nbytes]));
+    }
+    let work = |(dataset, out): &mut (Arc<Dataset>, Vec<u8>)| {
+        Ok(dataset.read(&Hyperslab::all(dataset.shape()), out)?)
+    };
+    timed_works(case, works, work, |(_, out)| out.iter().all(|&byte| byte == 7))
+}
+
+/// Takes chunks, and forgets them.
+struct Sink {
+    late: bool,
+}
+
+impl Committer for Sink {
+    fn commit(&mut self, _: &[EncodedChunk]) -> Result<(), CommitError> {
+        if self.late {
+            std::thread::sleep(LATE);
+        }
+        Ok(())
+    }
+}
+
+impl ChunkStore for Sink {
+    fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool> {
+        vec![false; chunk_origins.len()]
+    }
+
+    fn stored(&mut self, _: &[u64], _: &mut Vec<u8>) -> Result<Option<u32>, String> {
+        Ok(None)
+    }
+}
+
+fn write(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
+    let shape = [chunks * CHUNK];
+    let (pipeline, encoding) = pipeline();
+    let info = WriteInfo {
+        shape: shape.as_slice().into(),
+        max_shape: shape.as_slice().into(),
+        chunk: Dims::from_slice(&[CHUNK]),
+        element_size: ITEM,
+        fill: None,
+        encoding,
+        pipeline,
+        unfiltered_partial_chunks: false,
+    };
+    let data = vec![7u8; usize::try_from(chunks * CHUNK)? * ITEM];
+    let mut works = Vec::new();
+    for _ in 0..case.datasets {
+        let sink = Box::new(Sink { late: case.late });
+        works.push(DatasetWriter::new(info.clone(), sink, None, Effort::AsStated)?);
+    }
+    let work = |writer: &mut DatasetWriter| {
+        writer.write(&Hyperslab::all(&shape), &data, &AtomicBool::new(false))?;
+        Ok(writer.flush(&AtomicBool::new(false))?)
+    };
+    timed_works(case, works, work, |writer| writer.stats().committed == chunks)
+}

@@ -1,0 +1,142 @@
+"""Which new datasets are like one that was made before, and small?
+
+Programs make many small datasets of one kind.  What the first of them came to (its type, shape
+and properties) is kept; libhdf5 makes and writes the others at once.  It encodes so little
+sooner than a writer is made ready.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Final
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5p, h5s, h5t
+from h5py._objects import phil
+
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.writing.creating import Request, plain_name
+
+Key = tuple[Any, ...]
+
+# What libhdf5 encodes in the time that it takes to make a writer ready.
+MOST_NBYTES: Final = 32 << 10
+# Keywords of h5py's that say nothing but what the property list says.
+_IN_THE_LIST: Final = frozenset(
+    {"compression", "compression_opts", "fill_time", "fletcher32", "scaleoffset", "shuffle"}
+    | {"track_order", "track_times"}
+)
+_MOST_KEPT: Final = 64
+
+
+class Recipe:
+    """How libhdf5 makes a dataset.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of numbers.
+    shape : tuple of int
+        Of at least one dimension.
+    properties : h5py.h5p.PropDCID
+        All that creation is told besides.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...], properties: h5p.PropDCID):
+        self._kind = h5t.py_create(dtype, logical=True)
+        self._space = h5s.create_simple(shape)
+        self._properties = properties
+
+    def make(self, group: h5py.h5g.GroupID, name: bytes, data: npt.NDArray[Any]) -> Any:
+        """Make and write a dataset; None where there is such a name, or it fails.
+
+        Nothing of it is left then.
+        """
+        if group.links.exists(name):
+            return None
+        made = h5d.create(group, name, self._kind, self._space, self._properties)
+        try:
+            made.write(h5s.ALL, h5s.ALL, data, self._kind)
+        except BaseException:
+            group.unlink(name)
+            raise
+        return made
+
+
+_recipes: OrderedDict[Key, Recipe] = OrderedDict()
+
+
+def key_of(asked: Request) -> Key | None:
+    """Give what datasets that are made alike have in common.
+
+    Returns
+    -------
+    tuple or None
+        None where the data is not small, no plain numbers or asks for more than a property list
+        can say.
+    """
+    data = asked.data
+    if (
+        type(data) is not np.ndarray
+        or data.dtype.kind not in "biufc"
+        or data.dtype.metadata is not None
+        or not 0 < data.nbytes <= MOST_NBYTES
+        or not data.ndim
+        or asked.shape is not None
+        or asked.dtype is not None
+        or asked.maxshape is not None
+        or asked.fillvalue is not None
+        or not asked.options.keys() <= _IN_THE_LIST
+    ):
+        return None
+    chunks, options = asked.chunks, asked.options
+    # With types, as True is 1: that is no level of compression, and no length of a chunk.
+    said = tuple((name, type(value), value) for name, value in options.items())
+    order = h5py.get_config().track_order
+    key = (data.dtype, data.shape, type(chunks), chunks, asked.filters, asked.access, order, said)
+    try:
+        hash(key)
+    except TypeError:
+        return None  # Lists, say.
+    return key
+
+
+def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -> Any:
+    """Make and write a dataset like one before.
+
+    Parameters
+    ----------
+    group : h5py.h5g.GroupID
+        Where.
+    name : object
+        As it was given.
+    key : tuple
+        Of `key_of`.
+    data : ndarray
+        What it holds.
+
+    Returns
+    -------
+    h5py.h5d.DatasetID or None
+        None where none is known that is like it, or where it has to be made with more care: then
+        nothing has changed.
+    """
+    recipe = _recipes.get(key)
+    if recipe is None or not plain_name(name):
+        return None
+    try:
+        return recipe.make(group, name.encode(), np.ascontiguousarray(data))
+    except HDF5_ERRORS:
+        # Whoever does it with more care says what there is to say.
+        return None
+
+
+def remember(key: Key, data: npt.NDArray[Any], properties: h5p.PropDCID) -> None:
+    """Keep how a dataset was made."""
+    recipe = Recipe(data.dtype, data.shape, properties)
+    with phil:
+        _recipes[key] = recipe
+        if len(_recipes) > _MOST_KEPT:
+            _recipes.popitem(last=False)

@@ -1,0 +1,189 @@
+"""Which writes does libhdf5 do as fast as they could be done here?
+
+Without filters there is nothing to encode, and a small dataset is encoded before a writer is made
+ready.  Such writes go to libhdf5 at once, as they are.  The others, and whatever needs a
+conversion or a second look, are for `dataset_writing.py`: there parts of chunks are merged, which
+libhdf5 would read and write again and again where its cache does not hold them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import h5py
+import numpy as np
+from h5py import h5d, h5s, h5t
+from h5py._objects import phil
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.names import HDF5_ERRORS
+from chunkwise.routing.conversions import identical
+from chunkwise.routing.indexing import plain
+from chunkwise.selecting import lowlevel
+from chunkwise.writing import pending
+
+Shape = tuple[int, ...]
+
+# Of datasets that are no larger, libhdf5 does everything.
+SMALL_NBYTES: Final = 64 << 10
+# Chunks of up to so many bytes are put into the file faster here, once there are so many bytes.
+_TINY_CHUNK_NBYTES: Final = 16 << 10
+_MANY_NBYTES: Final = 4 << 20
+# What libhdf5 writes to a chunk that its cache does not hold goes to the file run by run.
+_RUN_NBYTES: Final = 4 << 10
+# Under this name a dataset remembers what is known of it.
+_ATTRIBUTE: Final = "_chunkwise_stored"
+
+SMALL: Final = f"the whole dataset, as long as it takes {SMALL_NBYTES >> 10} KiB at most"
+UNFILTERED: Final = (
+    "what needs no conversion, but for parts of more chunks than its cache holds: there are no "
+    "filters to be fast at"
+)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a dataset is stored, as far as it does not change."""
+
+    dtype: np.dtype[Any]
+    kind: h5t.TypeID  # The same in memory
+    chunk: Shape | None
+    is_filtered: bool
+    cache_nbytes: int  # Which libhdf5 has for its chunks
+    has_unfiltered_edges: bool
+
+    def is_small(self, shape: Shape) -> bool:
+        """Whether libhdf5 writes all of it."""
+        return math.prod(shape) * self.dtype.itemsize <= SMALL_NBYTES
+
+    def suits(self, shape: Shape, parts: _native.Hyperslab) -> bool:
+        """Whether libhdf5 writes this part of it as fast as it is written here."""
+        if self.is_small(shape) or self.chunk is None:
+            return True
+        if self.is_filtered:
+            return False
+        starts, strides, counts, blocks = parts
+        nbytes = chunk_nbytes = run_nbytes = self.dtype.itemsize
+        touched, whole, in_one_run = 1, True, True
+        for axis in reversed(range(len(shape))):
+            start, step, count, block = (one[axis] for one in (starts, strides, counts, blocks))
+            chunk = self.chunk[axis]
+            end = start + (count - 1) * step + block
+            dense = count == 1 or step == block
+            nbytes *= count * block
+            chunk_nbytes *= chunk
+            touched *= -(-end // chunk) - start // chunk
+            whole = (
+                whole and dense and not start % chunk and (not end % chunk or end == shape[axis])
+            )
+            if in_one_run:
+                run_nbytes *= min(end - start, chunk) if dense else block
+            in_one_run = in_one_run and dense and not start % chunk and end - start >= chunk
+        if whole:
+            return chunk_nbytes > _TINY_CHUNK_NBYTES or nbytes < _MANY_NBYTES
+        if chunk_nbytes > self.cache_nbytes:
+            return run_nbytes >= _RUN_NBYTES
+        return touched * chunk_nbytes <= self.cache_nbytes
+
+
+def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -> bool:
+    """Have libhdf5 write ``dataset[index] = value``, where it does so as fast.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of ours, or of h5py's class.
+    index, value : object
+        As h5py takes them.
+    alone : bool
+        Whether nothing waits to be written to the dataset, and nobody else writes to it; otherwise
+        that is asked.
+
+    Returns
+    -------
+    bool
+        False where it is to be written in another way, also what libhdf5 has refused.
+    """
+    if type(value) is not np.ndarray or not value.ndim or not plain(index):
+        return False
+    try:
+        # Who begins to write here holds this lock.
+        with phil:
+            if not alone and pending.known(dataset) is not None:
+                return False
+            stored = stored_of(dataset)
+            return stored is not None and _write(dataset, stored, index, value)
+    except HDF5_ERRORS:
+        # Errors of ours are among them; who writes it in another way says what is wrong.
+        return False
+
+
+def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
+    """Have libhdf5 resize a dataset; False where more has to be seen to, or it refuses."""
+    try:
+        with phil:
+            if pending.known(dataset) is not None:
+                return False
+            stored = stored_of(dataset)
+            if stored is None or stored.chunk is None or stored.has_unfiltered_edges:
+                return False
+            h5py.Dataset.resize(dataset, size, axis)
+            return True
+    except HDF5_ERRORS:
+        return False
+
+
+def by_libhdf5(dataset: h5py.Dataset) -> str | None:
+    """Say what of a dataset that is written in parallel libhdf5 writes; None for nothing."""
+    stored = stored_of(dataset)
+    if stored is None:
+        return None
+    if stored.is_small(dataset.shape):
+        return SMALL
+    return None if stored.is_filtered else UNFILTERED
+
+
+def stored_of(dataset: h5py.Dataset) -> Stored | None:
+    """Tell how a dataset is stored; None where that is not for here.  Under h5py's lock."""
+    known = dataset.__dict__.get(_ATTRIBUTE, False)
+    if known is False:
+        known = dataset.__dict__[_ATTRIBUTE] = _ask(dataset)
+    return known  # type: ignore[no-any-return]
+
+
+def _ask(dataset: h5py.Dataset) -> Stored | None:
+    plist, dtype = dataset._dcpl, dataset.dtype
+    layout = plist.get_layout()
+    if layout == h5d.VIRTUAL or not dataset.shape or dtype.hasobject or dtype.subdtype is not None:
+        return None
+    kind = h5t.py_create(dtype, logical=True)
+    chunk, filters, cache_nbytes, edges = None, 0, 0, False
+    if layout == h5d.CHUNKED:
+        chunk, filters = plist.get_chunk(), plist.get_nfilters()
+        _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
+        edges = filters > 0 and library().unfiltered_partial_chunks(dataset.id.id)
+    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges)
+
+
+def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]) -> bool:
+    if not identical(value.dtype, stored.dtype):
+        return False
+    shape = dataset.shape
+    if stored.is_filtered and not stored.is_small(shape):
+        return False
+    selection = _native.select_index(shape, index, "")
+    parts = None if selection is None else selection.hyperslab
+    if selection is None or parts is None or tuple(selection.shape) != value.shape:
+        return False
+    if not value.size or not stored.suits(shape, parts):
+        return False
+    space = h5s.ALL
+    if value.shape != shape:
+        space = dataset.id.get_space()
+        lowlevel.select(space, [parts])
+    within = h5s.ALL if space is h5s.ALL else h5s.create_simple(value.shape)
+    dataset.id.write(within, space, np.ascontiguousarray(value), stored.kind)
+    return True

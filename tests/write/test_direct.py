@@ -1,0 +1,201 @@
+"""Does libhdf5 write what it writes as fast, and is that what h5py writes?"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import chunkwise
+from chunkwise.errors import NameTakenError
+from chunkwise.writing import alike, direct
+
+FILTERS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "deflate": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the other tests': as it is in use, with few bytes."""
+    monkeypatch.setattr(direct, "SMALL_NBYTES", 400)
+    monkeypatch.setattr(alike, "MOST_NBYTES", 400)
+
+
+@st.composite
+def writes(draw: st.DrawFn) -> list[tuple[str, Any]]:
+    """Rows added, and boxes written, of a dataset of 12 columns."""
+    rows = draw(st.integers(1, 20))
+    steps: list[tuple[str, Any]] = [("rows", rows)]
+    for _ in range(draw(st.integers(1, 6))):
+        if draw(st.integers(0, 3)) == 0:
+            rows += draw(st.integers(1, 15))
+            steps.append(("rows", rows))
+            continue
+        index = []
+        for n in (rows, 12):
+            begin = draw(st.integers(0, n - 1))
+            end, step = draw(st.integers(begin + 1, n)), draw(st.sampled_from([1, 1, 1, 2, 5]))
+            index.append(draw(st.sampled_from([slice(begin, end, step), begin, slice(None)])))
+        steps.append(("box", tuple(index)))
+    return steps
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=writes(),
+    chunk=st.sampled_from([None, (3, 5), (1, 12), (40, 12)]),
+    filters=st.sampled_from(sorted(FILTERS)),
+    cache_nbytes=st.sampled_from([0, 150, 1 << 20]),
+    dtype=st.sampled_from(["<i4", ">f8"]),
+)
+def test_the_file_holds_what_h5py_would_write(
+    tmp_path: Path,
+    steps: list[tuple[str, Any]],
+    chunk: tuple[int, int] | None,
+    filters: str,
+    cache_nbytes: int,
+    dtype: str,
+) -> None:
+    growing = chunk is not None
+    found = []
+    for number, opened in enumerate((h5py.File, chunkwise.open)):
+        path = tmp_path / f"{number}.h5"
+        options: dict[str, Any] = {"maxshape": (None, 12)} if growing else {}
+        options |= FILTERS[filters] if growing else {}
+        with opened(path, "w") as file:
+            shape = (max(size for how, size in steps if how == "rows"), 12)
+            dataset = file.create_dataset(
+                "x",
+                (1, 12) if growing else shape,
+                dtype,
+                chunks=chunk,
+                rdcc_nbytes=cache_nbytes,
+                **options,
+            )
+            for turn, (how, what) in enumerate(steps):
+                if how == "rows":
+                    if growing:
+                        dataset.resize(what, 0)
+                    continue
+                wanted = np.empty(dataset.shape, "?")[what].shape
+                count = int(np.prod(wanted))
+                value = np.arange(turn * 1000, turn * 1000 + count).reshape(wanted)
+                dataset[what] = value.astype(dtype) if turn % 4 else value
+        with h5py.File(path) as file:
+            found.append(file["x"][...])
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_who_writes_what(tmp_path: Path) -> None:
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        small = file.create_dataset("small", (10, 10), "i4", chunks=(5, 5), compression="gzip")
+        small[2:4, 3] = np.array([1, 2], "i4")
+        assert small.explain_write()["by_libhdf5"] == direct.SMALL
+        assert small.explain_write()["dirty_chunks"] == 0
+        large = file.create_dataset("large", (50, 50), "i4", chunks=(5, 5), compression="gzip")
+        large[2:4, 3] = np.array([1, 2], "i4")
+        assert large.explain_write()["by_libhdf5"] is None
+        assert large.explain_write()["dirty_chunks"] == 1
+        plain = file.create_dataset("plain", (50, 50), "i4", chunks=(5, 5), rdcc_nbytes=200)
+        assert plain.explain_write()["by_libhdf5"] == direct.UNFILTERED
+        plain[2:4] = np.ones((2, 50), "i4")  # Parts of more chunks than the cache holds.
+        assert plain.explain_write()["dirty_chunks"] == 10
+        # What waits and what does not come to one chunk, in their order.
+        plain[0:5] = np.full((5, 50), 7, "i4")
+        assert plain[0, 0] == plain[3, 49] == 7
+        assert plain.explain_write()["dirty_chunks"] == 0
+        plain[0:5] = np.full((5, 50), 8, "i4")
+        assert plain.explain_write()["dirty_chunks"] == 0
+        assert (plain[4, 49], large[3, 3], small[3, 3]) == (8, 2, 2)
+
+
+def test_what_is_refused_is_said_as_ever(tmp_path: Path) -> None:
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        dataset = file.create_dataset("x", (10, 10), "i4")
+        with pytest.raises(chunkwise.errors.SelectionError):
+            dataset[2:4] = np.ones((3, 10), "i4")
+        with pytest.raises(chunkwise.errors.SelectionError):
+            dataset[20] = np.ones(10, "i4")
+        with pytest.raises(chunkwise.errors.UsageError):
+            dataset.resize((20, 10))
+    with pytest.raises(chunkwise.errors.UsageError, match="closed"):
+        dataset[0] = np.ones(10, "i4")
+
+
+ALIKE: list[dict[str, Any]] = [
+    {},
+    {"chunks": (4, 5)},
+    {"chunks": True},
+    {"chunks": (4, 5), "compression": True},
+    {"chunks": (4, 5), "compression": 1},
+    {"compression": "gzip", "shuffle": True, "fletcher32": True},
+    {"compression": "lzf"},
+    {"filters": "shuffle+deflate:3", "chunks": (8, 5)},
+    {"track_order": True, "track_times": True},
+]
+
+
+def properties(dataset: h5py.h5d.DatasetID) -> list[Any]:
+    plist = dataset.get_create_plist()
+    filters = [plist.get_filter(number) for number in range(plist.get_nfilters())]
+    chunk = plist.get_chunk() if plist.get_layout() == h5py.h5d.CHUNKED else None
+    # Whether times are kept, the list of an object that was opened again does not say.
+    times = plist.get_fill_time(), plist.get_alloc_time(), h5py.h5o.get_info(dataset).ctime > 0
+    return [dataset.get_type(), filters, chunk, times, plist.get_attr_creation_order()]
+
+
+@pytest.mark.parametrize("options", ALIKE, ids=str)
+def test_datasets_made_alike_are_alike(tmp_path: Path, options: dict[str, Any]) -> None:
+    values = np.arange(80, dtype="<i4").reshape(8, 10)
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        # Neither another type nor another value that is equal, nor another shape, is alike.
+        file.create_dataset("other", data=values.astype("<u4"), **options)
+        file.create_dataset("turned", data=np.ascontiguousarray(values.T), compression=1)
+        for number in range(3):
+            made = file.create_dataset(f"d{number}", data=values + number, **options)
+            assert made.name == f"/d{number}"
+            np.testing.assert_array_equal(made[...], values + number)
+        group = file.create_group("g")
+        group.create_dataset("é", data=values, **options)
+        group.create_dataset("new/d", data=values[:, ::1], **options)
+        with pytest.raises(NameTakenError):
+            file.create_dataset("d1", data=values, **options)
+        first, *others = (file[name].id for name in ("d0", "d1", "d2", "g/é", "g/new/d"))
+        for other in others:
+            assert properties(other) == properties(first)
+            assert other.get_storage_size() or not file["d0"].chunks
+    with h5py.File(tmp_path / "x.h5") as file:
+        for number in range(3):
+            np.testing.assert_array_equal(file[f"d{number}"][...], values + number)
+        assert sorted(file) == ["d0", "d1", "d2", "g", "other", "turned"]
+
+
+def test_a_dataset_that_cannot_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(20, dtype="<i4")
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a", data=values)
+
+        # A dataset is made, and the disk is full.
+        def refuse(*_: Any) -> None:
+            raise OSError(errno.ENOSPC, "no space left")
+
+        def made(*arguments: Any) -> Any:
+            return h5py.h5d.create(*arguments) and SimpleNamespace(write=refuse)
+
+        monkeypatch.setattr(alike, "h5d", SimpleNamespace(create=made))
+        key = next(reversed(alike._recipes))
+        assert alike.make(file.id, "b", key, values) is None
+        assert list(file) == ["a"]
+        file.create_dataset("b", data=values)
+        np.testing.assert_array_equal(file["b"][...], values)
