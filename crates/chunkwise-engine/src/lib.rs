@@ -58,7 +58,7 @@ pub use process::{
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use scatter::fill_run;
 pub use settings::Setting;
-pub use storage::{FileStorage, Map, MemoryStorage, Storage, ThrottledStorage};
+pub use storage::{FileStorage, Map, MemoryStorage, Storage, StorageCost, ThrottledStorage};
 pub use threads::thread_limit;
 pub use write::{
     ChunkPlaces, ChunkStore, CommitError, Committer, DatasetWriter, EncodedChunk, Files, InOrder,

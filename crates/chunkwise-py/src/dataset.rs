@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, Fields, Layout, ReadError};
-use chunkwise_libhdf5::{Asked, Unsuited, describe_as};
+use chunkwise_libhdf5::{Asked, FileBytes, Unsuited, describe_as};
 use chunkwise_select::{Plan, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -18,6 +18,7 @@ use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
 use crate::selection::PySelection;
+use crate::storage::PyStorage;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -32,10 +33,10 @@ pub struct PyDataset {
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
     /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
-    /// `plain` has libhdf5's driver of local files.
+    /// `plain` has libhdf5's driver of local files; of one that is none, `storage` holds the bytes.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, storage = None))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -45,13 +46,15 @@ impl PyDataset {
         listed: bool,
         text: Option<String>,
         plain: bool,
+        storage: Option<&PyStorage>,
     ) -> PyResult<Self> {
         let py = dtype.py();
         // Pointers to Python objects must never be overwritten with file bytes.
         let engine = if dtype.has_object() {
             Err("its elements are of variable length or references".to_string())
         } else {
-            let asked = Asked { listed, plain };
+            let storage = storage.map(|given| &given.0);
+            let asked = Asked { listed, bytes: FileBytes { plain, storage } };
             // SAFETY: live handles of this library, by the contract above.
             match unsafe { describe_as(&library.library, dataset_id, memory_type_id, asked) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => Ok(dataset),
@@ -234,7 +237,10 @@ fn read_plan(
         None => engine.read_plan(plan, out, cancelled),
         Some(fields) => engine.read_fields(plan, fields, out, cancelled),
     };
-    let done = interruptible(py, engine.work_nbytes(plan), read)?;
+    // A request may take long, whatever is wanted.
+    let far = engine.storage().cost().is_remote();
+    let nbytes = if far { u64::MAX } else { engine.work_nbytes(plan) };
+    let done = interruptible(py, nbytes, || engine.storage().interrupt(), read)?;
     Ok(done.unwrap_or(Err(ReadError::Cancelled)))
 }
 

@@ -44,6 +44,8 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
             ("CorruptDataError", "fetch or copy the file again, whole")
         }
         ReadError::Io { .. } => ("CorruptDataError", "check the disk or the network mount"),
+        ReadError::Request { .. } => return raise(py, "RemoteError", format!("{label}: {error}")),
+        ReadError::Changed(_) => return raise(py, "FileChangedError", format!("{label}: {error}")),
         ReadError::Cancelled => ("ChunkwiseError", "read it again"),
         ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
     };

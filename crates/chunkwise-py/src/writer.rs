@@ -140,7 +140,7 @@ impl PyWriter {
             return Err(PyValueError::new_err("members lie within an element"));
         }
         let selection = &selection.0.selection;
-        let outcome = interrupts::interruptible(py, data.len() as u64, |cancelled| {
+        let outcome = interrupts::interruptible(py, data.len() as u64, || (), |cancelled| {
             let mut writer = locked(mutex);
             match &members {
                 None => writer.write(selection, data, cancelled),
@@ -156,7 +156,7 @@ impl PyWriter {
         let mutex = self.native()?;
         let nbytes = if interruptible { self.held_nbytes(py)? as u64 } else { 0 };
         let outcome =
-            interrupts::interruptible(py, nbytes, |cancelled| locked(mutex).flush(cancelled));
+            interrupts::interruptible(py, nbytes, || (), |cancelled| locked(mutex).flush(cancelled));
         self.done(py, outcome?)
     }
 

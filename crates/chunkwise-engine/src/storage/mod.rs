@@ -1,5 +1,6 @@
 //! Where do stored bytes come from?
 
+mod cost;
 mod descriptors;
 mod file;
 mod map;
@@ -8,6 +9,7 @@ mod throttled;
 
 use std::sync::Arc;
 
+pub use cost::StorageCost;
 pub use file::FileStorage;
 pub use map::Map;
 pub use memory::MemoryStorage;
@@ -23,6 +25,37 @@ pub trait Storage: Send + Sync {
     /// [`ReadError::Truncated`] when the storage ends before, [`ReadError::Io`] for the
     /// system's errors.
     fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError>;
+
+    /// Fill each destination with the bytes from its address on: by as many requests at a time as
+    /// the storage takes.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at), for one of those that failed; all destinations are then
+    /// unspecified.
+    fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+        ranges.iter_mut().try_for_each(|(address, out)| self.read_at(*address, out))
+    }
+
+    /// As [`read_at`](Self::read_at), of the file's own structures: what lies around them is wanted
+    /// soon, and may be read and kept with them.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    fn read_metadata(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        self.read_at(address, out)
+    }
+
+    /// Structures at these addresses, of so many bytes, are about to be read by
+    /// [`read_metadata`](Self::read_metadata), one after the other.  What is wrong is told then.
+    fn expect_metadata(&self, _ranges: &[(u64, u64)]) {}
+
+    /// What a request costs, from which follows what is read together, and how far ahead.
+    fn cost(&self) -> StorageCost {
+        StorageCost::LOCAL
+    }
+
+    /// End the requests that are under way, with an error: nobody waits for them any more.
+    fn interrupt(&self) {}
 
     /// One past the last byte, as it is now.
     fn end(&self) -> u64;

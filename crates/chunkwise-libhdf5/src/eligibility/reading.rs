@@ -12,7 +12,7 @@ use crate::eligibility::element_type::check_type;
 use crate::eligibility::on_demand::Checked;
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
-use crate::file::open_storage;
+use crate::file::{FileBytes, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
@@ -45,16 +45,16 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 /// As [`describe`].
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, plain: false }) }
+    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, ..Asked::default() }) }
 }
 
 /// How a dataset is described.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Asked {
+#[derive(Clone, Copy, Default)]
+pub struct Asked<'a> {
     /// All chunks are found now, rather than when they are read.
     pub listed: bool,
-    /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
-    pub plain: bool,
+    /// How its file's bytes are had.
+    pub bytes: FileBytes<'a>,
 }
 
 /// As [`describe`], or [`describe_listed`].
@@ -63,17 +63,18 @@ pub struct Asked {
 /// The reason why libhdf5 has to read this dataset.
 ///
 /// # Safety
-/// As [`describe`]; a file that is said to be plain is.
+/// As [`describe`]; a file that is said to be plain is, and a storage that is given holds the bytes of
+/// the file that the dataset is in.
 pub unsafe fn describe_as(
     library: &Library,
     dataset: hid_t,
     memory_type: hid_t,
-    asked: Asked,
+    asked: Asked<'_>,
 ) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let (storage, user_block) = open_storage(library, api, dataset, asked.plain)?;
+            let (storage, user_block) = open_storage(library, api, dataset, asked.bytes)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
