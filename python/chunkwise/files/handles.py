@@ -36,6 +36,7 @@ from chunkwise.writing import pending
 
 if TYPE_CHECKING:
     from chunkwise.file import File
+    from chunkwise.remote.opening import Opened
 
 # The most files kept open where the system's limit allows.
 MOST = 256
@@ -106,6 +107,8 @@ class FileHandle:
         Whether it was opened for writing.
     sync
         Whether `flush` and `close` wait until storage has what was written.
+    remote
+        How it was opened, where no path leads to it.
 
     Attributes
     ----------
@@ -122,6 +125,8 @@ class FileHandle:
         Whether this process cannot change it, as h5py has it.
     is_plain : bool
         Whether it is a local file to libhdf5 (the sec2 driver).
+    storage : chunkwise._native.Storage or None
+        Its bytes, where no path leads to it.
     """
 
     def __init__(
@@ -131,6 +136,7 @@ class FileHandle:
         options: dict[str, Any] | None = None,
         writable: bool | None = None,
         sync: bool = True,
+        remote: Opened | None = None,
     ) -> None:
         self._options = options or {}
         self._sync = sync
@@ -146,7 +152,9 @@ class FileHandle:
         self.used = next(_clock)
         self._closed = False
         self._pinned = path is None
-        self.filename: str = opened.filename
+        self._remote = remote
+        self.storage = None if remote is None else remote.storage
+        self.filename: str = opened.filename if remote is None else remote.name
         with phil:
             intent = opened.id.get_intent()
             self.writable = bool(intent & h5f.ACC_RDWR) if writable is None else writable
@@ -204,7 +212,10 @@ class FileHandle:
             )
         if not self.is_open:
             raise UsageError(f"{where}: the file is closed, and cannot be copied or sent")
-        path = self._path
+        path, remote = self._path, self._remote
+        if remote is not None and remote.url is not None:
+            more = {} if remote.storage_options is None else {"storage_options": remote.storage_options}
+            return remote.url, {**self._options, **more}, self._sync
         if path is None:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")

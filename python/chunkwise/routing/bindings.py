@@ -25,6 +25,7 @@ from chunkwise.files import closing
 from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote.opening import storage_of
 from chunkwise.routing import eligibility
 from chunkwise.routing.conversions import text_of
 
@@ -291,7 +292,10 @@ def _describe(dataset: h5py.Dataset, *, listed: bool = False) -> Binding:
     handles = dataset.id.id, memory_type.id
     home = _home_of(dataset)
     plain = home is not None and home.is_plain
-    native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain)
+    storage = home.storage if home is not None else None
+    if storage is None and not plain:
+        storage = storage_of(dataset)
+    native = _native.Dataset(library(), *handles, dtype, label, listed, text, plain, storage)
     if native.reason is not None:
         return Binding(why=native.reason)
     return Binding(Bound(native, label, dtype, gives_views, text is not None))
