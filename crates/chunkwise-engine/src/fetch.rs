@@ -138,9 +138,13 @@ impl<'a> FetchAhead<'a> {
 
     /// Begin to fetch, if each request takes long; otherwise that is seen when the first does.
     pub fn begin_where_slow<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        if self.fetchers > 0 && self.storage.cost().is_remote() {
+        if self.is_slow() {
             self.begin(scope, 0);
         }
+    }
+
+    fn is_slow(&self) -> bool {
+        self.fetchers > 0 && self.storage.cost().is_remote()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,10 +152,16 @@ impl<'a> FetchAhead<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was fetched of a segment; waits for it while it is coming.  Empty when nobody
-    /// has begun it.
+    /// What was fetched of a segment; waits for it while it is coming.  Where nobody has begun it, it
+    /// is empty, or fetched now, if each request takes long.
     pub fn take(&self, segment: u64) -> Vec<Fetched> {
         let mut state = self.state();
+        if self.is_slow() && segment >= state.next {
+            let segments = self.claim(&mut state, segment);
+            drop(state);
+            self.arrive(segments);
+            state = self.state();
+        }
         // Also before any thread reads ahead: what was taken is not fetched again.
         state.next = state.next.max(segment + 1);
         if !state.begun {
@@ -226,15 +236,25 @@ impl<'a> FetchAhead<'a> {
                 if state.over || first >= self.len {
                     return;
                 }
-                let segments = first..first.saturating_add(self.group).min(self.len);
-                state.next = segments.end;
-                state.segments.extend(segments.clone().map(|segment| (segment, Segment::Coming)));
-                segments
+                self.claim(&mut state, first)
             };
-            let fetched = segments.clone().map(|_| Vec::new()).collect();
-            let mut arriving = Arriving { ahead: self, first: segments.start, fetched };
-            self.fetch_segments(segments, &mut arriving.fetched);
+            self.arrive(segments);
         }
+    }
+
+    /// Take some segments, which nobody else fetches then.
+    fn claim(&self, state: &mut State, first: u64) -> Range<u64> {
+        let segments = first..first.saturating_add(self.group).min(self.len);
+        state.next = segments.end;
+        state.segments.extend(segments.clone().map(|segment| (segment, Segment::Coming)));
+        segments
+    }
+
+    /// Fetch segments that were claimed.
+    fn arrive(&self, segments: Range<u64>) {
+        let fetched = segments.clone().map(|_| Vec::new()).collect();
+        let mut arriving = Arriving { ahead: self, first: segments.start, fetched };
+        self.fetch_segments(segments, &mut arriving.fetched);
     }
 
     /// The bytes of some segments; left out are those that cannot be read, or make no sense to keep.
