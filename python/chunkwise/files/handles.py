@@ -214,7 +214,11 @@ class FileHandle:
             raise UsageError(f"{where}: the file is closed, and cannot be copied or sent")
         path, remote = self._path, self._remote
         if remote is not None and remote.url is not None:
-            more = {} if remote.storage_options is None else {"storage_options": remote.storage_options}
+            more = (
+                {}
+                if remote.storage_options is None
+                else {"storage_options": remote.storage_options}
+            )
             return remote.url, {**self._options, **more}, self._sync
         if path is None:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:

@@ -112,9 +112,11 @@ class Blocks:
         if self._size <= _WHOLE_NBYTES:
             missing = list(range(last))
         elif ahead:
-            self._run = min(2 * self._run, _MOST_BLOCK_NBYTES // nbytes) if (
-                missing[0] == self._end
-            ) else 1
+            self._run = (
+                min(2 * self._run, _MOST_BLOCK_NBYTES // nbytes)
+                if (missing[0] == self._end)
+                else 1
+            )
             more = range(missing[-1] + 1, min(missing[-1] + self._run, last))
             with self._lock:
                 missing = missing + [block for block in more if block not in self._kept]

@@ -20,15 +20,17 @@ from h5py import h5f, h5fd
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError, FileFormatError, RemoteError, UsageError, like
+from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.remote.faults import Patience
+from chunkwise.remote.faults import Patience, judged, told
 from chunkwise.remote.source import Source
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+
+_CACHES: Final = ("blockcache::", "cached::", "filecache::", "simplecache::")
 
 # How long requests are waited for.
 PATIENCE = Patience()
@@ -99,14 +101,19 @@ def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any
     """
     shown = _shown(url)
     make = partial(_store_of_url, url, dict(storage_options or {}), shown)
-    return _opened(_source(make, shown), options, url, storage_options)
+    copy = _whole_copy(url, dict(storage_options or {}), shown)
+    if copy is None:
+        return _opened(_source(make, shown), options, url, storage_options)
+    file, storage = copy
+    made = _as_hdf5(file, options, shown)
+    return Opened(made, storage, shown, url, storage_options)
 
 
 def open_object(file: Any, **options: Any) -> Opened:
     """Open a file object, which stays its owner's; parameters and errors as of `open_url`."""
     storage = _storage_of_local(file)
     if storage is not None:
-        made = h5py.File(file, "r", **options)
+        made = _as_hdf5(file, options, printable(repr(file)))
         return Opened(made, storage, str(made.filename))
     found = _source_of_object(file)
     if found is None:
@@ -173,7 +180,34 @@ def _shown(url: str) -> str:
     return printable("::".join(parts))
 
 
+def _whole_copy(
+    url: str, options: dict[str, Any], shown: str
+) -> tuple[Any, _native.Storage] | None:
+    """The copy on this machine that ``filecache::`` and ``simplecache::`` make, and its bytes."""
+    if not url.startswith(("filecache::", "simplecache::")):
+        return None
+    fs, path = _found(url, options, shown)
+    try:
+        file = fs.open(path, "rb")
+    except Exception as error:
+        raise RemoteError(f"{shown}: {told(judged(error, PATIENCE), 1)}") from error
+    storage = _storage_of_local(file)
+    return None if storage is None else (file, storage)
+
+
 def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
+    fs, path = _found(url, options, shown)
+    if url.startswith(_CACHES):
+        # Asked for parts by several at a time, they would write their copies several times, too.
+        try:
+            return FileStore(fs.open(path, "rb"))
+        except Exception as error:
+            raise told(judged(error, PATIENCE), 1) from error
+    return _store_in(fs, path)
+
+
+def _found(url: str, options: dict[str, Any], shown: str) -> tuple[Any, str]:
+    """File system and path of a URL."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as wrong:
@@ -182,6 +216,7 @@ def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
         ) from None
     try:
         fs, path = url_to_fs(url, **options)
+        return fs, str(path)
     except ImportError as wrong:
         raise UsageError(f"{shown}: {wrong}; pip install 'chunkwise[remote]'") from None
     except (ValueError, TypeError, KeyError) as wrong:
@@ -190,7 +225,6 @@ def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
         ) from None
     except OSError as wrong:
         raise like(RemoteError, wrong)(f"{shown}: {wrong}; check the URL") from None
-    return _store_in(fs, path)
 
 
 def _store_in(fs: Any, path: str) -> Store:
@@ -267,20 +301,7 @@ def _opened(
     storage_options: Mapping[str, Any] | None = None,
 ) -> Opened:
     stream = Stream(source)
-    try:
-        # Its chunks are kept by the engine.
-        file = h5py.File(stream, "r", **options)
-    except HDF5_ERRORS as error:
-        if isinstance(stream.error, ChunkwiseError):
-            raise like(type(stream.error), OSError())(
-                f"{source.shown}: {stream.error}"
-            ) from error
-        if options and not isinstance(error, OSError):
-            raise like(UsageError, error)(
-                f"{source.shown}: cannot be opened with {options}: {error}"
-            ) from None
-        raise like(FileFormatError, error)(f"{source.shown}: {_refused(source, error)}") from None
-    _open_files.add(file.id)
+    file = _as_hdf5(stream, options, source.shown)
     plist = file.id.get_create_plist()
     if hasattr(plist, "get_file_space_strategy"):
         strategy = plist.get_file_space_strategy()[0]
@@ -289,10 +310,27 @@ def _opened(
     return Opened(file, source.storage, source.shown, url, storage_options)
 
 
-def _refused(source: Source, error: BaseException) -> str:
+def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
+    """Have libhdf5 open a file object."""
+    try:
+        file = h5py.File(given, "r", **options)
+    except HDF5_ERRORS as error:
+        if getattr(given, "error", None) is not None:
+            raise given.error from error
+        if options and not isinstance(error, OSError):
+            raise like(UsageError, error)(
+                f"{shown}: cannot be opened with {options}: {error}"
+            ) from None
+        raise like(FileFormatError, error)(f"{shown}: {_refused(given, error)}") from None
+    _open_files.add(file.id)
+    return file
+
+
+def _refused(given: Any, error: BaseException) -> str:
     """Why libhdf5 does not open it, and what to do."""
-    begin = source.read(0, 512)
-    if source.size == 0:
+    given.seek(0)
+    begin = given.read(512)
+    if not begin:
         return "it is empty; nothing was written to it yet"
     if begin.startswith((b"CDF\x01", b"CDF\x02", b"CDF\x05")):
         return "a netCDF-3 file, not HDF5; download it, and convert it with: nccopy -k nc4"

@@ -79,9 +79,7 @@ async def _all(
     store: Store, ranges: Sequence[Range], version: Version, patience: Patience
 ) -> list[bytes]:
     def get(start: int, stop: int) -> Begin[bytes]:
-        return lambda: _repeated(
-            lambda: store.get(start, stop, version), stop - start, patience
-        )
+        return lambda: _repeated(lambda: store.get(start, stop, version), stop - start, patience)
 
     found = await _together([get(start, stop) for start, stop in ranges])
     await _repeated(lambda: store.settle(version), 0, patience)
@@ -118,9 +116,7 @@ async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
         raise
 
 
-async def _repeated(
-    ask: Begin[_Answer], nbytes: int, patience: Patience
-) -> _Answer:
+async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
     """Ask, and again where that can help."""
     pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):

@@ -6,6 +6,7 @@ import io
 import os
 from typing import Any
 
+from chunkwise.errors import ChunkwiseError
 from chunkwise.remote.source import Source
 
 
@@ -17,14 +18,14 @@ class Stream(io.RawIOBase):
 
     Attributes
     ----------
-    error : Exception or None
+    error : ChunkwiseError or None
         What the last read ended with.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._position = 0
-        self.error: Exception | None = None
+        self.error: ChunkwiseError | None = None
 
     def __repr__(self) -> str:
         # h5py takes it for the file's name.
@@ -60,9 +61,10 @@ class Stream(io.RawIOBase):
         self.error = None
         try:
             found = self.source.read(self._position, self._position + len(view))
-        except Exception as error:
-            self.error = error
-            raise
+        except ChunkwiseError as error:
+            # h5py passes it on as it is.
+            self.error = type(error)(f"{self.source.shown}: {error}")
+            raise self.error from error
         view[: len(found)] = found
         view[len(found) :] = bytes(len(view) - len(found))
         self._position += len(found)
