@@ -529,8 +529,8 @@ class Storage:
 def file_object(library: Library, dataset_id: int, driver: int) -> Any:
     """The file object through which h5py has opened a dataset's file; None of another driver.
 
-    `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for file
-    objects.
+    `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for
+    file objects.
     """
 
 @final
@@ -540,8 +540,8 @@ class Dataset:
     The handles must be live handles of `library`; `label` begins every error message.  Chunks are
     looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
     `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
-    read.  A file that is said to be `plain` must have the driver of local files (sec2); of one that
-    has another driver, `storage` must hold the bytes.
+    read.  A file that is said to be `plain` must have the driver of local files (sec2); of one
+    that has another driver, `storage` must hold the bytes.
     """
 
     def __new__(

@@ -178,8 +178,8 @@ def open(
     Parameters
     ----------
     path : path-like, URL or file object
-        A local file; a URL that fsspec knows, such as ``https://...`` or ``s3://...``; or an object
-        with ``read``, ``seek`` and ``tell``, which stays open (see `docs/remote.md`).
+        A local file; a URL that fsspec knows, such as ``https://...`` or ``s3://...``; or an
+        object with ``read``, ``seek`` and ``tell``, which stays open (see `docs/remote.md`).
     mode : str
         As in h5py: ``r`` reads; ``r+`` reads and writes a file that exists; ``w`` makes one, in
         place of one that exists; ``x`` (or ``w-``) only where none exists; ``a`` makes one

@@ -100,7 +100,8 @@ def test_an_object_of_any_store_that_has_changed(memory: str, content: bytes) ->
             file["x"][...]
 
 
-def test_directories_and_what_is_not_there(memory: str) -> None:
+@pytest.mark.usefixtures("memory")
+def test_directories_and_what_is_not_there() -> None:
     for url, said in (
         ("memory://chunkwise", "is a directory"),
         ("memory://chunkwise/b.h5", "no such object"),

@@ -1,8 +1,8 @@
 """Which bytes are fetched with those that libhdf5 asks for, and kept?
 
-What `inspect` finds in files: most of their structures lie at the front; what lies elsewhere is a few
-hundred bytes here and there between the data, and followed by more of its kind where the file was
-written so; files that were written in pages have their structures in pages of their own.
+What `inspect` finds in files: most of their structures lie at the front.  What lies elsewhere is
+a few hundred bytes here and there between the data, or a long run of them.  Files that were
+written in pages have their structures in pages of their own.
 """
 
 from __future__ import annotations

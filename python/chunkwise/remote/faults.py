@@ -13,11 +13,11 @@ PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 CHANGED = "the object has changed since it was opened; open it again"
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer that will be the same the next time: what it says, and what to do."""
 
 
-class Passing(Exception):
+class PassingError(Exception):
     """An answer that may be another one the next time."""
 
 
@@ -59,16 +59,16 @@ def refused_status(status: int, reason: str, variables: str) -> Exception:
     """
     said = f"the server answers {status} {reason}".rstrip()
     if status in PASSING_STATUS:
-        return Passing(said)
+        return PassingError(said)
     if status in (401, 403, 407):
-        return Refused(f"{said}: no right to read it; {variables}")
+        return RefusedError(f"{said}: no right to read it; {variables}")
     if status in (404, 410):
-        return Refused(f"{said}: there is no such object; check the URL")
+        return RefusedError(f"{said}: there is no such object; check the URL")
     if status == 412:
         return FileChangedError(CHANGED)
     if 300 <= status < 400:
-        return Refused(f"{said}, which leads nowhere; give the URL that it should lead to")
-    return Refused(f"{said}; check the URL")
+        return RefusedError(f"{said}, which leads nowhere; give the URL that it should lead to")
+    return RefusedError(f"{said}; check the URL")
 
 
 def judged(error: BaseException, patience: Patience) -> Exception:
@@ -77,42 +77,42 @@ def judged(error: BaseException, patience: Patience) -> Exception:
     Returns
     -------
     Exception
-        A `Passing`, a `Refused` or one of chunkwise's own.
+        A `PassingError`, a `RefusedError` or one of chunkwise's own.
     """
-    if isinstance(error, Passing | Refused | ChunkwiseError):
+    if isinstance(error, PassingError | RefusedError | ChunkwiseError):
         return error
     said = str(error).strip() or type(error).__name__
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, TimeoutError | asyncio.TimeoutError) or "FSTimeoutError" in kinds:
-        return Passing(f"no answer within {patience.timeout_s:g} s")
+        return PassingError(f"no answer within {patience.timeout_s:g} s")
     if isinstance(error, FileNotFoundError):
-        return Refused("there is no such object; check the URL")
+        return RefusedError("there is no such object; check the URL")
     if isinstance(error, IsADirectoryError | NotADirectoryError):
-        return Refused("is a directory; give the URL of a file")
+        return RefusedError("is a directory; give the URL of a file")
     if "NoCredentialsError" in kinds or "PartialCredentialsError" in kinds:
-        return Refused(
+        return RefusedError(
             "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
             'give storage_options={"anon": True} for public data'
         )
     if isinstance(error, PermissionError):
-        return Refused(f"no right to read it ({said}); check the credentials")
+        return RefusedError(f"no right to read it ({said}); check the credentials")
     if "TooManyRedirects" in kinds or "InvalidURL" in kinds:
-        return Refused(f"the URL leads nowhere ({type(error).__name__}); check it")
+        return RefusedError(f"the URL leads nowhere ({type(error).__name__}); check it")
     status = getattr(error, "status", None)
     if isinstance(status, int) and status >= 300:
         return refused_status(status, str(getattr(error, "message", "")), "check the credentials")
     if "gaierror" in kinds or "DNSError" in str(type(getattr(error, "os_error", None))):
-        return Refused(f"the host is not known ({said}); check the URL")
+        return RefusedError(f"the host is not known ({said}); check the URL")
     if isinstance(error, OSError | EOFError) or "ClientError" in kinds or "HTTPError" in kinds:
-        return Passing(said)
-    return Refused(f"{type(error).__name__}: {said}")
+        return PassingError(said)
+    return RefusedError(f"{type(error).__name__}: {said}")
 
 
 def told(error: Exception, attempts: int) -> ChunkwiseError:
     """The error that a reader gets; what failed for good after so many attempts."""
     if isinstance(error, ChunkwiseError):
         return error
-    if isinstance(error, Passing):
+    if isinstance(error, PassingError):
         times = "once" if attempts == 1 else f"{attempts} times"
         return RemoteError(f"{error}, {times}; check the network and the server, and read again")
     return RemoteError(str(error))

@@ -130,8 +130,8 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
     Returns
     -------
     chunkwise._native.Storage or None
-        None for a file of another driver, and for a file object whose bytes can only be had by moving
-        its position, which libhdf5 moves meanwhile.
+        None for a file of another driver, and for a file object whose bytes can only be had by
+        moving its position, which libhdf5 moves meanwhile.
 
     Raises
     ------

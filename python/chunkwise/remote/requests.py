@@ -1,7 +1,7 @@
 """How are requests made, many at a time, watched, and repeated?
 
-Coroutines run on fsspec's own loop, in its own thread: no thread is made here.  A thread that waits
-for them looks now and then whether the read was interrupted.
+Coroutines run on fsspec's own loop, in its own thread: no thread is made here.  A thread that
+waits for them looks now and then whether the read was interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar, cast
 from h5py._objects import phil
 
 from chunkwise.errors import RemoteError
-from chunkwise.remote.faults import Passing, Patience, judged, told
+from chunkwise.remote.faults import PassingError, Patience, judged, told
 from chunkwise.remote.stores import Store, Version
 
 _Answer = TypeVar("_Answer")
@@ -124,7 +124,7 @@ async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _An
             return await asyncio.wait_for(ask(), patience.of(nbytes))
         except Exception as error:
             met = judged(error, patience)
-            if not isinstance(met, Passing) or attempt == patience.attempts:
+            if not isinstance(met, PassingError) or attempt == patience.attempts:
                 raise told(met, attempt) from error
         await asyncio.sleep(pause)
         pause *= 2
@@ -141,7 +141,7 @@ def _repeated_here(ask: Begin[_Answer], patience: Patience) -> _Answer:
             return cast("_Answer", answer.value)
         except Exception as error:
             met = judged(error, patience)
-            if not isinstance(met, Passing) or attempt == patience.attempts:
+            if not isinstance(met, PassingError) or attempt == patience.attempts:
                 raise told(met, attempt) from error
         time.sleep(pause)
         pause *= 2
@@ -178,8 +178,8 @@ _was_enabled = False
 def _no_collection() -> Iterator[None]:
     """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock.
 
-    It may find objects of h5py's there, which ask for that lock as they go: the thread would wait for
-    who waits for it.
+    It may find objects of h5py's there, which ask for that lock as they go: the thread would wait
+    for who waits for it.
     """
     global _paused, _was_enabled
     if not phil._is_owned() and phil.acquire(blocking=False):

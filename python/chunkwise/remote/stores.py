@@ -1,6 +1,6 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store answers for the object that was opened first: `first` notes what tells it from a later one
+Each store answers for the object that was opened: `first` notes what tells it from a later one
 (`Version`), and `get` gives bytes of that one, or an error.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from chunkwise.errors import FileChangedError
-from chunkwise.remote.faults import CHANGED, Passing, Patience, Refused, refused_status
+from chunkwise.remote.faults import CHANGED, PassingError, Patience, RefusedError, refused_status
 
 # What stores say of an object that is another one when the object is.
 _TELLING: Final = (
@@ -55,9 +55,10 @@ class Store(Protocol):
 
     async def settle(self, version: Version) -> None:
         """See that all that was got is of that version, where `get` cannot tell."""
+        del version
 
 
-class WebStore:
+class WebStore(Store):
     """An object behind HTTP, of which each answer says what it is a part of."""
 
     def __init__(self, fs: Any, url: str, patience: Patience) -> None:
@@ -65,16 +66,15 @@ class WebStore:
         self.loop = fs.loop
 
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
         return await self._ask(0, nbytes, None)
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
         found, _ = await self._ask(start, stop, version)
         if len(found) != stop - start:
-            raise Passing(f"the server sent {len(found)} of {stop - start} bytes")
+            raise PassingError(f"the server sent {len(found)} of {stop - start} bytes")
         return found
-
-    async def settle(self, version: Version) -> None:
-        return
 
     async def _ask(self, start: int, stop: int, known: Version | None) -> tuple[bytes, Version]:
         import aiohttp
@@ -95,7 +95,7 @@ class WebStore:
         async with session.get(url, headers=headers, **options) as answer:
             version = _version_of(answer, start, stop, known)
             if answer.status != 206 and version.size > stop:
-                raise Refused(
+                raise RefusedError(
                     f"the server sends the whole file ({version.size:,} bytes) where a part is "
                     "asked for; download it first"
                 )
@@ -104,7 +104,7 @@ class WebStore:
             raise FileChangedError(CHANGED)
         expected = min(stop, version.size) - start
         if len(found) != expected:
-            raise Passing(f"the server sent {len(found)} of {expected} bytes")
+            raise PassingError(f"the server sent {len(found)} of {expected} bytes")
         return found, version
 
 
@@ -113,32 +113,34 @@ def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Ve
     tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
     if answer.status == 206:
         if answer.headers.get("Content-Encoding", "identity") != "identity":
-            raise Refused("the server compresses what it sends; download the file first")
+            raise RefusedError("the server compresses what it sends; download the file first")
         said = _RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
         if said is None or not said[3].isdigit():
-            raise Refused("the server does not say which part it sends; download the file first")
+            raise RefusedError(
+                "the server does not say which part it sends; download the file first"
+            )
         size = int(said[3])
         if int(said[1]) != start or int(said[2]) != min(stop, size) - 1:
             if known is not None and size != known.size:
                 raise FileChangedError(CHANGED)
-            raise Refused(f"the server sends {said[0]} for bytes {start}-{stop - 1}")
+            raise RefusedError(f"the server sends {said[0]} for bytes {start}-{stop - 1}")
         return Version(size, tag)
     if answer.status == 416 and known is None:
-        raise Refused("it is empty; nothing was written to it yet")
+        raise RefusedError("it is empty; nothing was written to it yet")
     if answer.status == 416:
         raise FileChangedError(CHANGED)
     if answer.status != 200:
         raise refused_status(answer.status, answer.reason or "", _WEB_CREDENTIALS)
     kind = answer.headers.get("Content-Type", "")
     if kind.startswith("text/html"):
-        raise Refused("is a page (text/html), such as a directory's; give the URL of a file")
+        raise RefusedError("is a page (text/html), such as a directory's; give the URL of a file")
     length = answer.headers.get("Content-Length", "")
     if start or not length.isdigit():
-        raise Refused("the server sends no parts of files; download the file first")
+        raise RefusedError("the server sends no parts of files; download the file first")
     return Version(int(length), tag)
 
 
-class S3Store:
+class S3Store(Store):
     """An object of S3, of which each answer has the version."""
 
     def __init__(self, fs: Any, path: str) -> None:
@@ -147,20 +149,19 @@ class S3Store:
         self.loop = fs.loop
 
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
         if not self._key or self._key.endswith("/"):
-            raise Refused("names a bucket or a folder; give the URL of an object")
+            raise RefusedError("names a bucket or a folder; give the URL of an object")
         return await self._ask(0, nbytes, None)
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
         found, now = await self._ask(start, stop, version)
         if now != version:
             raise FileChangedError(CHANGED)
         if len(found) != stop - start:
-            raise Passing(f"the store sent {len(found)} of {stop - start} bytes")
+            raise PassingError(f"the store sent {len(found)} of {stop - start} bytes")
         return found
-
-    async def settle(self, version: Version) -> None:
-        return
 
     async def _ask(self, start: int, stop: int, known: Version | None) -> tuple[bytes, Version]:
         options = {} if self._version is None else {"VersionId": self._version}
@@ -184,7 +185,7 @@ class S3Store:
         size = int(said[3]) if said is not None and said[3].isdigit() else None
         if size is None:
             if start or len(found) > stop:
-                raise Refused("the store sends no parts of objects; download it first")
+                raise RefusedError("the store sends no parts of objects; download it first")
             size = len(found)
         return found, Version(size, answer["ETag"])
 
@@ -198,16 +199,16 @@ def _of_s3(error: Exception, known: Version | None) -> Exception:
     if status == 412 or code == "PreconditionFailed":
         return FileChangedError(CHANGED)
     if status == 416 or code == "InvalidRange":
-        return Refused("it is empty") if known is None else FileChangedError(CHANGED)
+        return RefusedError("it is empty") if known is None else FileChangedError(CHANGED)
     if isinstance(error, PermissionError) or status in (401, 403):
-        return Refused(f"no right to read it ({said}); {_S3_CREDENTIALS}")
+        return RefusedError(f"no right to read it ({said}); {_S3_CREDENTIALS}")
     if isinstance(error, FileNotFoundError) or status == 404:
-        return Refused("there is no such object; check the URL")
+        return RefusedError("there is no such object; check the URL")
     return error
 
 
-class AnyStore:
-    """An object of another store of fsspec, asked again after each batch whether it is the same."""
+class AnyStore(Store):
+    """An object of another store of fsspec, looked at again after each batch."""
 
     def __init__(self, fs: Any, path: str) -> None:
         self._fs, self._path = fs, path
@@ -220,10 +221,12 @@ class AnyStore:
         self._file: FileStore | None = None
 
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
         version = await self._now()
         return await self.get(0, min(nbytes, version.size), version), version
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
         if start == stop:
             return b""
         if self.loop is not None:
@@ -235,10 +238,11 @@ class AnyStore:
         else:
             found = self._fs.cat_file(self._path, start=start, end=stop)
         if len(found) != stop - start:
-            raise Passing(f"the store sent {len(found)} of {stop - start} bytes")
+            raise PassingError(f"the store sent {len(found)} of {stop - start} bytes")
         return bytes(found)
 
     async def settle(self, version: Version) -> None:
+        """Ask whether it is the same still."""
         if await self._now() != version:
             raise FileChangedError(CHANGED)
 
@@ -249,15 +253,15 @@ class AnyStore:
         else:
             found = self._fs.info(self._path)
         if found.get("type") == "directory":
-            raise Refused("is a directory; give the URL of a file")
+            raise RefusedError("is a directory; give the URL of a file")
         size = found.get("size")
         if size is None:
-            raise Refused("the store does not say how long it is; download it first")
+            raise RefusedError("the store does not say how long it is; download it first")
         telling = [f"{name}={found[name]}" for name in _TELLING if found.get(name) is not None]
         return Version(int(size), " ".join(telling))
 
 
-class FileStore:
+class FileStore(Store):
     """A file object, read part by part: nobody else may use it meanwhile."""
 
     loop = None
@@ -267,6 +271,7 @@ class FileStore:
         self.lock = threading.Lock()
 
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
         with self.lock:
             size = self._file.seek(0, io.SEEK_END)
             size = self._file.tell() if size is None else size
@@ -274,22 +279,22 @@ class FileStore:
         return await self.get(0, min(nbytes, version.size), version), version
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
         parts = []
+        if stop > version.size:
+            raise RefusedError(f"the file object ends at byte {version.size}")
         with self.lock:
             self._file.seek(start)
             while start < stop:
                 part = self._file.read(stop - start)
                 if not part:
-                    raise Refused(f"the file object ends at byte {start}; open it again")
+                    raise RefusedError(f"the file object ends at byte {start}; open it again")
                 parts.append(bytes(part))
                 start += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def settle(self, version: Version) -> None:
-        return
 
-
-class BytesStore:
+class BytesStore(Store):
     """An `io.BytesIO`, whose bytes need no file position."""
 
     loop = None
@@ -298,14 +303,13 @@ class BytesStore:
         self._file = file
 
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
         found = self._file.getvalue()
         return found[:nbytes], Version(len(found))
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
         found = self._file.getvalue()
         if len(found) != version.size:
             raise FileChangedError(CHANGED)
         return found[start:stop]
-
-    async def settle(self, version: Version) -> None:
-        return
