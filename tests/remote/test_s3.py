@@ -66,7 +66,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_objects_are_read(store: Any, options: dict[str, Any]) -> None:
     with chunkwise.open("s3://bucket/folder/a.h5", storage_options=options) as file:
         for name in ("x", "plain"):
-            assert file[name].explain()["reason"] is None
+            plan = file[name].explain()
+            assert (plan["reason"], plan["storage"]) == (None, "s3://bucket/folder/a.h5")
             np.testing.assert_array_equal(file[name][...], VALUES)
             np.testing.assert_array_equal(file[name][::4, 3, ::9], VALUES[::4, 3, ::9])
     with store.open("bucket/folder/a.h5") as given, chunkwise.open(given) as file:

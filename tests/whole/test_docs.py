@@ -16,7 +16,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "fewest"),
-    [("memory.md", 7), ("repack.md", 10), ("selections.md", 10), ("writing.md", 20)],
+    [
+        ("memory.md", 7),
+        ("remote.md", 2),
+        ("repack.md", 10),
+        ("selections.md", 10),
+        ("writing.md", 20),
+    ],
 )
 def test_the_examples_run(
     page: str, fewest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
