@@ -239,7 +239,7 @@ wheel-arm: dev
 	    --compatibility manylinux2014 --out $(CURDIR)/dist
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
-PEERS := b2h5py hdf5plugin hidefix netCDF4 pyfive
+PEERS := aiohttp b2h5py fsspec hdf5plugin hidefix netCDF4 pyfive
 BENCH = PYTHONPATH=benches $(BIN)/python -m against_peers $(if $(ONLY),--only "$(ONLY)") \
     $(if $(REPEAT),--repeat $(REPEAT)) $(if $(FOLDER),--folder "$(FOLDER)")
 

@@ -14,6 +14,7 @@ from against_peers.comparisons import (
     filters,
     memory,
     patched,
+    remotes,
     repacking,
     roi,
     selections,
@@ -45,4 +46,5 @@ GROUPS: Final[dict[str, Group]] = {
     "dask": dasks.dask,
     "patched": patched.patched,
     "xarray": xarrays.xarray,
+    "remote": remotes.remote,
 }
