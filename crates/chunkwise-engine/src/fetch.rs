@@ -343,6 +343,7 @@ mod tests {
         let (mut found, mut stored) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             let _end = ahead.ends();
+            ahead.begin_where_slow(scope);
             for segment in 0..segments {
                 let batch = batch(segment);
                 let fetched = ahead.take(segment);
@@ -380,6 +381,64 @@ mod tests {
         fn end(&self) -> u64 {
             u64::MAX
         }
+    }
+
+    /// A storage far away, which counts how often it is asked for several ranges.
+    struct Far(MemoryStorage, Mutex<Vec<usize>>);
+
+    impl Storage for Far {
+        fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+            self.1.lock().unwrap().push(1);
+            self.0.read_at(address, out)
+        }
+
+        fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+            self.1.lock().unwrap().push(ranges.len());
+            ranges.iter_mut().try_for_each(|(address, out)| self.0.read_at(*address, out))
+        }
+
+        fn end(&self) -> u64 {
+            self.0.end()
+        }
+
+        fn cost(&self) -> StorageCost {
+            StorageCost {
+                latency_ns: 50_000_000,
+                nbytes_per_s: 100_000_000,
+                request_nbytes: 8 << 20,
+                in_flight: 64,
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_storage_far_away_several_segments_are_asked_for_together_and_once() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
+        let far = Far(MemoryStorage(bytes.clone()), Mutex::default());
+        assert_eq!(all(&far, 200), bytes);
+        let asked = far.1.into_inner().unwrap();
+        assert_eq!(asked.iter().sum::<usize>(), 200);
+        assert!(asked.iter().all(|&ranges| ranges <= 4) && asked.len() <= 60, "{asked:?}");
+    }
+
+    #[test]
+    fn what_was_fetched_is_not_read_again() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let slow =
+            ThrottledStorage::new(Arc::new(MemoryStorage(bytes.clone())), Duration::ZERO, None);
+        let piece = |begin: usize, end: usize| Fetched {
+            address: begin as u64,
+            bytes: bytes[begin..end].to_vec(),
+        };
+        let fetched = [piece(10, 20), piece(20, 30), piece(60, 61)];
+        let storage = FetchedFirst { fetched: &fetched, storage: &slow };
+        let mut out = [0; 15];
+        storage.read_at(12, &mut out).unwrap();
+        assert_eq!((&out[..], slow.requests()), (&bytes[12..27], 0));
+        // What goes on beyond is read from there on.
+        storage.read_at(25, &mut out).unwrap();
+        assert_eq!((&out[..], slow.nbytes()), (&bytes[25..40], 10));
+        assert!(storage.read_at(95, &mut out).is_err());
     }
 
     #[test]

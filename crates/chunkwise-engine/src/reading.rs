@@ -228,8 +228,7 @@ impl<'a> Reading<'a> {
             let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
             let chunk = StoredChunk { chunk_index, record };
             // Of blocks, those that are wanted are not known before.
-            let in_part =
-                || !cost.is_remote() && !task.takes_all() && dataset.has_blocks(&chunk);
+            let in_part = || !cost.is_remote() && !task.takes_all() && dataset.has_blocks(&chunk);
             (!cached && !in_part() && dataset.stored_len(&chunk).is_ok()).then_some(record)
         });
         let mut found = batches(&records.collect::<SmallVec<[ChunkRecord; 8]>>(), cost);

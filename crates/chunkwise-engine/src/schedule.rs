@@ -13,7 +13,6 @@ const SEGMENT_CHUNKS: u64 = 256;
 /// There are at least so many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
 
-
 /// How many neighbouring tasks of `tasks` a thread takes at a time.
 pub fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
     let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;

@@ -124,7 +124,8 @@ pub unsafe fn written_in(
     let conventions = library.conventions();
     // SAFETY: the caller's contract; handles are checked.
     unsafe {
-        let (storage, user_block) = match open_storage(library, api, dataset, FileBytes::default()) {
+        let (storage, user_block) = match open_storage(library, api, dataset, FileBytes::default())
+        {
             Ok(found) => found,
             // What libhdf5 has in memory is not in the file...
             Err(Unsuited::Reason(_)) => {

@@ -76,8 +76,9 @@ impl Given {
             }
             let answer: Vec<&[u8]> = answer.iter().map(|bytes| bytes.as_bytes()).collect();
             // Other threads' answers come meanwhile.
-            let fits = py
-                .detach(|| answer.into_iter().enumerate().all(|(number, bytes)| take(number, bytes)));
+            let fits = py.detach(|| {
+                answer.into_iter().enumerate().all(|(number, bytes)| take(number, bytes))
+            });
             if fits { Ok(()) } else { Err(short()) }
         });
         asked.unwrap_or(Err(ReadError::Cancelled))
@@ -181,8 +182,7 @@ pub fn file_object<'py>(
     driver: i64,
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY: a live handle of this library, by the contract in `_native.pyi`.
-    let found: NonNull<c_void> =
-        unsafe { driver_info(&library.library, dataset_id, driver) }?;
+    let found: NonNull<c_void> = unsafe { driver_info(&library.library, dataset_id, driver) }?;
     // SAFETY: the driver is h5py's own for file objects, which was given such an object, and keeps it
     // as long as the file is open: it is, as the dataset is.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, found.as_ptr().cast()) }

@@ -85,6 +85,16 @@ mod tests {
         storage.read_at(3, &mut out).unwrap();
         assert_eq!(out, &bytes[3..7]);
         storage.read_at(bytes.len() as u64, &mut []).unwrap();
+        let (mut one, mut other) = ([0; 5], [0; 2]);
+        storage.read_ranges(&mut [(90, &mut one), (4, &mut other)]).unwrap();
+        assert_eq!((&one[..], &other[..]), (&bytes[90..95], &bytes[4..6]));
+        assert!(
+            storage
+                .read_ranges(&mut [(4, &mut one), (98, &mut other[..]), (99, &mut out)])
+                .is_err()
+        );
+        storage.read_metadata(3, &mut out).unwrap();
+        assert_eq!(out, &bytes[3..7]);
         let past = storage.read_at(bytes.len() as u64 - 2, &mut out).unwrap_err();
         let address = bytes.len() as u64 - 2;
         assert_eq!(past, ReadError::Truncated { address, len: 4, end: bytes.len() as u64 });

@@ -45,7 +45,9 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 /// As [`describe`].
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked { listed: true, ..Asked::default() }) }
+    unsafe {
+        describe_as(library, dataset, memory_type, Asked { listed: true, ..Asked::default() })
+    }
 }
 
 /// How a dataset is described.

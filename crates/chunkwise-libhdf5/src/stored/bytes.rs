@@ -61,7 +61,8 @@ impl<'a> Source<'a> {
             return;
         }
         let inside = addresses.filter(|&address| self.require(address, nbytes).is_ok());
-        let ranges: Vec<_> = inside.map(|address| (self.base.saturating_add(address), nbytes)).collect();
+        let ranges: Vec<_> =
+            inside.map(|address| (self.base.saturating_add(address), nbytes)).collect();
         if ranges.len() > 1 {
             self.storage.expect_metadata(&ranges);
         }
