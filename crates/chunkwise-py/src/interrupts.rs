@@ -59,8 +59,14 @@ fn watched<T: Send>(
                     if let Some(Err(interrupt)) = signals {
                         // The scope waits for the thread, which stops at the next chunk.
                         cancelled.store(true, Ordering::Relaxed);
-                        wake();
-                        return Err(interrupt);
+                        // Again and again: a thread may have begun to wait just now.
+                        loop {
+                            wake();
+                            let ended = receiver.recv_timeout(SIGNAL_INTERVAL);
+                            if !matches!(ended, Err(RecvTimeoutError::Timeout)) {
+                                return Err(interrupt);
+                            }
+                        }
                     }
                 }
                 // Only a panic ends the thread without an answer; the scope passes it on.

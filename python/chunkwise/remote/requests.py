@@ -1,7 +1,6 @@
 """How are requests made, many at a time, watched, and repeated?
 
-Coroutines run on fsspec's own loop, in its own thread: no thread is made here.  A thread that
-waits for them looks now and then whether the read was interrupted.
+Coroutines run on fsspec's own loop, in its own thread: no thread is made here.
 """
 
 from __future__ import annotations
@@ -27,21 +26,22 @@ _Answer = TypeVar("_Answer")
 Begin = Callable[[], Coroutine[Any, Any, _Answer]]
 Range = tuple[int, int]
 
-# How often a waiting thread looks up.
-_LOOK_S: Final = 0.05
 # Of one call, so many requests are under way at a time.
 _TOGETHER: Final = 64
 
 
 class Interrupts:
-    """Whether those who wait were told to stop, and since when."""
+    """What is waited for, to be given up when those who wait are told to stop."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.waited_for: set[concurrent.futures.Future[Any]] = set()
 
     def stop(self) -> None:
         """Have all who wait now give up."""
         self.count += 1
+        for future in list(self.waited_for):
+            future.cancel()
 
 
 def first_bytes(
@@ -156,17 +156,17 @@ def _wait(store: Store, work: Begin[_Answer], interrupts: Interrupts) -> _Answer
     begun = interrupts.count
     with _no_collection():
         future = asyncio.run_coroutine_threadsafe(work(), loop)
+        interrupts.waited_for.add(future)
         try:
-            while True:
-                try:
-                    return future.result(_LOOK_S)
-                except (concurrent.futures.TimeoutError, TimeoutError):
-                    if future.done():
-                        return future.result()
-                if interrupts.count != begun:
-                    raise RemoteError("the read was interrupted; read it again")
+            if interrupts.count == begun:
+                return future.result()
+        except concurrent.futures.CancelledError:
+            if interrupts.count == begun:
+                raise RemoteError("the request was cancelled; read it again") from None
         finally:
+            interrupts.waited_for.discard(future)
             future.cancel()
+    raise RemoteError("the read was interrupted; read it again")
 
 
 _pauses = threading.Lock()
