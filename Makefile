@@ -241,7 +241,7 @@ wheel-arm: dev
 	    --compatibility manylinux2014 --out $(CURDIR)/dist
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
-PEERS := b2h5py fastparquet hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr
+PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr
 BENCH = PYTHONPATH=benches $(BIN)/python -m against_peers $(if $(ONLY),--only "$(ONLY)") \
     $(if $(REPEAT),--repeat $(REPEAT)) $(if $(FOLDER),--folder "$(FOLDER)")
 

@@ -547,6 +547,51 @@ class Writer:
     def forget(self) -> None:
         """Forget all dirty chunks."""
 
+@type_check_only
+class StorageSource(Protocol):
+    """What gives the bytes of a file; any thread may ask.
+
+    Ranges are addresses and lengths, all within `size`, and each is answered with as many bytes.
+    Raises `FileChangedError` where the file is another one by now.
+    """
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def cost(self) -> tuple[int, int, int, int]:
+        """What a request costs.
+
+        Nanoseconds until it is answered, bytes that come in a second, the most bytes that one
+        request asks for, and requests that are worth having under way at a time.
+        """
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
+        """Give data."""
+    def read_metadata(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
+        """Give structures of the file, beside which others will be wanted."""
+    def expect_metadata(self, ranges: Sequence[tuple[int, int]], /) -> None:
+        """Structures that will be wanted one after the other."""
+    def interrupt(self) -> None:
+        """End what is waited for, with an error."""
+
+@final
+class Storage:
+    """The bytes of a file that the engine does not open by itself."""
+
+    def __new__(cls, source: StorageSource) -> Storage: ...
+    @staticmethod
+    def of_descriptor(descriptor: int) -> Storage:
+        """Those of a local file, by an open descriptor, which is not needed any more afterwards.
+
+        Raises OSError.
+        """
+
+def file_object(library: Library, dataset_id: int, driver: int) -> Any:
+    """The file object through which h5py has opened a dataset's file; None of another driver.
+
+    `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for
+    file objects.
+    """
+
 @final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
@@ -554,10 +599,11 @@ class Dataset:
     The handles must be live handles of `library`; `label` begins every error message.  Chunks are
     looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
     `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
-    read.  A file that is said to be `plain` must have the driver of local files (sec2).  Who
-    `follows` its writer (SWMR) makes a new one when he is to see what was written meanwhile.
-    `saved` is where its chunks are written down: the file, from which byte on, whether there is an
-    entry for each chunk, and how many entries.
+    read.  A file that is said to be `plain` must have the driver of local files (sec2); of one
+    that has another driver, `storage` must hold the bytes.  Who `follows` its writer (SWMR) makes
+    a new one when he is to see what was written meanwhile.  `saved` is where its chunks are
+    written down: the file, from which byte on, whether there is an entry for each chunk, and how
+    many entries.
     """
 
     def __new__(
@@ -570,6 +616,7 @@ class Dataset:
         listed: bool = False,
         text: str | None = None,
         plain: bool = False,
+        storage: Storage | None = None,
         follows: bool = False,
         saved: tuple[SavedChunks, int, bool, int] | None = None,
         external: Sequence[tuple[str, int, int]] = ...,

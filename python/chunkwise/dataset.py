@@ -240,9 +240,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
             ``blocks`` in which filters such as Blosc store these chunks (None where there
-            are none, or more than 1,024 chunks); ``threads``; ``sidecar``, the file that says
-            where the chunks lie (None: the file itself).  Figures that only libhdf5
-            knows are None.
+            are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
+            object that is read (None for a path); ``sidecar``, the file that says where the
+            chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -256,7 +256,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def _explain(self, selection: _native.Selection | None) -> dict[str, Any]:
         """Explain what is known to fit; None is an index that only h5py understands."""
         binding = self._reads()
-        bound = binding.bound
+        bound, home = binding.bound, self._home
         plan: dict[str, Any] = {
             "path": "libhdf5",
             "reason": binding.why or None,
@@ -270,6 +270,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "amplification": None,
             "threads": 1,
             "sidecar": None,
+            "storage": None if home is None or home.storage is None else home.filename,
         }
         if selection is None:
             plan["reason"] = binding.why or "this kind of index is left to h5py"

@@ -37,6 +37,10 @@ class FileChangedError(ChunkwiseError, OSError):
     """A file that is not any more what it was when it was opened."""
 
 
+class RemoteError(ChunkwiseError, OSError):
+    """An object that cannot be read: not there, no right to read it, or no answer in time."""
+
+
 class DatasetNotFoundError(ChunkwiseError, KeyError):
     """No object of that name in the file."""
 

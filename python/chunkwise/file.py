@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import h5py
 from h5py._objects import ObjectID
 
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.handles import FileHandle, Index, Kept
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
+from chunkwise.remote.opening import is_url, local_path, open_object, open_url
 from chunkwise.settings import check_environment
 
 __all__ = ["File", "open"]
@@ -27,7 +29,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
     ----------
     name : path-like
         As `open` takes it; also what else `h5py.File` takes, such as a file-like object.
-    mode, sync, index, **options
+    mode, sync, index, storage_options, **options
         See `open`.
     driver : str, optional
         As in h5py.  Files of other drivers than libhdf5's own are read and written by h5py.
@@ -41,6 +43,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         *args: Any,
         sync: bool = True,
         index: Index = None,
+        storage_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         check_environment()
@@ -49,6 +52,13 @@ class File(Group, h5py.File):  # type: ignore[misc]
             home = name._home
         elif isinstance(name, ObjectID):
             home = FileHandle(h5py.File(name), sync=sync)
+        elif driver is None and not args and is_url(name):
+            home = _opened_url(name, mode, storage_options, options, sync, index)
+        elif storage_options is not None:
+            raise UsageError("storage_options: are for URLs only; leave them out for other files")
+        elif driver is None and not args and mode == "r" and hasattr(name, "read"):
+            opened = open_object(name, **options)
+            home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
         elif driver is not None or args or not isinstance(name, str | bytes | os.PathLike):
             home = FileHandle(h5py.File(name, mode, driver, *args, **options), sync=sync)
         else:
@@ -135,24 +145,49 @@ class File(Group, h5py.File):  # type: ignore[misc]
         return _reopened, self._home.recipe()
 
 
+def _opened_url(
+    url: str,
+    mode: Mode,
+    storage_options: Mapping[str, Any] | None,
+    options: dict[str, Any],
+    sync: bool,
+    index: Index,
+) -> FileHandle:
+    path = local_path(url)
+    if path is not None:
+        home = FileHandle.open(path, mode, options, sync)
+        home.use_sidecar(index)
+        return home
+    if index is not None and index is not False:
+        raise UsageError("index=... is for local files opened for reading; leave it out for URLs")
+    if mode != "r":
+        raise UsageError(
+            f"mode={mode!r}: a URL can only be read; write a local file, and upload it"
+        )
+    opened = open_url(url, storage_options, **options)
+    return FileHandle(opened.file, options=options, sync=sync, remote=opened)
+
+
 def _reopened(path: str, options: dict[str, Any], sync: bool) -> File:
     return File(path, "r", sync=sync, **options)
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: Any,
     mode: Mode = "r",
     *,
     sync: bool = True,
     index: Index = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> File:
     """Open an HDF5 or netCDF-4 file, or make one.
 
     Parameters
     ----------
-    path : path-like
-        A local file.
+    path : path-like, URL or file object
+        A local file; a URL that fsspec knows, such as ``https://...`` or ``s3://...``; or an
+        object with ``read``, ``seek`` and ``tell``, which stays open (see `docs/remote.md`).
     mode : str
         As in h5py: ``r`` reads; ``r+`` reads and writes a file that exists; ``w`` makes one, in
         place of one that exists; ``x`` (or ``w-``) only where none exists; ``a`` makes one
@@ -164,6 +199,8 @@ def open(
         A sidecar that says where the chunks lie, as ``chunkwise index`` makes it.  None takes
         ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
         True and a path are an error where there is none that holds.
+    storage_options : mapping, optional
+        For fsspec, where `path` is a URL.
     **options
         Further keywords of `h5py.File`, such as `libver`, `userblock_size`, `fs_strategy`,
         `track_order`, and `swmr` to follow a file's writer.
@@ -186,7 +223,9 @@ def open(
         When it exists and mode is ``x`` (a FileExistsError).
     chunkwise.errors.FileChangedError
         When it is not what it was when the sidecar was made that `index` names (an OSError).
+    chunkwise.errors.RemoteError
+        When a URL leads to nothing that can be read: not there, no right, no answer (an OSError).
     chunkwise.errors.UsageError
-        For an unknown mode or option (a ValueError).
+        For an unknown mode, option or kind of URL (a ValueError).
     """
-    return File(path, mode, sync=sync, index=index, **options)
+    return File(path, mode, sync=sync, index=index, storage_options=storage_options, **options)

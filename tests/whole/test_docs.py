@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         ("index-files.md", 6),
         ("memory.md", 7),
+        ("remote.md", 2),
         ("repack.md", 10),
         ("selections.md", 10),
         ("writing.md", 20),

@@ -15,6 +15,7 @@ from against_peers.comparisons import (
     indexes,
     memory,
     patched,
+    remotes,
     repacking,
     roi,
     running,
@@ -51,4 +52,5 @@ GROUPS: Final[dict[str, Group]] = {
     "xarray": xarrays.xarray,
     "run": running.run,
     "index": indexes.indexes,
+    "remote": remotes.remote,
 }

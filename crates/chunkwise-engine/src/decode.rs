@@ -150,6 +150,9 @@ impl Dataset {
             (ReadError::Truncated { end, .. }, Layout::Chunked { .. }) => {
                 ReadError::TruncatedChunk { place: self.place(chunk), end }
             }
+            (ReadError::Request { address, len, message, .. }, Layout::Chunked { .. }) => {
+                ReadError::Request { place: Some(self.place(chunk)), address, len, message }
+            }
             (other, _) => other,
         }
     }

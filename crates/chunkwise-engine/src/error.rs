@@ -81,6 +81,21 @@ pub enum ReadError {
         /// What the system said.
         message: String,
     },
+    /// A request to a storage that is no local file, which failed for good.
+    #[error("{}: {message}", .place.as_ref().map_or_else(|| format!("{len} bytes at address {address}"), ToString::to_string))]
+    Request {
+        /// The chunk, where it is one.
+        place: Option<ChunkPlace>,
+        /// Where the bytes lie.
+        address: u64,
+        /// How many there are.
+        len: u64,
+        /// What was answered, and what to do.
+        message: String,
+    },
+    /// The storage does not hold any more what it held when it was opened.
+    #[error("{0}")]
+    Changed(String),
     /// Fields that do not lie within the elements.
     #[error("the fields do not lie within the elements")]
     Fields,
@@ -89,7 +104,7 @@ pub enum ReadError {
     Index(String),
     /// A file that is not any more what it was when the dataset was described.
     #[error("{0} was changed or replaced after it was opened")]
-    Changed(String),
+    Replaced(String),
     /// What went wrong in a source of a virtual dataset.
     #[error("{name}: {error}")]
     Source {

@@ -3,9 +3,13 @@
 //! Bytes that are in memory already (the page cache) are best read by the thread that
 //! decodes them.  The first time that a read would have to wait for its storage, a few
 //! threads begin to read ahead of the decoding ones, in the same order, as much as
-//! [`Setting::PrefetchNbytes`] says.
+//! [`Setting::PrefetchNbytes`] says.  Where each request takes long ([`StorageCost::is_remote`]), they
+//! begin at once, and each asks for several segments together.
+//!
+//! [`StorageCost::is_remote`]: crate::StorageCost::is_remote
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 
@@ -14,10 +18,7 @@ use chunkwise_codec::resize;
 use crate::schedule::{Batch, Batches};
 use crate::settings::Setting;
 use crate::threads::take_no_signals;
-use crate::{ReadError, Storage};
-
-/// Threads that read ahead: as many requests a storage is given at a time.
-const FETCHERS: u64 = 4;
+use crate::{ReadError, Storage, StorageCost};
 
 /// Stored bytes, from an address on.
 pub struct Fetched {
@@ -31,6 +32,42 @@ impl Fetched {
         let (address, nbytes) = (batch.address, batch.nbytes);
         let begin = usize::try_from(address.checked_sub(self.address)?).ok()?;
         self.bytes.get(begin..begin.checked_add(usize::try_from(nbytes).ok()?)?)
+    }
+
+    /// Its bytes from an address on.
+    fn from(&self, address: u64) -> Option<&[u8]> {
+        let begin = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        self.bytes.get(begin..).filter(|bytes| !bytes.is_empty())
+    }
+}
+
+/// A storage of which some bytes were fetched already.
+pub struct FetchedFirst<'a> {
+    pub fetched: &'a [Fetched],
+    pub storage: &'a dyn Storage,
+}
+
+impl Storage for FetchedFirst<'_> {
+    fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        let (mut address, mut left) = (address, out);
+        while !left.is_empty() {
+            let Some(bytes) = self.fetched.iter().find_map(|one| one.from(address)) else {
+                return self.storage.read_at(address, left);
+            };
+            let len = bytes.len().min(left.len());
+            let (now, later) = left.split_at_mut(len);
+            now.copy_from_slice(&bytes[..len]);
+            (address, left) = (address + len as u64, later);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> u64 {
+        self.storage.end()
+    }
+
+    fn cost(&self) -> StorageCost {
+        self.storage.cost()
     }
 }
 
@@ -63,6 +100,8 @@ pub struct FetchAhead<'a> {
     most_nbytes: u64,
     /// Threads that may read ahead.
     fetchers: usize,
+    /// Segments that each of them asks for together.
+    group: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -80,9 +119,32 @@ impl<'a> FetchAhead<'a> {
         let state =
             State { next: 0, segments: HashMap::new(), nbytes: 0, begun: false, over: false };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let most_fetchers = if most_nbytes == 0 { 0 } else { FETCHERS };
-        let fetchers = (most_nbytes / nbytes.max(1)).max(1).min(most_fetchers) as usize;
-        Self { storage, len, batches, most_nbytes, fetchers, state, changed }
+        let cost = storage.cost();
+        let mut nbytes = nbytes.max(1);
+        let (mut fetchers, mut group) = (cost.fetchers(), 1);
+        if cost.is_remote() && len > 0 && most_nbytes > 0 {
+            // What is stored tells better than what a segment holds decoded.
+            let stored: u64 = batches(0).iter().map(|batch| batch.nbytes).sum();
+            nbytes = if stored > 0 { stored } else { nbytes };
+            let room = most_nbytes / fetchers / nbytes;
+            group = len.div_ceil(fetchers).min(cost.requests_a_fetcher()).min(room).max(1);
+            fetchers = fetchers.min(len.div_ceil(group));
+        }
+        let most_fetchers = if most_nbytes == 0 { 0 } else { fetchers };
+        let fetchers = (most_nbytes / nbytes.saturating_mul(group)).max(1);
+        let fetchers = fetchers.min(most_fetchers) as usize;
+        Self { storage, len, batches, most_nbytes, fetchers, group, state, changed }
+    }
+
+    /// Begin to fetch, if each request takes long; otherwise that is seen when the first does.
+    pub fn begin_where_slow<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if self.is_slow() {
+            self.begin(scope, 0);
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        self.fetchers > 0 && self.storage.cost().is_remote()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,10 +152,16 @@ impl<'a> FetchAhead<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was fetched of a segment; waits for it while it is coming.  Empty when nobody
-    /// has begun it.
+    /// What was fetched of a segment; waits for it while it is coming.  Where nobody has begun it, it
+    /// is empty, or fetched now, if each request takes long.
     pub fn take(&self, segment: u64) -> Vec<Fetched> {
         let mut state = self.state();
+        if self.is_slow() && segment >= state.next {
+            let segments = self.claim(&mut state, segment);
+            drop(state);
+            self.arrive(segments);
+            state = self.state();
+        }
         // Also before any thread reads ahead: what was taken is not fetched again.
         state.next = state.next.max(segment + 1);
         if !state.begun {
@@ -159,36 +227,65 @@ impl<'a> FetchAhead<'a> {
     /// Read segment after segment, as the budget allows.
     fn fetch(&self) {
         loop {
-            let segment = {
-                // Before a segment is taken: a decoding thread may wait for it then.
+            let segments = {
+                // Before segments are taken: a decoding thread may wait for them then.
                 let full = |state: &mut State| !state.over && state.nbytes >= self.most_nbytes;
                 let waited = self.changed.wait_while(self.state(), full);
                 let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-                let segment = state.next;
-                if state.over || segment >= self.len {
+                let first = state.next;
+                if state.over || first >= self.len {
                     return;
                 }
-                state.next += 1;
-                state.segments.insert(segment, Segment::Coming);
-                segment
+                self.claim(&mut state, first)
             };
-            let mut arriving = Arriving { ahead: self, segment, fetched: Vec::new() };
-            let batches = (self.batches)(segment);
-            arriving.fetched = batches.iter().filter_map(|batch| self.fetch_batch(batch)).collect();
+            self.arrive(segments);
         }
     }
 
-    /// The bytes of a batch; None when they cannot be read, or make no sense to keep.
-    fn fetch_batch(&self, batch: &Batch) -> Option<Fetched> {
+    /// Take some segments, which nobody else fetches then.
+    fn claim(&self, state: &mut State, first: u64) -> Range<u64> {
+        let segments = first..first.saturating_add(self.group).min(self.len);
+        state.next = segments.end;
+        state.segments.extend(segments.clone().map(|segment| (segment, Segment::Coming)));
+        segments
+    }
+
+    /// Fetch segments that were claimed.
+    fn arrive(&self, segments: Range<u64>) {
+        let fetched = segments.clone().map(|_| Vec::new()).collect();
+        let mut arriving = Arriving { ahead: self, first: segments.start, fetched };
+        self.fetch_segments(segments, &mut arriving.fetched);
+    }
+
+    /// The bytes of some segments; left out are those that cannot be read, or make no sense to keep.
+    fn fetch_segments(&self, segments: Range<u64>, fetched: &mut [Vec<Fetched>]) {
+        for (segment, fetched) in segments.zip(&mut *fetched) {
+            let batches = (self.batches)(segment);
+            fetched.extend(batches.iter().filter_map(|batch| self.room_for(batch)));
+        }
+        let mut all: Vec<_> = fetched.iter_mut().flatten().collect();
+        let mut ranges: Vec<_> =
+            all.iter_mut().map(|one| (one.address, one.bytes.as_mut_slice())).collect();
+        let read = match ranges.as_mut_slice() {
+            [] => Ok(()),
+            [(address, out)] => self.storage.read_at(*address, out),
+            ranges => self.storage.read_ranges(ranges),
+        };
+        if read.is_err() {
+            fetched.iter_mut().for_each(Vec::clear);
+        }
+    }
+
+    /// Room for the bytes of a batch; None for a size that the file does not have, which is the
+    /// decoding thread's to report.
+    fn room_for(&self, batch: &Batch) -> Option<Fetched> {
         let nbytes = usize::try_from(batch.nbytes).ok()?;
-        let mut bytes = Vec::new();
-        // A size that the file does not have is the decoding thread's to report.
         let end = batch.address.checked_add(batch.nbytes)?;
         if end > self.storage.end() {
             return None;
         }
+        let mut bytes = Vec::new();
         resize(&mut bytes, nbytes).ok()?;
-        self.storage.read_at(batch.address, &mut bytes).ok()?;
         Some(Fetched { address: batch.address, bytes })
     }
 
@@ -198,20 +295,21 @@ impl<'a> FetchAhead<'a> {
     }
 }
 
-/// A segment that is being fetched; it is there when this goes, also by a panic, with what
+/// Segments that are being fetched; they are there when this goes, also by a panic, with what
 /// has come.
 struct Arriving<'a> {
     ahead: &'a FetchAhead<'a>,
-    segment: u64,
-    fetched: Vec<Fetched>,
+    first: u64,
+    fetched: Vec<Vec<Fetched>>,
 }
 
 impl Drop for Arriving<'_> {
     fn drop(&mut self) {
-        let fetched = std::mem::take(&mut self.fetched);
         let mut state = self.ahead.state();
-        state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
-        state.segments.insert(self.segment, Segment::Here(fetched));
+        for (segment, fetched) in (self.first..).zip(std::mem::take(&mut self.fetched)) {
+            state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
+            state.segments.insert(segment, Segment::Here(fetched));
+        }
         self.ahead.changed.notify_all();
     }
 }
@@ -245,6 +343,7 @@ mod tests {
         let (mut found, mut stored) = (Vec::new(), Vec::new());
         std::thread::scope(|scope| {
             let _end = ahead.ends();
+            ahead.begin_where_slow(scope);
             for segment in 0..segments {
                 let batch = batch(segment);
                 let fetched = ahead.take(segment);
@@ -284,6 +383,64 @@ mod tests {
         }
     }
 
+    /// A storage far away, which counts how often it is asked for several ranges.
+    struct Far(MemoryStorage, Mutex<Vec<usize>>);
+
+    impl Storage for Far {
+        fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+            self.1.lock().unwrap().push(1);
+            self.0.read_at(address, out)
+        }
+
+        fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+            self.1.lock().unwrap().push(ranges.len());
+            ranges.iter_mut().try_for_each(|(address, out)| self.0.read_at(*address, out))
+        }
+
+        fn end(&self) -> u64 {
+            self.0.end()
+        }
+
+        fn cost(&self) -> StorageCost {
+            StorageCost {
+                latency_ns: 50_000_000,
+                nbytes_per_s: 100_000_000,
+                request_nbytes: 8 << 20,
+                in_flight: 64,
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_storage_far_away_several_segments_are_asked_for_together_and_once() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
+        let far = Far(MemoryStorage(bytes.clone()), Mutex::default());
+        assert_eq!(all(&far, 200), bytes);
+        let asked = far.1.into_inner().unwrap();
+        assert_eq!(asked.iter().sum::<usize>(), 200);
+        assert!(asked.iter().all(|&ranges| ranges <= 4) && asked.len() <= 60, "{asked:?}");
+    }
+
+    #[test]
+    fn what_was_fetched_is_not_read_again() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let slow =
+            ThrottledStorage::new(Arc::new(MemoryStorage(bytes.clone())), Duration::ZERO, None);
+        let piece = |begin: usize, end: usize| Fetched {
+            address: begin as u64,
+            bytes: bytes[begin..end].to_vec(),
+        };
+        let fetched = [piece(10, 20), piece(20, 30), piece(60, 61)];
+        let storage = FetchedFirst { fetched: &fetched, storage: &slow };
+        let mut out = [0; 15];
+        storage.read_at(12, &mut out).unwrap();
+        assert_eq!((&out[..], slow.requests()), (&bytes[12..27], 0));
+        // What goes on beyond is read from there on.
+        storage.read_at(25, &mut out).unwrap();
+        assert_eq!((&out[..], slow.nbytes()), (&bytes[25..40], 10));
+        assert!(storage.read_at(95, &mut out).is_err());
+    }
+
     #[test]
     fn no_more_is_fetched_ahead_than_the_budget_allows() {
         let (nbytes, most) = (1 << 20, 8 << 20);
@@ -296,8 +453,9 @@ mod tests {
             ahead.read(scope, 0, &batch(0), &mut Vec::new()).unwrap();
             // Nobody takes anything: whatever has come by now, and more, stays in bounds.
             std::thread::sleep(Duration::from_millis(100));
-            assert!(ahead.state().nbytes <= most + FETCHERS * nbytes);
-            assert!(slow.nbytes() <= nbytes + most + FETCHERS * nbytes);
+            let fetchers = StorageCost::LOCAL.fetchers();
+            assert!(ahead.state().nbytes <= most + fetchers * nbytes);
+            assert!(slow.nbytes() <= nbytes + most + fetchers * nbytes);
         });
     }
 

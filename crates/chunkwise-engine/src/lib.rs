@@ -68,7 +68,7 @@ pub use scatter::fill_run;
 pub use settings::Setting;
 pub use storage::{
     ExternalRun, ExternalStorage, FileStorage, GrowingStorage, Map, MemoryStorage, Storage,
-    ThrottledStorage, distrust_descriptors,
+    StorageCost, ThrottledStorage, distrust_descriptors,
 };
 pub use threads::thread_limit;
 pub use write::{

@@ -237,7 +237,7 @@ impl VirtualDataset {
     /// Read `selection` into `out`, in its order; with `fields`, of each element these.
     ///
     /// # Errors
-    /// As [`Dataset::read_plan`], about the source that it concerns; [`ReadError::Changed`] where a
+    /// As [`Dataset::read_plan`], about the source that it concerns; [`ReadError::Replaced`] where a
     /// file is not what it was.
     pub fn read(
         &self,
@@ -381,7 +381,10 @@ fn start_of(one: &MappedSource, axis: usize) -> u64 {
 fn named(source: &MappedSource, error: ReadError) -> ReadError {
     match error {
         // What the caller did, or what already has the name of a deeper one.
-        ReadError::Cancelled | ReadError::Changed(_) | ReadError::Source { .. } => error,
+        ReadError::Cancelled
+        | ReadError::Changed(_)
+        | ReadError::Replaced(_)
+        | ReadError::Source { .. } => error,
         error => ReadError::Source { name: source.name.clone(), error: Box::new(error) },
     }
 }
@@ -399,7 +402,7 @@ fn check_unchanged(pieces: &[Piece<'_>]) -> Result<(), ReadError> {
         }
         seen.push(address);
         if !storage.is_unchanged() {
-            return Err(ReadError::Changed(piece.source.name.clone()));
+            return Err(ReadError::Replaced(piece.source.name.clone()));
         }
     }
     Ok(())

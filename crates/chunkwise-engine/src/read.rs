@@ -123,7 +123,8 @@ impl Dataset {
         // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
         // carried out once.
         unsafe {
-            if plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
+            let far = self.storage.cost().is_remote();
+            if !far && (plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES) {
                 return reading.alone(&Numbers::All(plan.len()));
             }
             if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
@@ -134,7 +135,7 @@ impl Dataset {
             let left = reading.cached();
             match left.as_slice() {
                 [] => Ok(()),
-                [_] => reading.alone(&Numbers::These(&left)),
+                [_] if !far => reading.alone(&Numbers::These(&left)),
                 _ => reading.shared(&Numbers::These(&left)),
             }
         }
@@ -164,7 +165,9 @@ impl Dataset {
         let reading = Reading { dataset: self, plan, read, result, cancelled, once, fields };
         // SAFETY: as above.
         unsafe {
-            if pass.threads < 2 || plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES {
+            let small = plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES;
+            let far = self.storage.cost().is_remote();
+            if !far && (pass.threads < 2 || small) {
                 reading.alone(&Numbers::All(plan.len()))
             } else {
                 reading.shared(&Numbers::All(plan.len()))

@@ -13,13 +13,13 @@ use crate::cache_entry::ChunkKey;
 use crate::crew::share;
 use crate::dataset::Placement;
 use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
-use crate::fetch::{FetchAhead, Fetched};
+use crate::fetch::{FetchAhead, Fetched, FetchedFirst};
 use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
 use crate::repeated::{is_small, leaves_room, was_wanted_whole};
-use crate::runs::RawRead;
+use crate::runs::{RawRead, raw_batches};
 use crate::scatter::SharedResult;
 use crate::schedule::{Batch, Batches, Segments, batches};
 use crate::settings::Setting;
@@ -87,6 +87,14 @@ impl Source<'_, '_> {
             }
         }
     }
+
+    /// What was fetched ahead.
+    fn fetched(&self) -> &[Fetched] {
+        match self {
+            Self::Storage(_) => &[],
+            Self::Ahead { fetched, .. } => fetched,
+        }
+    }
 }
 
 /// One read.
@@ -145,6 +153,7 @@ impl<'a> Reading<'a> {
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
             let _end = ahead.ends();
+            ahead.begin_where_slow(scope);
             share(threads - 1, &|| {
                 with_buffers(|buffers| {
                     loop {
@@ -217,19 +226,29 @@ impl<'a> Reading<'a> {
     /// What a segment has to read from storage.
     fn to_fetch(&self, numbers: impl Iterator<Item = u64>) -> Batches {
         let dataset = self.dataset;
+        let cost = dataset.storage.cost();
+        let mut raw = Batches::new();
         let records = numbers.filter_map(|number| {
             let task = self.plan.task(number);
             let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-            let Ok(Placement::Filtered(record)) = dataset.placement(position, &chunk_index) else {
-                return None;
+            let record = match dataset.placement(position, &chunk_index) {
+                Ok(Placement::Filtered(record)) => record,
+                Ok(Placement::Raw { address }) if cost.is_remote() => {
+                    let size = dataset.info.element_size as u64;
+                    raw.extend(raw_batches(&task, (address, size), cost));
+                    return None;
+                }
+                _ => return None,
             };
             let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
             let chunk = StoredChunk { chunk_index, record };
             // Of blocks, those that are wanted are not known before.
-            let in_part = || !task.takes_all() && dataset.has_blocks(&chunk);
+            let in_part = || !cost.is_remote() && !task.takes_all() && dataset.has_blocks(&chunk);
             (!cached && !in_part() && dataset.stored_len(&chunk).is_ok()).then_some(record)
         });
-        batches(&records.collect::<SmallVec<[ChunkRecord; 8]>>())
+        let mut found = batches(&records.collect::<SmallVec<[ChunkRecord; 8]>>(), cost);
+        found.append(&mut raw);
+        found
     }
 
     /// Carry neighbouring tasks out, reading what lies together at once.
@@ -248,7 +267,7 @@ impl<'a> Reading<'a> {
             self.check_cancelled()?;
             let task = self.plan.task(number);
             // SAFETY: the caller's contract.
-            let begun = unsafe { self.begin(&task, buffers, helpers) };
+            let begun = unsafe { self.begin(&task, source.fetched(), buffers, helpers) };
             let sound = begun.and_then(|chunk| {
                 chunk.as_ref().map_or(Ok(0), |chunk| self.dataset.stored_len(chunk))?;
                 Ok(chunk)
@@ -263,7 +282,7 @@ impl<'a> Reading<'a> {
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
         let Buffers { stored, raw, scratch } = buffers;
-        for batch in batches(&records) {
+        for batch in batches(&records, self.dataset.storage.cost()) {
             let members = &waiting[batch.first..][..batch.count];
             match timed(Phase::Storage, || source.read(&batch, stored)) {
                 Ok(bytes) => {
@@ -310,6 +329,7 @@ impl<'a> Reading<'a> {
     unsafe fn begin(
         &self,
         task: &ChunkTask<'_>,
+        fetched: &[Fetched],
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<Option<StoredChunk>, ReadError> {
@@ -323,8 +343,11 @@ impl<'a> Reading<'a> {
                 Ok(None)
             }
             Placement::Raw { address } => {
-                let (storage, size) = (&*dataset.storage, dataset.info.element_size as u64);
+                let size = dataset.info.element_size as u64;
                 let (result, fields) = (&self.result, self.fields);
+                let fetched_first = FetchedFirst { fetched, storage: &*dataset.storage };
+                let storage: &dyn Storage =
+                    if fetched.is_empty() { &*dataset.storage } else { &fetched_first };
                 let raw = RawRead { storage, address, size, result, fields, helpers };
                 // SAFETY: the caller's contract.
                 let read = unsafe { raw.read(task, buffer) };

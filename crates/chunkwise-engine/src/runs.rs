@@ -18,8 +18,9 @@ use crate::decode::with_buffers;
 use crate::fields::Fields;
 use crate::profile::{Phase, timed};
 use crate::scatter::{SharedResult, copy_strip};
+use crate::schedule::Batch;
 use crate::storage::Map;
-use crate::{ReadError, Storage};
+use crate::{ReadError, Storage, StorageCost};
 
 /// A run of at least this many bytes is read straight into the result.
 const DIRECT_NBYTES: u64 = 32 << 10;
@@ -33,6 +34,9 @@ const GROUP_NBYTES: u64 = 256 << 10;
 /// one part in so many.
 const WHOLE_NBYTES: u64 = 16 << 20;
 const WHOLE_SHARE: u64 = 16;
+
+/// Of a task whose elements take more than this, nothing is fetched before it is read.
+const MOST_FETCHED_NBYTES: u64 = 64 << 20;
 
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
@@ -79,9 +83,11 @@ impl RawRead<'_> {
     /// No other thread may touch the task's elements of the result meanwhile.
     pub unsafe fn read(&self, task: &ChunkTask<'_>, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
         let in_bytes = |elements: u64| elements.saturating_mul(self.size);
+        // Of a storage that is far away, what is wanted was fetched, and not the whole.
+        let near = !self.storage.cost().is_remote();
         let whole = task.scattered_over().map(in_bytes).filter(|&nbytes| {
             let wanted = in_bytes(task.selected_elements());
-            nbytes <= WHOLE_NBYTES && nbytes / WHOLE_SHARE <= wanted
+            near && nbytes <= WHOLE_NBYTES && nbytes / WHOLE_SHARE <= wanted
         });
         if let Some(nbytes) = whole {
             // SAFETY: the caller's contract.
@@ -363,7 +369,7 @@ impl<'a> Group<'a> {
 /// unless this is one of several that each read a run of their own.
 fn read_run(of: &RawRead<'_>, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
     let storage = of.storage;
-    if of.helpers == 0 || out.len() < 2 * PIECE_NBYTES {
+    if of.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
         return timed(Phase::Storage, || storage.read_at(address, out));
     }
     let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
@@ -380,6 +386,40 @@ fn read_run(of: &RawRead<'_>, address: u64, out: &mut [u8]) -> Result<(), ReadEr
     });
     let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     failure.map_or(Ok(()), Err)
+}
+
+/// What is fetched for a task whose elements, of `size` bytes, are stored as they are from an address
+/// on; nothing where that is too much to be held.
+pub fn raw_batches(
+    task: &ChunkTask<'_>,
+    (address, size): (u64, u64),
+    cost: StorageCost,
+) -> Vec<Batch> {
+    let (gap_nbytes, mut found) = (cost.gap_nbytes().max(GAP_NBYTES), Vec::<Batch>::new());
+    let mut add = |begin: u64, end: u64| {
+        let begin = address.saturating_add(begin.saturating_mul(size));
+        let end = address.saturating_add(end.saturating_mul(size));
+        if let Some(last) = found.last_mut()
+            && begin >= last.address
+            && begin.saturating_sub(last.address + last.nbytes) <= gap_nbytes
+        {
+            last.nbytes = last.nbytes.max(end - last.address);
+            return;
+        }
+        found.push(Batch { first: 0, count: 0, address: begin, nbytes: end - begin });
+    };
+    task.for_each_strip_in_order(|strip| {
+        let far = strip.src_step.saturating_sub(strip.len).saturating_mul(size) > gap_nbytes;
+        if far {
+            for begin in (0..strip.count).map(|run| strip.src + run * strip.src_step) {
+                add(begin, begin + strip.len);
+            }
+        } else {
+            add(strip.src, end_of(&strip));
+        }
+    });
+    let nbytes = found.iter().fold(0u64, |sum, batch| sum.saturating_add(batch.nbytes));
+    if nbytes > MOST_FETCHED_NBYTES { Vec::new() } else { found }
 }
 
 /// One past the last element of a strip, in the chunk.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::ChunkRecord;
+use crate::{ChunkRecord, StorageCost};
 
 /// A thread takes about so many bytes of (decoded) chunks at a time...
 const SEGMENT_NBYTES: u64 = 512 << 10;
@@ -14,12 +14,6 @@ const SEGMENT_NBYTES: u64 = 512 << 10;
 const SEGMENT_CHUNKS: u64 = 256;
 /// There are at least so many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
-
-/// Bytes between two stored chunks that are rather read than skipped: about what a system
-/// call costs in copying.
-const GAP_NBYTES: u64 = 16 << 10;
-/// The most that chunks which lie next to each other are read together.
-const BATCH_NBYTES: u64 = 1 << 20;
 
 /// How many neighbouring tasks of `tasks` a thread takes at a time.
 fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
@@ -90,12 +84,14 @@ pub struct Batch {
 /// The batches of one segment.
 pub type Batches = SmallVec<[Batch; 4]>;
 
-/// Put chunks together that lie next to each other, in the order in which they are wanted.
-pub fn batches(chunks: &[ChunkRecord]) -> Batches {
+/// Put chunks together that lie next to each other, in the order in which they are wanted, as far as
+/// one request brings them sooner than two.
+pub fn batches(chunks: &[ChunkRecord], cost: StorageCost) -> Batches {
+    let gap_nbytes = cost.gap_nbytes();
     let mut found = Batches::new();
     for (number, chunk) in chunks.iter().enumerate() {
         if let Some(batch) = found.last_mut()
-            && let Some(end) = joined(batch, chunk)
+            && let Some(end) = joined(batch, chunk, (gap_nbytes, cost.request_nbytes))
         {
             batch.count += 1;
             batch.nbytes = end - batch.address;
@@ -108,17 +104,20 @@ pub fn batches(chunks: &[ChunkRecord]) -> Batches {
 }
 
 /// Where a batch would end with this chunk; None when the chunk does not belong to it.
-fn joined(batch: &Batch, chunk: &ChunkRecord) -> Option<u64> {
+fn joined(batch: &Batch, chunk: &ChunkRecord, (most_gap, most): (u64, u64)) -> Option<u64> {
     let end = batch.address.checked_add(batch.nbytes)?;
     let gap = chunk.address.checked_sub(end)?;
     let together = chunk.address.checked_add(chunk.stored_nbytes)?;
-    (gap <= GAP_NBYTES && together - batch.address <= BATCH_NBYTES).then_some(together)
+    (gap <= most_gap && together - batch.address <= most).then_some(together)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const LOCAL: StorageCost = StorageCost::LOCAL;
+    const BATCH_NBYTES: u64 = LOCAL.request_nbytes;
 
     fn record(address: u64, stored_nbytes: u64) -> ChunkRecord {
         ChunkRecord { address, stored_nbytes, filter_mask: 0 }
@@ -127,15 +126,15 @@ mod tests {
     #[test]
     fn neighbours_are_read_together_up_to_a_bound() {
         let near: Vec<_> = (0..300).map(|i| record(1000 + i * 5000, 4900)).collect();
-        let found = batches(&near);
+        let found = batches(&near, LOCAL);
         assert_eq!(found.iter().map(|batch| batch.count).sum::<usize>(), 300);
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|batch| batch.nbytes <= BATCH_NBYTES));
         // Far apart, backwards, overlapping, and beyond what can be: each alone.
         let odd = [record(5, 10), record(1 << 20, 10), record(9, 10), record(12, 90)];
-        assert_eq!(batches(&odd).len(), 4);
+        assert_eq!(batches(&odd, LOCAL).len(), 4);
         let end = [record(u64::MAX - 3, 9), record(u64::MAX, u64::MAX)];
-        assert_eq!(batches(&end).len(), 2);
+        assert_eq!(batches(&end, LOCAL).len(), 2);
     }
 
     proptest! {
@@ -145,7 +144,7 @@ mod tests {
         ) {
             let chunks: Vec<_> = chunks.into_iter().map(|(a, n)| record(a, n)).collect();
             let mut next = 0;
-            for batch in batches(&chunks) {
+            for batch in batches(&chunks, LOCAL) {
                 prop_assert_eq!(batch.first, next);
                 prop_assert!(batch.count == 1 || batch.nbytes <= BATCH_NBYTES);
                 for chunk in &chunks[batch.first..][..batch.count] {

@@ -223,6 +223,7 @@ functions! {
         fn H5Pcreate(hid_t) -> hid_t;
         fn H5Pclose(hid_t) -> herr_t;
         fn H5Pget_driver(hid_t) -> hid_t;
+        fn H5Pget_driver_info(hid_t) -> *const c_void;
         fn H5Pset_fapl_core(hid_t, usize, c_uint) -> herr_t;
         fn H5Pset_fapl_sec2(hid_t) -> herr_t;
         fn H5Pset_libver_bounds(hid_t, c_int, c_int) -> herr_t;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use chunkwise_engine::{GrowingStorage, Storage};
@@ -28,6 +29,15 @@ pub struct FileStamp {
     modified: (i64, i64),
 }
 
+/// What is known of how a file's bytes are had.
+#[derive(Clone, Copy, Default)]
+pub struct FileBytes<'a> {
+    /// It is a plain local file (the sec2 driver), which takes long to ask.
+    pub plain: bool,
+    /// It is none, and this holds its bytes.
+    pub storage: Option<&'a Arc<dyn Storage>>,
+}
+
 /// The file's bytes, as the engine reads them.
 ///
 /// # Errors
@@ -38,7 +48,7 @@ pub struct FileStamp {
 pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
     // SAFETY: the lock is held, the rest is the caller's contract.
     library
-        .locked(|api| unsafe { open_storage(library, api, dataset, false) })
+        .locked(|api| unsafe { open_storage(library, api, dataset, FileBytes::default()) })
         .map(|(storage, _)| storage)
 }
 
@@ -112,6 +122,32 @@ unsafe fn descriptor_by_sec2<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f
     }
 }
 
+/// What a driver of this number was given when the file that holds `dataset` was opened with it; None
+/// of a file of another driver.
+///
+/// # Safety
+/// A live dataset of this library.  What the pointer leads to is the driver's, which keeps it as long
+/// as the file is open.
+pub unsafe fn driver_info(
+    library: &Library,
+    dataset: hid_t,
+    driver: hid_t,
+) -> Option<NonNull<c_void>> {
+    library.locked(|api| {
+        // SAFETY: the lock is held, the rest is the caller's contract; every handle is checked.
+        unsafe {
+            let file = (api.H5Iget_file_id)(dataset);
+            let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
+            let fapl = (api.H5Fget_access_plist)(file.id);
+            let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose).ok()?;
+            if (api.H5Pget_driver)(fapl.id) != driver {
+                return None;
+            }
+            NonNull::new((api.H5Pget_driver_info)(fapl.id).cast_mut())
+        }
+    })
+}
+
 /// Whether a file is opened as a plain local one; otherwise why libhdf5 has to do everything.
 ///
 /// # Errors
@@ -144,12 +180,12 @@ unsafe fn sec2_of(api: &Api) -> Result<hid_t, Unsuited> {
 }
 
 /// A descriptor of the file that holds the dataset, made from libhdf5's own, and the size
-/// of that file's user block; of a `plain` file its driver is not asked for.  The path is never opened again: it may lead elsewhere by now.
+/// of that file's user block.  The path is never opened again: it may lead elsewhere by now.
 pub(crate) unsafe fn open_storage(
     library: &Library,
     api: &Api,
     dataset: hid_t,
-    plain: bool,
+    bytes: FileBytes<'_>,
 ) -> Result<Opened, Unsuited> {
     // SAFETY: the caller's contract.
     unsafe {
@@ -159,7 +195,7 @@ pub(crate) unsafe fn open_storage(
                 "the file is open for writing: what is in libhdf5's buffers is not on disk",
             );
         }
-        storage_in(library, api, &file, plain)
+        storage_in(library, api, &file, bytes)
     }
 }
 
@@ -178,7 +214,7 @@ pub(crate) unsafe fn open_growing(
         if intent & (RDWR | SWMR) != SWMR_READ {
             return Ok(None);
         }
-        let (storage, user_block) = storage_in(library, api, &file, false)?;
+        let (storage, user_block) = storage_in(library, api, &file, FileBytes::default())?;
         Ok(Some((Arc::new(GrowingStorage(storage)), user_block)))
     }
 }
@@ -191,24 +227,29 @@ unsafe fn storage_in(
     library: &Library,
     api: &Api,
     file: &Handle,
-    plain: bool,
+    bytes: FileBytes<'_>,
 ) -> Result<Opened, Unsuited> {
     // SAFETY: the caller's contract; every handle is checked.
     unsafe {
-        if !plain {
-            check_driver(api, file.id, library.sec2(|| sec2_of(api))?)?;
-        }
-        let descriptor = descriptor_by_sec2(api, file.id)?;
-        let storage = match library.storage_of(descriptor) {
-            Ok(storage) => storage,
-            Err(error) => {
-                return because(format!("no descriptor of its file can be had: {error}"));
+        let storage = match bytes.storage {
+            Some(given) => Arc::clone(given),
+            None => {
+                if !bytes.plain {
+                    check_driver(api, file.id, library.sec2(|| sec2_of(api))?)?;
+                }
+                let descriptor = descriptor_by_sec2(api, file.id)?;
+                match library.storage_of(descriptor) {
+                    Ok(storage) => storage as Arc<dyn Storage>,
+                    Err(error) => {
+                        return because(format!("no descriptor of its file can be had: {error}"));
+                    }
+                }
             }
         };
         let mut user_block: hsize_t = 0;
         // libhdf5 looks at the file's beginning first; to ask it means to copy a list of properties.
         let mut first = [0; SIGNATURE.len()];
-        if storage.read_at(0, &mut first).is_err() || first != SIGNATURE {
+        if storage.read_metadata(0, &mut first).is_err() || first != SIGNATURE {
             let fcpl = (api.H5Fget_create_plist)(file.id);
             let fcpl = Handle::new(api, "H5Fget_create_plist", fcpl, api.H5Pclose)?;
             api.checked("H5Pget_userblock", (api.H5Pget_userblock)(fcpl.id, &raw mut user_block))?;

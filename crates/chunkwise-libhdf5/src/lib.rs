@@ -47,7 +47,7 @@ pub use eligibility::{
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};
-pub use file::{FileStamp, file_stamp, opened_locally, storage_of};
+pub use file::{FileBytes, FileStamp, driver_info, file_stamp, opened_locally, storage_of};
 pub use library::Library;
 pub use lock::{LibraryLock, MutexLock};
 pub use maker::Witness;

@@ -13,7 +13,7 @@ use crate::api::{Api, hid_t};
 use crate::chunks::{check_array_len, list_chunks};
 use crate::error::because;
 use crate::facts::{chunk_options, holds_pointers, shape_of};
-use crate::file::{descriptor_of, file_of, open_storage};
+use crate::file::{FileBytes, descriptor_of, file_of, open_storage};
 use crate::handle::Handle;
 use crate::index::index_of;
 use crate::stored::Wanted;
@@ -127,7 +127,8 @@ pub unsafe fn written_in(
     let conventions = library.conventions();
     // SAFETY: the caller's contract; handles are checked.
     unsafe {
-        let (storage, user_block) = match open_storage(library, api, dataset, false) {
+        let (storage, user_block) = match open_storage(library, api, dataset, FileBytes::default())
+        {
             Ok(found) => found,
             // What libhdf5 has in memory is not in the file...
             Err(Unsuited::Reason(_)) => {

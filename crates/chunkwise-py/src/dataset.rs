@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use chunkwise_engine::{
     Fields, Layout, MappedSource, ReadError, SavedForm, Source, VirtualDataset,
 };
-use chunkwise_libhdf5::{Asked, ExternalFile, Saved, Unsuited, describe_as};
+use chunkwise_libhdf5::{Asked, ExternalFile, FileBytes, Saved, Unsuited, describe_as};
 use chunkwise_select::{ChunkGrid, Hyperslab, Mapping, SelectError, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -21,6 +21,7 @@ use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
 use crate::listing::PySavedChunks;
 use crate::selection::{Parts, PySelection};
+use crate::storage::PyStorage;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -47,11 +48,12 @@ const MOST_MAPPINGS: usize = 1 << 16;
 impl PyDataset {
     /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
     /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
-    /// `plain` has libhdf5's driver of local files.  One that is open to follow its writer is read
-    /// here if the caller `follows` it, too; `saved` has chunks that were written down beside it.
+    /// `plain` has libhdf5's driver of local files; of one that is none, `storage` holds the bytes.
+    /// One that is open to follow its writer is read here if the caller `follows` it, too; `saved`
+    /// has chunks that were written down beside it.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, follows = false, saved = None, external = Vec::new()))]
+    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, storage = None, follows = false, saved = None, external = Vec::new()))]
     fn new(
         library: &PyLibrary,
         dataset_id: i64,
@@ -61,6 +63,7 @@ impl PyDataset {
         listed: bool,
         text: Option<String>,
         plain: bool,
+        storage: Option<&PyStorage>,
         follows: bool,
         saved: Option<(PyRef<'_, PySavedChunks>, u64, bool, u64)>,
         external: Vec<(PathBuf, u64, u64)>,
@@ -76,7 +79,9 @@ impl PyDataset {
                 offset,
                 nbytes,
             });
-            let asked = Asked { listed, plain, follows, external: external.collect() };
+            let storage = storage.map(|given| &given.0);
+            let bytes = FileBytes { plain, storage };
+            let asked = Asked { listed, bytes, follows, external: external.collect() };
             let find = |grid: &ChunkGrid| {
                 let (file, begin, is_dense, entries) = saved.as_ref()?;
                 file.of_grid(*begin, SavedForm { is_dense: *is_dense, entries: *entries }, grid)
@@ -364,7 +369,7 @@ impl PyDataset {
             Source::Stored(dataset) => {
                 if self.elsewhere && !dataset.storage().is_unchanged() {
                     let what = "an external file".to_string();
-                    return Err(failed(ReadError::Changed(what)));
+                    return Err(failed(ReadError::Replaced(what)));
                 }
                 let plan = match selection {
                     // Points are sorted, and masks counted.
@@ -376,13 +381,20 @@ impl PyDataset {
                     None => dataset.read_plan(&plan, out, cancelled),
                     Some(fields) => dataset.read_fields(&plan, fields, out, cancelled),
                 };
-                interruptible(py, dataset.work_nbytes(&plan), read)?
+                // A request may take long, whatever is wanted.
+                let far = dataset.storage().cost().is_remote();
+                let nbytes = if far { u64::MAX } else { dataset.work_nbytes(&plan) };
+                interruptible(py, nbytes, || dataset.storage().interrupt(), read)?
             }
             Source::Virtual(dataset) => {
                 let nbytes = py.detach(|| dataset.work_nbytes(selection)).map_err(failed)?;
-                interruptible(py, nbytes, |cancelled| {
-                    dataset.read(selection, fields, out, cancelled)
-                })?
+                // Its sources are local files.
+                interruptible(
+                    py,
+                    nbytes,
+                    || (),
+                    |cancelled| dataset.read(selection, fields, out, cancelled),
+                )?
             }
         };
         done.unwrap_or(Err(ReadError::Cancelled)).map_err(|error| self.failed(py, &error))

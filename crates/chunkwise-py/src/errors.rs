@@ -29,7 +29,7 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
     let (class, remedy) = match error {
         ReadError::Select(error) => return select_error(py, label, error),
         ReadError::Source { name, error } => return read_error(py, name, error),
-        ReadError::Changed(_) => ("ChangedSourceError", "open the file again"),
+        ReadError::Replaced(_) => ("ChangedSourceError", "open the file again"),
         ReadError::Destination { .. } => {
             ("SelectionError", "pass an array of the selection's shape")
         }
@@ -46,6 +46,8 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
             ("CorruptDataError", "fetch or copy the file again, whole")
         }
         ReadError::Io { .. } => ("CorruptDataError", "check the disk or the network mount"),
+        ReadError::Request { .. } => return raise(py, "RemoteError", format!("{label}: {error}")),
+        ReadError::Changed(_) => return raise(py, "FileChangedError", format!("{label}: {error}")),
         ReadError::Cancelled => ("ChunkwiseError", "read it again"),
         ReadError::Memory(_) => ("OutOfMemoryError", "select less, or rechunk the file"),
     };

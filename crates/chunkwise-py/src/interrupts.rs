@@ -13,13 +13,14 @@ const INTERRUPTIBLE_NBYTES: u64 = 64 << 20;
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Do `work` on about `nbytes` bytes without the GIL; it stops early once the flag that it
-/// is given is set.  None where it ended without an answer.
+/// is given is set, and `wake` has ended what it waits for.  None where it ended without an answer.
 ///
 /// # Errors
 /// A signal handler's exception, such as KeyboardInterrupt; by then the work has ended.
 pub fn interruptible<T: Send>(
     py: Python<'_>,
     nbytes: u64,
+    wake: impl Fn() + Send,
     work: impl FnOnce(&AtomicBool) -> T + Send,
 ) -> PyResult<Option<T>> {
     let cancelled = AtomicBool::new(false);
@@ -27,12 +28,13 @@ pub fn interruptible<T: Send>(
     if nbytes < INTERRUPTIBLE_NBYTES || !on_main_thread() {
         return Ok(Some(py.detach(|| work(&cancelled))));
     }
-    py.detach(|| watched(&cancelled, work))
+    py.detach(|| watched(&cancelled, wake, work))
 }
 
 /// Work on a thread of its own, while this one looks after Python's signals.
 fn watched<T: Send>(
     cancelled: &AtomicBool,
+    wake: impl Fn() + Send,
     work: impl FnOnce(&AtomicBool) -> T + Send,
 ) -> PyResult<Option<T>> {
     // Handed over through a cell, so that it is still here if no thread can be had.
@@ -57,7 +59,14 @@ fn watched<T: Send>(
                     if let Some(Err(interrupt)) = signals {
                         // The scope waits for the thread, which stops at the next chunk.
                         cancelled.store(true, Ordering::Relaxed);
-                        return Err(interrupt);
+                        // Again and again: a thread may have begun to wait just now.
+                        loop {
+                            wake();
+                            let ended = receiver.recv_timeout(SIGNAL_INTERVAL);
+                            if !matches!(ended, Err(RecvTimeoutError::Timeout)) {
+                                return Err(interrupt);
+                            }
+                        }
                     }
                 }
                 // Only a panic ends the thread without an answer; the scope passes it on.

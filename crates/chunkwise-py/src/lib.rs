@@ -23,6 +23,7 @@ mod places;
 mod repack;
 mod selection;
 mod settings;
+mod storage;
 mod table;
 mod tree;
 mod walk;
@@ -139,6 +140,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<whole::PyWholeChunks>()?;
     m.add_class::<writer::PyWriter>()?;
     m.add_class::<selection::PySelection>()?;
+    m.add_class::<storage::PyStorage>()?;
+    m.add_function(wrap_pyfunction!(storage::file_object, m)?)?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<listing::PyChunkListing>()?;
     m.add_class::<listing::PySavedChunks>()?;

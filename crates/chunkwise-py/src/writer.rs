@@ -140,13 +140,18 @@ impl PyWriter {
             return Err(PyValueError::new_err("members lie within an element"));
         }
         let selection = &selection.0.selection;
-        let outcome = interrupts::interruptible(py, data.len() as u64, |cancelled| {
-            let mut writer = locked(mutex);
-            match &members {
-                None => writer.write(selection, data, cancelled),
-                Some(members) => writer.write_members(selection, data, members, cancelled),
-            }
-        });
+        let outcome = interrupts::interruptible(
+            py,
+            data.len() as u64,
+            || (),
+            |cancelled| {
+                let mut writer = locked(mutex);
+                match &members {
+                    None => writer.write(selection, data, cancelled),
+                    Some(members) => writer.write_members(selection, data, members, cancelled),
+                }
+            },
+        );
         self.done(py, outcome?)
     }
 
@@ -155,8 +160,12 @@ impl PyWriter {
     fn flush(&self, py: Python<'_>, interruptible: bool) -> PyResult<()> {
         let mutex = self.native()?;
         let nbytes = if interruptible { self.held_nbytes(py)? as u64 } else { 0 };
-        let outcome =
-            interrupts::interruptible(py, nbytes, |cancelled| locked(mutex).flush(cancelled));
+        let outcome = interrupts::interruptible(
+            py,
+            nbytes,
+            || (),
+            |cancelled| locked(mutex).flush(cancelled),
+        );
         self.done(py, outcome?)
     }
 

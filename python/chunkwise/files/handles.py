@@ -38,6 +38,7 @@ from chunkwise.writing import pending
 if TYPE_CHECKING:
     from chunkwise.file import File
     from chunkwise.files.sidecar import Sidecar
+    from chunkwise.remote.opening import Opened
 
 # How `chunkwise.open` is told of a sidecar.
 Index: TypeAlias = "str | os.PathLike[str] | bool | None"
@@ -113,6 +114,8 @@ class FileHandle:
         Whether it was opened for writing.
     sync
         Whether `flush` and `close` wait until storage has what was written.
+    remote
+        How it was opened, where no path leads to it.
 
     Attributes
     ----------
@@ -131,6 +134,8 @@ class FileHandle:
         Whether it is a local file to libhdf5 (the sec2 driver).
     sidecar : Sidecar or None
         Where the chunks of its datasets lie, where that is written down beside it.
+    storage : chunkwise._native.Storage or None
+        Its bytes, where no path leads to it.
     """
 
     sidecar: Sidecar | None = None
@@ -144,6 +149,7 @@ class FileHandle:
         options: dict[str, Any] | None = None,
         writable: bool | None = None,
         sync: bool = True,
+        remote: Opened | None = None,
     ) -> None:
         self._options = options or {}
         self._sync = sync
@@ -159,7 +165,9 @@ class FileHandle:
         self.used = next(_clock)
         self._closed = False
         self._pinned = path is None
-        self.filename: str = opened.filename
+        self._remote = remote
+        self.storage = None if remote is None else remote.storage
+        self.filename: str = opened.filename if remote is None else remote.name
         with phil:
             intent = opened.id.get_intent()
             self.writable = bool(intent & h5f.ACC_RDWR) if writable is None else writable
@@ -245,7 +253,14 @@ class FileHandle:
             )
         if not self.is_open:
             raise UsageError(f"{where}: the file is closed, and cannot be copied or sent")
-        path = self._path
+        path, remote = self._path, self._remote
+        if remote is not None and remote.url is not None:
+            more = (
+                {}
+                if remote.storage_options is None
+                else {"storage_options": remote.storage_options}
+            )
+            return remote.url, {**self._options, **more}, self._sync
         if path is None:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")

@@ -26,6 +26,7 @@ from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.sidecar import header_address
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote.opening import storage_of
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
 from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
@@ -333,6 +334,9 @@ def _describe(
     handles = dataset.id.id, memory_type.id
     home = _home_of(dataset)
     plain = plain or (home is not None and home.is_plain)
+    storage = None if home is None else home.storage
+    if storage is None and not plain:
+        storage = storage_of(dataset)
     sidecar = None if home is None or listed else home.sidecar
     saved = None
     if sidecar is not None:
@@ -341,11 +345,14 @@ def _describe(
         saved = sidecar.find(address, home.id.get_vfd_handle())
     # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
     follows = home is not None and home.changes
-    asked = (library(), *handles, dtype, label, listed, text, plain, follows, saved)
+    asked = (library(), *handles, dtype, label, listed, text, plain, storage, follows, saved)
     native = _native.Dataset(*asked)
     sources = None
     try:
-        if native.reason == _native.EXTERNAL_LAYOUT:
+        if storage is not None:
+            # Files that it leads to are for libhdf5 to find.
+            pass
+        elif native.reason == _native.EXTERNAL_LAYOUT:
             runs, sources = elsewhere.external_files(dataset)
             native = _native.Dataset(*asked, runs)
         elif native.reason == _native.VIRTUAL_LAYOUT:

@@ -235,7 +235,8 @@ def _source(
             # As xarray's own engines have it, which do not follow links.
             given = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
         elif options.get("driver") is None:
-            given = _remote(given, storage_options)
+            # Opened as a URL in each process that reads it.
+            options = {**options, "storage_options": storage_options}
     elif isinstance(given, h5py.File):
         given = given if isinstance(given, File) else File(given.id)
     if not isinstance(given, str | h5py.File) and not _begins_as_hdf5(given):
@@ -244,16 +245,6 @@ def _source(
             "netCDF4 file, nor of another HDF5 file"
         )
     return Source(given, options, settings or {})
-
-
-def _remote(url: str, storage_options: Mapping[str, Any] | None) -> Any:
-    try:
-        import fsspec
-    except ImportError as wrong:
-        raise UsageError(
-            f"{printable(url)}: to open it fsspec is needed ({wrong}): pip install fsspec"
-        ) from None
-    return fsspec.open(url, "rb", **(storage_options or {})).open()
 
 
 def _begins_as_hdf5(stream: Any) -> bool:

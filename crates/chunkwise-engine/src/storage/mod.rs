@@ -1,5 +1,6 @@
 //! Where do stored bytes come from?
 
+mod cost;
 mod descriptors;
 mod external;
 mod file;
@@ -10,6 +11,7 @@ mod throttled;
 
 use std::sync::Arc;
 
+pub use cost::StorageCost;
 pub use descriptors::distrust_descriptors;
 pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
@@ -28,6 +30,37 @@ pub trait Storage: Send + Sync {
     /// [`ReadError::Truncated`] when the storage ends before, [`ReadError::Io`] for the
     /// system's errors.
     fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError>;
+
+    /// Fill each destination with the bytes from its address on: by as many requests at a time as
+    /// the storage takes.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at), for one of those that failed; all destinations are then
+    /// unspecified.
+    fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+        ranges.iter_mut().try_for_each(|(address, out)| self.read_at(*address, out))
+    }
+
+    /// As [`read_at`](Self::read_at), of the file's own structures: what lies around them is wanted
+    /// soon, and may be read and kept with them.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    fn read_metadata(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        self.read_at(address, out)
+    }
+
+    /// Structures at these addresses, of so many bytes, are about to be read by
+    /// [`read_metadata`](Self::read_metadata), one after the other.  What is wrong is told then.
+    fn expect_metadata(&self, _ranges: &[(u64, u64)]) {}
+
+    /// What a request costs, from which follows what is read together, and how far ahead.
+    fn cost(&self) -> StorageCost {
+        StorageCost::LOCAL
+    }
+
+    /// End the requests that are under way, with an error: nobody waits for them any more.
+    fn interrupt(&self) {}
 
     /// One past the last byte, as it is now.
     fn end(&self) -> u64;
@@ -63,6 +96,16 @@ mod tests {
         storage.read_at(3, &mut out).unwrap();
         assert_eq!(out, &bytes[3..7]);
         storage.read_at(bytes.len() as u64, &mut []).unwrap();
+        let (mut one, mut other) = ([0; 5], [0; 2]);
+        storage.read_ranges(&mut [(90, &mut one), (4, &mut other)]).unwrap();
+        assert_eq!((&one[..], &other[..]), (&bytes[90..95], &bytes[4..6]));
+        assert!(
+            storage
+                .read_ranges(&mut [(4, &mut one), (98, &mut other[..]), (99, &mut out)])
+                .is_err()
+        );
+        storage.read_metadata(3, &mut out).unwrap();
+        assert_eq!(out, &bytes[3..7]);
         let past = storage.read_at(bytes.len() as u64 - 2, &mut out).unwrap_err();
         let address = bytes.len() as u64 - 2;
         assert_eq!(past, ReadError::Truncated { address, len: 4, end: bytes.len() as u64 });

@@ -13,7 +13,7 @@ use crate::api::{Api, hid_t};
 use crate::chunks::list_chunks;
 use crate::eligibility::reading::contiguous;
 use crate::facts::{chunk_options, filters_of, holds_pointers, shape_of};
-use crate::file::open_storage;
+use crate::file::{FileBytes, open_storage};
 use crate::handle::Handle;
 use crate::index::stored_index;
 use crate::stored::{Stored, Wanted, end_of_data};
@@ -57,7 +57,7 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
     const CHUNKED: i32 = 2;
     // SAFETY: the caller's contract; handles are checked.
     unsafe {
-        let (storage, user_block) = open_storage(library, api, dataset, false)?;
+        let (storage, user_block) = open_storage(library, api, dataset, FileBytes::default())?;
         let datatype = Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
         // What points elsewhere has another size in memory, where libhdf5 has put the type.
         let plain = !holds_pointers(api, datatype.id)?;

@@ -17,7 +17,7 @@ use crate::eligibility::element_type::check_type;
 use crate::eligibility::on_demand::{Checked, Followed};
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
-use crate::file::{open_growing, open_storage};
+use crate::file::{FileBytes, open_growing, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::stored::Wanted;
@@ -65,12 +65,12 @@ pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hi
 }
 
 /// How a dataset is described.
-#[derive(Debug, Clone, Default)]
-pub struct Asked {
+#[derive(Clone, Default)]
+pub struct Asked<'a> {
     /// All chunks are found now, rather than when they are read.
     pub listed: bool,
-    /// Its file is known to be a plain local one (the sec2 driver), which takes long to ask.
-    pub plain: bool,
+    /// How its file's bytes are had.
+    pub bytes: FileBytes<'a>,
     /// A file that is open to follow its writer (SWMR) is read as it is in the file now: who asks
     /// describes the dataset anew when it is to see what was written since.
     pub follows: bool,
@@ -96,12 +96,13 @@ pub struct ExternalFile {
 /// The reason why libhdf5 has to read this dataset.
 ///
 /// # Safety
-/// As [`describe`]; a file that is said to be plain is.
+/// As [`describe`]; a file that is said to be plain is, and a storage that is given holds the bytes of
+/// the file that the dataset is in.
 pub unsafe fn describe_as(
     library: &Library,
     dataset: hid_t,
     memory_type: hid_t,
-    asked: Asked,
+    asked: Asked<'_>,
     saved: Option<Saved<'_>>,
 ) -> Described {
     library.locked(|api| {
@@ -114,7 +115,7 @@ pub unsafe fn describe_as(
             let follows = growing.is_some();
             let (mut storage, user_block) = match growing {
                 Some(found) => found,
-                None => open_storage(library, api, dataset, asked.plain)?,
+                None => open_storage(library, api, dataset, asked.bytes)?,
             };
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;

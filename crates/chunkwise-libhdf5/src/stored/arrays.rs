@@ -122,6 +122,7 @@ pub(super) fn extensible(
             if elements > page {
                 return Err(Damage("its index block leads to pages".into()));
             }
+            array.expect(addresses, data_head, &level);
             for address in addresses.as_chunks().0.iter().map(|a| u64::from_le_bytes(*a)) {
                 array.data(address, data_head, None, &mut level, chunks)?;
             }
@@ -259,12 +260,27 @@ impl Array<'_> {
         let nbytes = head_len.saturating_add(bitmaps_len).saturating_add(addresses_len);
         let bytes = self.part(address, nbytes, b"EASB")?;
         let (bitmaps, addresses) = bytes[head_len as usize..].split_at(bitmaps_len as usize);
+        self.expect(addresses, head_len, &level);
         for (number, address) in addresses.as_chunks().0.iter().enumerate() {
             let begin = number as u64 * pages;
             let written = (pages > 0).then_some(Written { bitmap: bitmaps, begin, pages });
             self.data(u64::from_le_bytes(*address), head_len, written, &mut level, chunks)?;
         }
         Ok(())
+    }
+
+    /// The wanted blocks of data at these addresses will be read; of those with pages, their heads.
+    fn expect(&self, addresses: &[u8], head_len: u64, level: &Level) {
+        let paged = level.elements > self.page;
+        let elements = if paged { 0 } else { level.elements };
+        let nbytes = head_len.saturating_add(elements.saturating_mul(self.entry_len));
+        let wanted = addresses.as_chunks().0.iter().map(|a| u64::from_le_bytes(*a)).enumerate();
+        let wanted = wanted.filter(|&(number, address)| {
+            let begin = (number as u64).saturating_mul(level.elements).saturating_add(level.first);
+            address != UNDEFINED && begin < self.len && self.wants(begin, level.elements)
+        });
+        let wanted = wanted.map(|(_, address)| address);
+        self.source.expect(wanted, nbytes.saturating_add(CHECKSUM_LEN));
     }
 
     /// The next block of data, if there is one; `written` is about its pages, if it has pages.

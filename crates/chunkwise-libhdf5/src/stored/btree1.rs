@@ -80,6 +80,7 @@ pub(super) fn read(source: &Source<'_>, root: u64, chunks: &mut Chunks<'_>) -> R
         if count == 0 && level.is_some() {
             return Err(out_of_order());
         }
+        source.expect(children.iter().map(|child| child.address), node_len);
         // The last first, so that chunks come in their order.
         pending.extend(children.into_iter().rev());
     }

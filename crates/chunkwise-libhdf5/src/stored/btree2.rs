@@ -147,6 +147,7 @@ impl Tree {
         let mut records = Fields(fields.take((count * self.record_len) as usize)?);
         let mut pointers = fields;
         let mut before = node.between.0.clone();
+        let former = pending.len();
         for number in 0..=count {
             let record = (number < count).then(|| self.record(&mut records, chunks)).transpose()?;
             let behind = match &record {
@@ -171,6 +172,8 @@ impl Tree {
             chunks.add(&place, record)?;
             before = Some(place);
         }
+        let children = pending[former..].iter().map(|child| child.address);
+        source.expect(children, self.node_len);
         Ok(())
     }
 

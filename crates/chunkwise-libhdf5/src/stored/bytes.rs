@@ -51,8 +51,21 @@ impl<'a> Source<'a> {
         };
         self.left.set(left);
         let mut bytes = vec![0; nbytes as usize];
-        self.storage.read_at(at, &mut bytes).map_err(|error| Damage(error.to_string()))?;
+        self.storage.read_metadata(at, &mut bytes).map_err(|error| Damage(error.to_string()))?;
         Ok(bytes)
+    }
+
+    /// Structures of `nbytes` bytes at these addresses will be read.
+    pub(super) fn expect(&self, addresses: impl Iterator<Item = u64>, nbytes: u64) {
+        if !self.storage.cost().is_remote() {
+            return;
+        }
+        let inside = addresses.filter(|&address| self.require(address, nbytes).is_ok());
+        let ranges: Vec<_> =
+            inside.map(|address| (self.base.saturating_add(address), nbytes)).collect();
+        if ranges.len() > 1 {
+            self.storage.expect_metadata(&ranges);
+        }
     }
 
     /// The bytes of a structure with this signature, which end with a checksum.

@@ -129,7 +129,7 @@ fn in_words(Damage(reason): &Damage) -> String {
 /// beyond.  None where that cannot be told.
 pub fn end_of_data(storage: &dyn Storage, user_block: u64) -> Option<u64> {
     let mut superblock = [0; 64];
-    storage.read_at(user_block, &mut superblock).ok()?;
+    storage.read_metadata(user_block, &mut superblock).ok()?;
     let base = match (superblock.starts_with(b"\x89HDF\r\n\x1a\n"), superblock[8]) {
         (true, 0) if superblock[13] == 8 => 24,
         (true, 1) if superblock[13] == 8 => 28,

@@ -1,0 +1,140 @@
+"""How long does it take to open a file behind HTTP, and to read a part of it?"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+import chunkwise
+import chunkwise.file
+from against_peers.task import CannotReadError, Sample, Task
+
+# Reads a part of a dataset behind a URL.
+Reading = Callable[[str, str], Any]
+POINTS: Final = 500
+
+
+@contextmanager
+def served(file: str, latency_s: float) -> Iterator[str]:
+    """The URL of a file that a process of its own serves."""
+    server_path = str(Path(__file__).with_name("web.py"))
+    command = [sys.executable, server_path, file, str(latency_s)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        try:
+            yield f"http://127.0.0.1:{port}/{Path(file).name}"
+        finally:
+            server.terminate()
+
+
+def opened_and_read(
+    reader: str, file: str, dataset: str, kind: str, latency_s: float = 0.05
+) -> Task:
+    """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere.
+
+    Parameters
+    ----------
+    reader : str
+        ``chunkwise``; ``fsspec`` or ``blocks``: h5py on fsspec's file, with its own cache or with
+        blocks of 4 MiB; ``ranges``: the chunks alone, by fsspec's cat_ranges.
+    file, dataset : str
+        What is served.
+    kind : str
+        What is read.
+    latency_s : float
+        Seconds before each answer.
+    """
+    for name in ("fsspec", "aiohttp"):
+        try:
+            importlib.import_module(name)
+        except ImportError as why:
+            raise CannotReadError(f"not installed ({why}); it comes with 'bench'") from why
+    with h5py.File(file) as opened:
+        shape = opened[dataset].shape
+        ranges = _ranges(opened[dataset])
+    points = np.sort(np.random.default_rng(0).integers(shape, size=(POINTS, 3)), axis=0)
+    read = _READERS[reader](kind, points, ranges)
+    with served(file, latency_s) as url:
+
+        def measure() -> Sample:
+            begun = time.perf_counter()
+            data = read(url, dataset)
+            return Sample(time.perf_counter() - begun, data)
+
+        yield measure
+
+
+def _some(shape: tuple[int, ...]) -> slice:
+    """A sixth of the maps: 60 of 365."""
+    return slice(shape[0] // 4, shape[0] // 4 + max(shape[0] // 6, 1))
+
+
+def _ranges(dataset: h5py.Dataset) -> list[tuple[int, int]]:
+    """Where each map's chunk lies."""
+    found = []
+    for step in range(dataset.shape[0]):
+        chunk = dataset.id.get_chunk_info_by_coord((step, 0, 0))
+        found.append((chunk.byte_offset, chunk.byte_offset + chunk.size))
+    return found
+
+
+def _by_chunkwise(kind: str, points: Any, _: Any) -> Reading:
+    selection = chunkwise.points(points.tolist())
+
+    def read(url: str, dataset: str) -> Any:
+        chunkwise.cache_clear()
+        with chunkwise.open(url) as file:
+            found = file[dataset]
+            return found[_some(found.shape)] if kind == "maps" else found.read(selection)
+
+    return read
+
+
+def _by_h5py(**options: Any) -> Callable[[str, Any, Any], Reading]:
+    def reader(kind: str, points: Any, _: Any) -> Reading:
+        import fsspec
+
+        def read(url: str, dataset: str) -> Any:
+            with fsspec.open(url, **options) as stream, h5py.File(stream) as file:
+                found = file[dataset]
+                if kind == "maps":
+                    return found[_some(found.shape)]
+                return np.array([found[tuple(point)] for point in points.tolist()])
+
+        return read
+
+    return reader
+
+
+def _by_ranges(kind: str, points: Any, ranges: list[tuple[int, int]]) -> Reading:
+    import fsspec
+
+    if kind == "maps":
+        wanted = ranges[_some((len(ranges),))]
+    else:
+        wanted = [ranges[step] for step in sorted({*points[:, 0].tolist()})]
+
+    def read(url: str, _: str) -> Any:
+        web = fsspec.filesystem("http")
+        begins, ends = zip(*wanted, strict=True)
+        web.cat_ranges([url] * len(wanted), list(begins), list(ends))
+
+    return read
+
+
+_READERS: Final[dict[str, Callable[[str, Any, Any], Reading]]] = {
+    "chunkwise": _by_chunkwise,
+    "fsspec": _by_h5py(),
+    "blocks": _by_h5py(cache_type="blockcache", block_size=4 << 20),
+    "ranges": _by_ranges,
+}

@@ -1,0 +1,118 @@
+"""What can go wrong with a request, and does it help to try again?"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
+
+# Answers that another attempt may turn into bytes.
+PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+CHANGED = "the object has changed since it was opened; open it again"
+
+
+class RefusedError(Exception):
+    """An answer that will be the same the next time: what it says, and what to do."""
+
+
+class PassingError(Exception):
+    """An answer that may be another one the next time."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long is a request waited for, and how often is it made?
+
+    Attributes
+    ----------
+    attempts : int
+        Times that a request is made before the read fails.
+    timeout_s : float
+        Seconds without a byte after which a request has failed.
+    pause_s : float
+        Seconds before the second attempt; twice as many before each next one.
+    least_nbytes_per_s : int
+        A request that is slower than this has failed.
+    """
+
+    attempts: int = 5
+    timeout_s: float = 30.0
+    pause_s: float = 0.1
+    least_nbytes_per_s: int = 50_000
+
+    def of(self, nbytes: int) -> float:
+        """Seconds that a request for so many bytes may take."""
+        return self.timeout_s + nbytes / self.least_nbytes_per_s
+
+
+def refused_status(status: int, reason: str, variables: str) -> Exception:
+    """What an HTTP status that brings no bytes means.
+
+    Parameters
+    ----------
+    status, reason
+        Of the answer.
+    variables
+        What to set for the right to read it.
+    """
+    said = f"the server answers {status} {reason}".rstrip()
+    if status in PASSING_STATUS:
+        return PassingError(said)
+    if status in (401, 403, 407):
+        return RefusedError(f"{said}: no right to read it; {variables}")
+    if status in (404, 410):
+        return RefusedError(f"{said}: there is no such object; check the URL")
+    if status == 412:
+        return FileChangedError(CHANGED)
+    if 300 <= status < 400:
+        return RefusedError(f"{said}, which leads nowhere; give the URL that it should lead to")
+    return RefusedError(f"{said}; check the URL")
+
+
+def judged(error: BaseException, patience: Patience) -> Exception:
+    """Whether an exception of fsspec, of what it stands on or of ours passes, or stays.
+
+    Returns
+    -------
+    Exception
+        A `PassingError`, a `RefusedError` or one of chunkwise's own.
+    """
+    if isinstance(error, PassingError | RefusedError | ChunkwiseError):
+        return error
+    said = str(error).strip() or type(error).__name__
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, TimeoutError | asyncio.TimeoutError) or "FSTimeoutError" in kinds:
+        return PassingError(f"no answer within {patience.timeout_s:g} s")
+    if isinstance(error, FileNotFoundError):
+        return RefusedError("there is no such object; check the URL")
+    if isinstance(error, IsADirectoryError | NotADirectoryError):
+        return RefusedError("is a directory; give the URL of a file")
+    if "NoCredentialsError" in kinds or "PartialCredentialsError" in kinds:
+        return RefusedError(
+            "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+            'give storage_options={"anon": True} for public data'
+        )
+    if isinstance(error, PermissionError):
+        return RefusedError(f"no right to read it ({said}); check the credentials")
+    if "TooManyRedirects" in kinds or "InvalidURL" in kinds:
+        return RefusedError(f"the URL leads nowhere ({type(error).__name__}); check it")
+    status = getattr(error, "status", None)
+    if isinstance(status, int) and status >= 300:
+        return refused_status(status, str(getattr(error, "message", "")), "check the credentials")
+    if "gaierror" in kinds or "DNSError" in str(type(getattr(error, "os_error", None))):
+        return RefusedError(f"the host is not known ({said}); check the URL")
+    if isinstance(error, OSError | EOFError) or "ClientError" in kinds or "HTTPError" in kinds:
+        return PassingError(said)
+    return RefusedError(f"{type(error).__name__}: {said}")
+
+
+def told(error: Exception, attempts: int) -> ChunkwiseError:
+    """The error that a reader gets; what failed for good after so many attempts."""
+    if isinstance(error, ChunkwiseError):
+        return error
+    if isinstance(error, PassingError):
+        times = "once" if attempts == 1 else f"{attempts} times"
+        return RemoteError(f"{error}, {times}; check the network and the server, and read again")
+    return RemoteError(str(error))

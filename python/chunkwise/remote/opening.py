@@ -1,0 +1,355 @@
+"""What is a URL or a file object, and how is the file behind it opened?"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import os
+import re
+import stat
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import h5py
+from h5py import h5f, h5fd
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote.faults import Patience, judged, told
+from chunkwise.remote.source import Source
+from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
+from chunkwise.remote.stream import Stream
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")
+_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+
+_CACHES: Final = ("blockcache::", "cached::", "filecache::", "simplecache::")
+
+# How long requests are waited for.
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that no path leads to, open for reading.
+
+    Attributes
+    ----------
+    file : h5py.File
+    storage : chunkwise._native.Storage or None
+        Its bytes for the engine; None where h5py alone can read it.
+    name : str
+        What it is called.
+    url : str or None
+        By which another process opens it.
+    storage_options : mapping
+        With which it does.
+    """
+
+    file: h5py.File
+    storage: _native.Storage | None
+    name: str
+    url: str | None = None
+    storage_options: Mapping[str, Any] | None = None
+
+
+def is_url(name: object) -> bool:
+    """Whether a name is a URL for fsspec, and no file here."""
+    return (
+        isinstance(name, str)
+        and ":" in name
+        and _URL.match(name) is not None
+        and not os.path.lexists(name)
+    )
+
+
+def local_path(url: str) -> str | None:
+    """The path that a URL of a local file stands for; None for other URLs."""
+    for prefix in ("file://", "local://"):
+        if url.startswith(prefix) and "::" not in url:
+            return url[len(prefix) :]
+    return None
+
+
+def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
+    """Open what fsspec knows by a URL.
+
+    Parameters
+    ----------
+    url
+        Such as ``https://host/file.nc``, ``s3://bucket/key`` or ``simplecache::https://...``.
+    storage_options
+        For fsspec.
+    **options
+        Of `h5py.File`.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        A protocol that fsspec does not know, or that needs a package.
+    chunkwise.errors.RemoteError
+        There is no such object, no right to read it, or no answer.
+    chunkwise.errors.FileFormatError
+        It is no HDF5 file.
+    """
+    shown = _shown(url)
+    make = partial(_store_of_url, url, dict(storage_options or {}), shown)
+    copy = _whole_copy(url, dict(storage_options or {}), shown)
+    if copy is None:
+        return _opened(_source(make, shown), options, url, storage_options)
+    file, storage = copy
+    made = _as_hdf5(file, options, shown)
+    return Opened(made, storage, shown, url, storage_options)
+
+
+def open_object(file: Any, **options: Any) -> Opened:
+    """Open a file object, which stays its owner's; parameters and errors as of `open_url`."""
+    storage = _storage_of_local(file)
+    if storage is not None:
+        made = _as_hdf5(file, options, printable(repr(file)))
+        return Opened(made, storage, str(made.filename))
+    found = _source_of_object(file)
+    if found is None:
+        raise UsageError(
+            f"{printable(repr(file))}: is no file object that can be read: give a path, a URL, or "
+            "what has read, seek and tell, open in binary mode"
+        )
+    return _opened(found, options)
+
+
+def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
+    """The bytes of a file that h5py itself has opened on a file object.
+
+    Returns
+    -------
+    chunkwise._native.Storage or None
+        None for a file of another driver, and for a file object whose bytes can only be had by
+        moving its position, which libhdf5 moves meanwhile.
+
+    Raises
+    ------
+    chunkwise.errors.RemoteError
+        Its first bytes cannot be had.
+    """
+    driver = getattr(h5fd, "fileobj_driver", None)
+    if driver is None:
+        return None
+    file = _native.file_object(library(), dataset.id.id, driver)
+    if file is None:
+        return None
+    if isinstance(file, Stream):
+        return file.source.storage
+    local = _storage_of_local(file)
+    if local is not None:
+        return local
+    with contextlib.suppress(TypeError):
+        known = _of_objects.get(file)
+        if known is not None:
+            return known.storage
+    source = _source_of_object(file, shared=True)
+    if source is None:
+        return None
+    with contextlib.suppress(TypeError):
+        _of_objects[file] = source
+    return source.storage
+
+
+# Sources of file objects that h5py has opened.
+_of_objects: weakref.WeakKeyDictionary[Any, Source] = weakref.WeakKeyDictionary()
+
+
+def _shown(url: str) -> str:
+    """A URL without what must not get into messages: passwords, signatures."""
+    parts = []
+    for part in url.split("::"):
+        try:
+            found = urlsplit(part)
+            host = found.netloc.rpartition("@")[2]
+        except ValueError:
+            parts.append(part)
+            continue
+        shown = f"{found.scheme}://{host}{found.path}" if "://" in part else part
+        parts.append(f"{shown}?..." if found.query and "://" in part else shown)
+    return printable("::".join(parts))
+
+
+def _whole_copy(
+    url: str, options: dict[str, Any], shown: str
+) -> tuple[Any, _native.Storage] | None:
+    """The copy on this machine that ``filecache::`` and ``simplecache::`` make, and its bytes."""
+    if not url.startswith(("filecache::", "simplecache::")):
+        return None
+    fs, path = _found(url, options, shown)
+    try:
+        file = fs.open(path, "rb")
+    except Exception as error:
+        raise RemoteError(f"{shown}: {told(judged(error, PATIENCE), 1)}") from error
+    storage = _storage_of_local(file)
+    return None if storage is None else (file, storage)
+
+
+def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
+    fs, path = _found(url, options, shown)
+    if url.startswith(_CACHES):
+        # Asked for parts by several at a time, they would write their copies several times, too.
+        try:
+            return FileStore(fs.open(path, "rb"))
+        except Exception as error:
+            raise told(judged(error, PATIENCE), 1) from error
+    return _store_in(fs, path)
+
+
+def _found(url: str, options: dict[str, Any], shown: str) -> tuple[Any, str]:
+    """File system and path of a URL."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as wrong:
+        raise UsageError(
+            f"{shown}: to open a URL fsspec is needed ({wrong}): pip install 'chunkwise[remote]'"
+        ) from None
+    try:
+        fs, path = url_to_fs(url, **options)
+        return fs, str(path)
+    except ImportError as wrong:
+        raise UsageError(f"{shown}: {wrong}; pip install 'chunkwise[remote]'") from None
+    except (ValueError, TypeError, KeyError) as wrong:
+        raise UsageError(
+            f"{shown}: fsspec does not take it: {wrong}; check the URL and storage_options"
+        ) from None
+    except OSError as wrong:
+        raise like(RemoteError, wrong)(f"{shown}: {wrong}; check the URL") from None
+
+
+def _store_in(fs: Any, path: str) -> Store:
+    module = type(fs).__module__
+    if module == "fsspec.implementations.http":
+        return WebStore(fs, path, PATIENCE)
+    if module.startswith("s3fs.") and hasattr(fs, "_call_s3"):
+        return S3Store(fs, path)
+    return AnyStore(fs, path)
+
+
+def _remade(fs: Any) -> Any:
+    """The file system again, in this process: of another one, its loop is not here."""
+    pid = getattr(fs, "_pid", None)
+    if pid in (None, os.getpid()):
+        return fs
+    return type(fs)(*fs.storage_args, **fs.storage_options)
+
+
+def _source(make: Callable[[], Store], shown: str) -> Source:
+    try:
+        return Source(make, shown, PATIENCE)
+    except RemoteError as error:
+        raise like(RemoteError, error)(f"{shown}: {error}") from error
+
+
+def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
+    """A source of a file object; with `shared`, one that leaves its position alone, or None."""
+    fsspec_file = _in_fsspec(file)
+    if fsspec_file is not None:
+        fs, path = fsspec_file
+        return _source(lambda: _store_in(_remade(fs), path), _shown(str(path)))
+    shown = printable(repr(file))
+    if type(file) is io.BytesIO:
+        return _source(lambda: BytesStore(file), shown)
+    if shared or not all(hasattr(file, name) for name in ("read", "seek", "tell")):
+        return None
+    return _source(lambda: FileStore(file), shown)
+
+
+def _in_fsspec(file: Any) -> tuple[Any, str] | None:
+    """File system and path of a file that fsspec has opened for reading, as it is stored."""
+    try:
+        from fsspec.core import OpenFile
+        from fsspec.spec import AbstractBufferedFile
+    except ImportError:
+        return None
+    if isinstance(file, OpenFile):
+        return (file.fs, file.path) if file.compression is None and "r" in file.mode else None
+    if not isinstance(file, AbstractBufferedFile) or file.mode != "rb":
+        return None
+    # Subclasses may give other bytes than are stored; those of stores do not.
+    return (file.fs, str(file.path)) if getattr(file, "fs", None) is not None else None
+
+
+def _storage_of_local(file: Any) -> _native.Storage | None:
+    """The bytes of a local file that Python has open, read apart from its position."""
+    compression = getattr(file, "compression", None)
+    if type(file).__module__ == "fsspec.implementations.local" and compression is None:
+        file = getattr(file, "f", file)
+    raw = file.raw if type(file) is io.BufferedReader else file
+    if type(raw) is not io.FileIO or raw.closed or not raw.readable() or raw.writable():
+        return None
+    descriptor = raw.fileno()
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return None
+    return _native.Storage.of_descriptor(descriptor)
+
+
+def _opened(
+    source: Source,
+    options: Mapping[str, Any],
+    url: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Opened:
+    stream = Stream(source)
+    file = _as_hdf5(stream, options, source.shown)
+    plist = file.id.get_create_plist()
+    if hasattr(plist, "get_file_space_strategy"):
+        strategy = plist.get_file_space_strategy()[0]
+        if strategy == getattr(h5f, "FSPACE_STRATEGY_PAGE", 1):
+            source.of_pages(plist.get_file_space_page_size())
+    return Opened(file, source.storage, source.shown, url, storage_options)
+
+
+def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
+    """Have libhdf5 open a file object."""
+    try:
+        file = h5py.File(given, "r", **options)
+    except HDF5_ERRORS as error:
+        if getattr(given, "error", None) is not None:
+            raise given.error from error
+        if options and not isinstance(error, OSError):
+            raise like(UsageError, error)(
+                f"{shown}: cannot be opened with {options}: {error}"
+            ) from None
+        raise like(FileFormatError, error)(f"{shown}: {_refused(given, error)}") from None
+    _open_files.add(file.id)
+    return file
+
+
+def _refused(given: Any, error: BaseException) -> str:
+    """Why libhdf5 does not open it, and what to do."""
+    given.seek(0)
+    begin = given.read(512)
+    if not begin:
+        return "it is empty; nothing was written to it yet"
+    if begin.startswith((b"CDF\x01", b"CDF\x02", b"CDF\x05")):
+        return "a netCDF-3 file, not HDF5; download it, and convert it with: nccopy -k nc4"
+    if begin.lstrip()[:1] == b"<":
+        return "a page or a message (it begins with '<'), not HDF5; check the URL"
+    if not begin.startswith(_SIGNATURE) and "signature" in str(error):
+        return "not an HDF5 file; check the URL"
+    if "truncated" in str(error):
+        return f"truncated: {error}; fetch or upload it again, whole"
+    return f"libhdf5 cannot open it: {error}"
+
+
+# libhdf5 closes what is still open after Python has ended, and would call into it.
+_open_files: weakref.WeakSet[h5f.FileID] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for identifier in list(_open_files):
+        if identifier.valid:
+            with contextlib.suppress(*HDF5_ERRORS):
+                cast("Any", identifier).close()

@@ -1,0 +1,162 @@
+"""What do libhdf5 and the engine read a remote file through?"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from chunkwise import _native
+from chunkwise.errors import ChunkwiseError
+from chunkwise.remote.blocks import FRONT_NBYTES, Blocks
+from chunkwise.remote.faults import Patience
+from chunkwise.remote.requests import Interrupts, Range, fetch, first_bytes
+from chunkwise.remote.stores import Store
+
+# What a network brings in a second, until proved otherwise.
+_NBYTES_PER_S: Final = 100_000_000
+# More is asked for by several requests.
+_REQUEST_NBYTES: Final = 8 << 20
+# Web servers and stores answer as many at a time.
+_IN_FLIGHT: Final = 64
+# Nobody asks for a range again for so long after it could not be had.
+_SPENT_S: Final = 2.0
+
+
+class Source:
+    """The bytes of one file, as they were when it was opened.
+
+    Parameters
+    ----------
+    make
+        Makes the store; once in each process.
+    shown
+        The file's name in messages.
+    patience
+        How long requests are waited for.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the file.
+    cost : tuple of int
+        See `chunkwise._native.Storage`.
+
+    Raises
+    ------
+    chunkwise.errors.RemoteError
+        When the first bytes cannot be had.
+    """
+
+    def __init__(self, make: Callable[[], Store], shown: str, patience: Patience) -> None:
+        self._make, self._patience, self.shown = make, patience, shown
+        self._interrupts = Interrupts()
+        self._process, self._store = os.getpid(), make()
+        begin = time.perf_counter_ns()
+        front, self.version = first_bytes(self._store, FRONT_NBYTES, patience, self._interrupts)
+        elapsed_ns = time.perf_counter_ns() - begin
+        self.size = self.version.size
+        self.requests = 1
+        self.nbytes = len(front)
+        self._blocks = Blocks(self.size, front, self._fetch)
+        if self._store.loop is None:
+            # As of a local disk, of which the engine knows.
+            self.cost = (4_000, 16_384_000_000, 1 << 20, 4)
+        else:
+            sent_ns = len(front) * 1_000_000_000 // _NBYTES_PER_S
+            latency_ns = min(max(elapsed_ns - sent_ns, 1_000_000), 1_000_000_000)
+            self.cost = (latency_ns, _NBYTES_PER_S, _REQUEST_NBYTES, _IN_FLIGHT)
+        self._spent: list[tuple[Range, float, ChunkwiseError]] = []
+        self.storage = _native.Storage(self)
+        _sources.add(self)
+
+    def of_pages(self, page_nbytes: int) -> None:
+        """Read structures by pages of this size."""
+        self._blocks.of_pages(page_nbytes)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Bytes for libhdf5, as far as the file reaches."""
+        stop = min(stop, self.size)
+        return self._blocks.read(start, stop) if start < stop else b""
+
+    def read_metadata(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Bytes of the file's structures; ranges are addresses and lengths."""
+        return [self._blocks.read(start, start + nbytes) for start, nbytes in ranges]
+
+    def expect_metadata(self, ranges: Sequence[Range]) -> None:
+        """Have structures there before they are read."""
+        self._blocks.expect((start, start + nbytes) for start, nbytes in ranges)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
+        """Bytes of data, by as many requests at a time as there are ranges.
+
+        Raises
+        ------
+        chunkwise.errors.FileChangedError, chunkwise.errors.RemoteError
+            As `chunkwise.remote.requests.fetch`.
+        """
+        wanted = [(start, start + nbytes) for start, nbytes in ranges]
+        found = [self._blocks.held(start, stop) for start, stop in wanted]
+        missing = [number for number, bytes_ in enumerate(found) if bytes_ is None]
+        pieces, counts = [], []
+        for number in missing:
+            start, stop = wanted[number]
+            cut = [
+                (begin, min(begin + _REQUEST_NBYTES, stop))
+                for begin in range(start, stop, _REQUEST_NBYTES)
+            ]
+            pieces += cut
+            counts.append(len(cut))
+        come = iter(self._fetch(pieces)) if pieces else iter(())
+        for number, count in zip(missing, counts, strict=True):
+            parts = [next(come) for _ in range(count)]
+            found[number] = parts[0] if count == 1 else b"".join(parts)
+        return [bytes_ for bytes_ in found if bytes_ is not None]
+
+    def interrupt(self) -> None:
+        """End what is waited for."""
+        self._interrupts.stop()
+
+    def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
+        if os.getpid() != self._process:
+            self._process, self._store = os.getpid(), self._make()
+        self._refuse_spent(ranges)
+        begun = self._interrupts.count
+        try:
+            found = fetch(self._store, ranges, self.version, self._patience, self._interrupts)
+        except ChunkwiseError as error:
+            if self._interrupts.count == begun:
+                until = time.monotonic() + _SPENT_S
+                self._spent = [*self._spent[-63:], *((one, until, error) for one in ranges[:64])]
+            raise
+        self.requests += len(ranges)
+        self.nbytes += sum(map(len, found))
+        return found
+
+    def _refuse_spent(self, ranges: Sequence[Range]) -> None:
+        """Repeat an error at once: one read asks for what it could not have again, and again."""
+        if not self._spent:
+            return
+        now = time.monotonic()
+        self._spent = [one for one in self._spent if one[1] > now]
+        for (start, stop), _, error in self._spent:
+            if any(start < end and begin < stop for begin, end in ranges):
+                raise type(error)(*error.args)
+
+    def forked(self) -> None:
+        """Begin anew in a child: its parent's threads are not there."""
+        self._interrupts = Interrupts()
+        self._blocks.forked()
+
+
+_sources: weakref.WeakSet[Source] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for source in list(_sources):
+        source.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

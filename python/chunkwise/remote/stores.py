@@ -1,0 +1,315 @@
+"""Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
+
+Each store answers for the object that was opened: `first` notes what tells it from a later one
+(`Version`), and `get` gives bytes of that one, or an error.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from chunkwise.errors import FileChangedError
+from chunkwise.remote.faults import CHANGED, PassingError, Patience, RefusedError, refused_status
+
+# What stores say of an object that is another one when the object is.
+_TELLING: Final = (
+    "ETag", "etag", "generation", "VersionId", "version_id", "md5Hash", "content_md5",
+    "Content-MD5", "LastModified", "last_modified", "Last-Modified", "updated", "mtime",
+    "modified", "created",
+)  # fmt: skip
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_WEB_CREDENTIALS: Final = (
+    'give storage_options={"headers": {"Authorization": ...}} or what the server asks for'
+)
+_S3_CREDENTIALS: Final = (
+    "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_PROFILE, or give "
+    'storage_options={"anon": True} for public data'
+)
+
+
+@dataclass(frozen=True)
+class Version:
+    """An object as it was when it was opened: its bytes, and what changes with them."""
+
+    size: int
+    tag: str = ""
+
+
+class Store(Protocol):
+    """Where the bytes of one object come from.
+
+    Those with a `loop` are asked by coroutines on it; the others' methods wait themselves.
+    """
+
+    loop: Any
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, at most `nbytes`, and the version that they are of."""
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """The bytes from `start` to `stop` of that version."""
+
+    async def settle(self, version: Version) -> None:
+        """See that all that was got is of that version, where `get` cannot tell."""
+        del version
+
+
+class WebStore(Store):
+    """An object behind HTTP, of which each answer says what it is a part of."""
+
+    def __init__(self, fs: Any, url: str, patience: Patience) -> None:
+        self._fs, self._url, self._patience = fs, url, patience
+        self.loop = fs.loop
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
+        return await self._ask(0, nbytes, None)
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
+        found, _ = await self._ask(start, stop, version)
+        if len(found) != stop - start:
+            raise PassingError(f"the server sent {len(found)} of {stop - start} bytes")
+        return found
+
+    async def _ask(self, start: int, stop: int, known: Version | None) -> tuple[bytes, Version]:
+        import aiohttp
+
+        options = dict(self._fs.kwargs)
+        headers = dict(options.pop("headers", None) or {})
+        # A part of a compressed answer is of no use.
+        headers |= {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        if known is not None and known.tag.startswith('"'):
+            headers["If-Match"] = known.tag
+        if "timeout" not in options and "timeout" not in self._fs.client_kwargs:
+            wait = self._patience.timeout_s
+            options["timeout"] = aiohttp.ClientTimeout(
+                total=None, sock_connect=wait, sock_read=wait
+            )
+        session = await self._fs.set_session()
+        url = self._fs.encode_url(self._url)
+        async with session.get(url, headers=headers, **options) as answer:
+            version = _version_of(answer, start, stop, known)
+            if answer.status != 206 and version.size > stop:
+                raise RefusedError(
+                    f"the server sends the whole file ({version.size:,} bytes) where a part is "
+                    "asked for; download it first"
+                )
+            found = bytes(await answer.read())
+        if known is not None and version != known:
+            raise FileChangedError(CHANGED)
+        expected = min(stop, version.size) - start
+        if len(found) != expected:
+            raise PassingError(f"the server sent {len(found)} of {expected} bytes")
+        return found, version
+
+
+def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Version:
+    """What an answer says that it is a part of; an error for one that is no part of an object."""
+    tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    if answer.status == 206:
+        if answer.headers.get("Content-Encoding", "identity") != "identity":
+            raise RefusedError("the server compresses what it sends; download the file first")
+        said = _RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
+        if said is None or not said[3].isdigit():
+            raise RefusedError(
+                "the server does not say which part it sends; download the file first"
+            )
+        size = int(said[3])
+        if int(said[1]) != start or int(said[2]) != min(stop, size) - 1:
+            if known is not None and size != known.size:
+                raise FileChangedError(CHANGED)
+            raise RefusedError(f"the server sends {said[0]} for bytes {start}-{stop - 1}")
+        return Version(size, tag)
+    if answer.status == 416 and known is None:
+        raise RefusedError("it is empty; nothing was written to it yet")
+    if answer.status == 416:
+        raise FileChangedError(CHANGED)
+    if answer.status != 200:
+        raise refused_status(answer.status, answer.reason or "", _WEB_CREDENTIALS)
+    kind = answer.headers.get("Content-Type", "")
+    if kind.startswith("text/html"):
+        raise RefusedError("is a page (text/html), such as a directory's; give the URL of a file")
+    length = answer.headers.get("Content-Length", "")
+    if start or not length.isdigit():
+        raise RefusedError("the server sends no parts of files; download the file first")
+    return Version(int(length), tag)
+
+
+class S3Store(Store):
+    """An object of S3, of which each answer has the version."""
+
+    def __init__(self, fs: Any, path: str) -> None:
+        self._fs = fs
+        self._bucket, self._key, self._version = fs.split_path(path)
+        self.loop = fs.loop
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
+        if not self._key or self._key.endswith("/"):
+            raise RefusedError("names a bucket or a folder; give the URL of an object")
+        return await self._ask(0, nbytes, None)
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
+        found, now = await self._ask(start, stop, version)
+        if now != version:
+            raise FileChangedError(CHANGED)
+        if len(found) != stop - start:
+            raise PassingError(f"the store sent {len(found)} of {stop - start} bytes")
+        return found
+
+    async def _ask(self, start: int, stop: int, known: Version | None) -> tuple[bytes, Version]:
+        options = {} if self._version is None else {"VersionId": self._version}
+        if known is not None:
+            options["IfMatch"] = known.tag
+        try:
+            answer = await self._fs._call_s3(
+                "get_object",
+                Bucket=self._bucket,
+                Key=self._key,
+                Range=f"bytes={start}-{stop - 1}",
+                **options,
+            )
+        except Exception as error:
+            raise _of_s3(error, known) from error
+        try:
+            found = bytes(await answer["Body"].read())
+        finally:
+            answer["Body"].close()
+        said = _RANGE.fullmatch(answer.get("ContentRange", ""))
+        size = int(said[3]) if said is not None and said[3].isdigit() else None
+        if size is None:
+            if start or len(found) > stop:
+                raise RefusedError("the store sends no parts of objects; download it first")
+            size = len(found)
+        return found, Version(size, answer["ETag"])
+
+
+def _of_s3(error: Exception, known: Version | None) -> Exception:
+    """What an error of S3 means: s3fs has made one of the system's of it."""
+    said = str(error)
+    response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
+    status = ((response or {}).get("ResponseMetadata") or {}).get("HTTPStatusCode")
+    code = str(((response or {}).get("Error") or {}).get("Code", ""))
+    if status == 412 or code == "PreconditionFailed":
+        return FileChangedError(CHANGED)
+    if status == 416 or code == "InvalidRange":
+        return RefusedError("it is empty") if known is None else FileChangedError(CHANGED)
+    if isinstance(error, PermissionError) or status in (401, 403):
+        return RefusedError(f"no right to read it ({said}); {_S3_CREDENTIALS}")
+    if isinstance(error, FileNotFoundError) or status == 404:
+        return RefusedError("there is no such object; check the URL")
+    return error
+
+
+class AnyStore(Store):
+    """An object of another store of fsspec, looked at again after each batch."""
+
+    def __init__(self, fs: Any, path: str) -> None:
+        self._fs, self._path = fs, path
+        self.loop = fs.loop if fs.async_impl else None
+        own = type(fs).cat_file
+        from fsspec import AbstractFileSystem
+
+        # Where each part would be a file opened anew, one stays open.
+        self._by_file = not fs.async_impl and own is AbstractFileSystem.cat_file
+        self._file: FileStore | None = None
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
+        version = await self._now()
+        return await self.get(0, min(nbytes, version.size), version), version
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
+        if start == stop:
+            return b""
+        if self.loop is not None:
+            found = await self._fs._cat_file(self._path, start=start, end=stop)
+        elif self._by_file:
+            if self._file is None:
+                self._file = FileStore(self._fs.open(self._path, "rb"))
+            return await self._file.get(start, stop, version)
+        else:
+            found = self._fs.cat_file(self._path, start=start, end=stop)
+        if len(found) != stop - start:
+            raise PassingError(f"the store sent {len(found)} of {stop - start} bytes")
+        return bytes(found)
+
+    async def settle(self, version: Version) -> None:
+        """Ask whether it is the same still."""
+        if await self._now() != version:
+            raise FileChangedError(CHANGED)
+
+    async def _now(self) -> Version:
+        self._fs.invalidate_cache(self._path)
+        if self.loop is not None:
+            found = await self._fs._info(self._path)
+        else:
+            found = self._fs.info(self._path)
+        if found.get("type") == "directory":
+            raise RefusedError("is a directory; give the URL of a file")
+        size = found.get("size")
+        if size is None:
+            raise RefusedError("the store does not say how long it is; download it first")
+        telling = [f"{name}={found[name]}" for name in _TELLING if found.get(name) is not None]
+        return Version(int(size), " ".join(telling))
+
+
+class FileStore(Store):
+    """A file object, read part by part: nobody else may use it meanwhile."""
+
+    loop = None
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.lock = threading.Lock()
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
+        with self.lock:
+            size = self._file.seek(0, io.SEEK_END)
+            size = self._file.tell() if size is None else size
+        version = Version(int(size))
+        return await self.get(0, min(nbytes, version.size), version), version
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
+        parts = []
+        if stop > version.size:
+            raise RefusedError(f"the file object ends at byte {version.size}")
+        with self.lock:
+            self._file.seek(start)
+            while start < stop:
+                part = self._file.read(stop - start)
+                if not part:
+                    raise RefusedError(f"the file object ends at byte {start}; open it again")
+                parts.append(bytes(part))
+                start += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class BytesStore(Store):
+    """An `io.BytesIO`, whose bytes need no file position."""
+
+    loop = None
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self._file = file
+
+    async def first(self, nbytes: int) -> tuple[bytes, Version]:
+        """The first bytes, and what they are of."""
+        found = self._file.getvalue()
+        return found[:nbytes], Version(len(found))
+
+    async def get(self, start: int, stop: int, version: Version) -> bytes:
+        """Bytes of that version."""
+        found = self._file.getvalue()
+        if len(found) != version.size:
+            raise FileChangedError(CHANGED)
+        return found[start:stop]

@@ -1,0 +1,227 @@
+"""Are files read from all that fsspec opens, and from file objects, as they are on disk?"""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+from chunkwise.errors import FileChangedError, RemoteError, UsageError
+from chunkwise.remote import opening
+from chunkwise.remote.faults import Patience
+from tests.support.patched import bound_always, engine_reads, left_to_h5py
+from tests.support.web import serving
+
+fsspec = pytest.importorskip("fsspec")
+
+assert bound_always
+
+VALUES = np.random.default_rng(5).integers(0, 90, (30, 100, 100)).astype("i4")
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.create_dataset("plain", data=VALUES)
+        file.create_dataset("x", data=VALUES, chunks=(1, 100, 100), compression=4, shuffle=True)
+        file["word"] = "word"
+    return stream.getvalue()
+
+
+@pytest.fixture
+def path(content: bytes, tmp_path: Path) -> Path:
+    found = tmp_path / "a.h5"
+    found.write_bytes(content)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "PATIENCE", Patience(timeout_s=2.0, pause_s=0.005))
+
+
+def check(file: Any) -> None:
+    assert file["word"].asstr()[()] == "word"
+    for name in ("x", "plain"):
+        assert file[name].explain()["reason"] is None
+        np.testing.assert_array_equal(file[name][...], VALUES)
+        np.testing.assert_array_equal(file[name][3:20:5, 7, ::9], VALUES[3:20:5, 7, ::9])
+
+
+@pytest.fixture
+def memory(content: bytes) -> Iterator[str]:
+    fs = fsspec.filesystem("memory")
+    fs.pipe_file("/chunkwise/a.h5", content)
+    yield "memory://chunkwise/a.h5"
+    fs.rm("/chunkwise", recursive=True)
+
+
+def test_urls_of_stores(memory: str, path: Path, content: bytes, tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("in/a.h5", content)
+    for url in (
+        memory,
+        f"file://{path}",
+        f"zip://in/a.h5::file://{archive}",
+        f"simplecache::{memory}",
+    ):
+        with chunkwise.open(url) as file:
+            check(file)
+
+
+def test_caches_of_the_web(content: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    with serving({"/a.h5": content}) as server:
+        for kind in ("simplecache", "filecache", "blockcache"):
+            options = {kind: {"cache_storage": str(tmp_path / kind)}}
+            url = f"{kind}::{server.url}/a.h5"
+            with chunkwise.open(url, storage_options=options) as file:
+                check(file)
+
+
+def test_an_object_of_any_store_that_has_changed(memory: str, content: bytes) -> None:
+    with chunkwise.open(memory) as file:
+        _ = file["plain"][0]
+        fsspec.filesystem("memory").pipe_file("/chunkwise/a.h5", content[:-1] + b"x")
+        with pytest.raises(FileChangedError, match=r"memory://.*: the object has changed"):
+            file["x"][...]
+
+
+@pytest.mark.usefixtures("memory")
+def test_directories_and_what_is_not_there() -> None:
+    for url, said in (
+        ("memory://chunkwise", "is a directory"),
+        ("memory://chunkwise/b.h5", "no such object"),
+    ):
+        with pytest.raises(RemoteError, match=said):
+            chunkwise.open(url)
+    with pytest.raises(OSError, match=r"not there\.h5|No such file|no such file"):
+        chunkwise.open("file:///not there.h5")
+
+
+def test_file_objects(path: Path, content: bytes, tmp_path: Path) -> None:
+    packed = tmp_path / "a.h5.gz"
+    packed.write_bytes(gzip.compress(content, 1))
+    with (
+        path.open("rb") as buffered,
+        path.open("rb", buffering=0) as raw,
+        gzip.open(packed) as unpacked,
+        fsspec.open(str(path)) as local,
+        fsspec.open(str(packed), compression="gzip") as through_fsspec,
+    ):
+        for given in (buffered, raw, unpacked, local, through_fsspec, io.BytesIO(content)):
+            with chunkwise.open(given) as file:
+                check(file)
+            # It is its owner's still.
+            assert given.seek(0) == 0
+            assert given.read(4) == content[:4]
+
+
+def test_a_file_object_of_the_web(content: bytes) -> None:
+    pytest.importorskip("aiohttp")
+    with serving({"/a.h5": content}) as server, fsspec.open(f"{server.url}/a.h5") as given:
+        before = given.tell()
+        with chunkwise.open(given) as file:
+            check(file)
+        assert given.tell() == before
+
+
+def test_what_is_no_file_object() -> None:
+    class Odd:
+        def read(self) -> bytes:
+            return b""
+
+    with pytest.raises(UsageError, match="is no file object that can be read"):
+        chunkwise.open(Odd())
+
+
+@pytest.mark.usefixtures("bound_always")
+def test_patched_h5py_reads_file_objects(path: Path, content: bytes, memory: str) -> None:
+    pytest.importorskip("aiohttp")
+    with (
+        serving({"/a.h5": content}) as server,
+        chunkwise.patch_h5py(),
+        path.open("rb") as buffered,
+        fsspec.open(f"{server.url}/a.h5") as of_the_web,
+    ):
+        for given in (buffered, of_the_web, io.BytesIO(content)):
+            with h5py.File(given) as file:
+                for name in ("x", "plain"):
+                    before = engine_reads()
+                    np.testing.assert_array_equal(file[name][...], VALUES)
+                    assert engine_reads() == before + 1
+        # Whose bytes libhdf5 and the engine cannot read side by side.
+        with fsspec.open(memory) as given, h5py.File(given) as file:
+            before = engine_reads()
+            np.testing.assert_array_equal(file["x"][...], VALUES)
+            assert engine_reads() == before
+            assert any("sec2" in why for why in left_to_h5py())
+
+
+def test_garbage_of_h5py_does_not_stop_a_read(content: bytes) -> None:
+    """The collector may run in fsspec's thread, which must not wait for h5py's lock then."""
+    pytest.importorskip("aiohttp")
+    from fsspec.asyn import get_loop
+
+    before = gc.get_threshold()
+    done, collected = threading.Event(), []
+
+    def collect() -> None:
+        # As Python does it by itself, now and then.
+        if gc.isenabled():
+            collected.append(gc.collect())
+
+    def collecting(_: Any) -> bool:
+        get_loop().call_soon_threadsafe(collect)
+        time.sleep(0.02)
+        return False
+
+    def read(url: str) -> None:
+        for _ in range(3):
+            # The first is read by libhdf5, the second by the engine.
+            for name, index in (("word", ()), ("x", slice(3, 9))):
+                with chunkwise.open(url) as file, h5py._objects.phil:
+                    circle: list[Any] = [h5py.h5s.create_simple((3,))]
+                    circle.append(circle)
+                    del circle
+                    file[name][index]
+            chunkwise.cache_clear()
+        done.set()
+
+    with serving({"/a.h5": content}, fails=collecting) as server:
+        gc.collect()
+        gc.set_threshold(1_000_000)
+        try:
+            thread = threading.Thread(target=read, args=(f"{server.url}/a.h5",), daemon=True)
+            thread.start()
+            assert done.wait(30)
+        finally:
+            gc.set_threshold(*before)
+    assert gc.isenabled()
+
+
+def test_xarray_opens_urls(memory: str, content: bytes) -> None:
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    with xr.open_dataset(memory, engine="chunkwise") as found:
+        np.testing.assert_array_equal(found["x"][3:5].values, VALUES[3:5])
+    pytest.importorskip("aiohttp")
+    with serving({"/a.nc": content}) as server:
+        url = f"{server.url}/a.nc"
+        options = {"headers": {"X-A": "b"}}
+        with xr.open_dataset(url, engine="chunkwise", storage_options=options) as found:
+            np.testing.assert_array_equal(found["x"][3:5].values, VALUES[3:5])
+        assert all(headers.get("X-A") == "b" for headers in server.headers)
