@@ -74,7 +74,8 @@ def test_all_readers_read_the_same(store: Store, group: str) -> None:
         assert result.compared == len(with_bytes)
         assert all(one.values[0] > 0 for one in result.samples if one.skipped is None)
         if comparison.unit == "seconds":
-            assert len(with_bytes) >= 2
+            peers = [one for one in result.samples if one.skipped is None]
+            assert len(with_bytes) >= min(2, len(peers))
     assert names
     assert len(set(names)) == len(names)
 

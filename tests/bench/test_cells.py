@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from h5py import h5d, h5p, h5s, h5t
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,10 +140,11 @@ def test_what_libhdf5_reads_in_the_engines_place_is_said(
     tmp_path: Path, reader: str, reopen: bool
 ) -> None:
     with h5py.File(tmp_path / "v.h5", "w") as file:
-        file["source"] = np.arange(100.0)
-        layout = h5py.VirtualLayout((100,), "f8")
-        layout[:] = h5py.VirtualSource(file["source"])
-        file.create_virtual_dataset("x", layout)
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+        dcpl.set_layout(h5d.COMPACT)
+        space = h5s.create_simple((100,))
+        made = h5d.create(file.id, b"x", h5t.IEEE_F64LE, space, dcpl)
+        made.write(h5s.ALL, h5s.ALL, np.arange(100.0))
     target = look(tmp_path / "v.h5", "x")
     pattern = access.parse("cells:3:4", target.shape, target.itemsize, target.where)
     one = measure(trial_of(target, pattern, reader, reopen=reopen))

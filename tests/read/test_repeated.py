@@ -11,14 +11,15 @@ import pytest
 
 import chunkwise
 
-DATA = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+# Large enough that a part of it is not kept at once.
+DATA = np.arange(2048 * 1024, dtype="f4").reshape(2048, 1024)
 CHUNKS = 16
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("d", data=DATA, chunks=(16, 16), compression=1)
+        file.create_dataset("d", data=DATA, chunks=(512, 256), compression=1)
     return tmp_path / "x.h5"
 
 
@@ -26,7 +27,7 @@ def decoded() -> int:
     return chunkwise.cache_stats()["decoded"]
 
 
-@pytest.mark.parametrize("index", [..., np.s_[16:48, :32]])
+@pytest.mark.parametrize("index", [..., np.s_[512:1536, :512]])
 def test_the_third_time_nothing_is_decoded(path: Path, index: Any) -> None:
     with chunkwise.settings(prefetch_nbytes=0), chunkwise.open(path) as file:
         chunks = CHUNKS if index is ... else 4
@@ -37,6 +38,14 @@ def test_the_third_time_nothing_is_decoded(path: Path, index: Any) -> None:
         # Converted, too.
         assert (file["d"].astype("i4")[index] == DATA[index].astype("i4")).all()
         assert decoded() == before
+
+
+def test_what_a_small_read_decodes_is_kept_at_once(path: Path) -> None:
+    with chunkwise.settings(prefetch_nbytes=0), chunkwise.open(path) as file:
+        for expected in (1, 0, 0):
+            before = decoded()
+            assert (file["d"][:512, :256] == DATA[:512, :256]).all()
+            assert decoded() - before == expected
 
 
 def test_what_takes_much_of_the_cache_is_not_kept(path: Path) -> None:

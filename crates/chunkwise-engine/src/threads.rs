@@ -11,12 +11,20 @@ pub fn thread_limit() -> usize {
     least_threads(machine, &variables)
 }
 
-/// Let this thread take no signals: a program's handlers run on the program's own threads.
+/// Let this thread take no signals but those of its own faults: a program's handlers run on the
+/// program's own threads.
+///
+/// A fault whose signal is blocked ends the process, and a map of a file that shrinks is one.
 pub(crate) fn take_no_signals() {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the first call fills the set; the second reads it, and changes this thread alone.
+    let faults = [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+    // SAFETY: the first call fills the set, others change it; the last reads it, and changes this
+    // thread alone.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
+        for fault in faults {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
         libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
     }
 }

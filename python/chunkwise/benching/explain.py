@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from chunkwise.access import Access, defaults
 from chunkwise.advise import in_c
 from chunkwise.advise.chunk_cache import FEWEST_SLOTS
 from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
@@ -413,7 +414,7 @@ def _layout(results: Results, worst: Cell) -> Advice:
         f"{format_size(before.decoded_nbytes)} in all: {format_ratio(before.amplification)} what "
         "it asks for."
     )
-    chunks = suitable_chunks(results.target, [cell.access for cell in results.cells])
+    chunks = suitable_chunks(results.target, _stated(results))
     command = _repack(target, chunks, worst)
     if command is None:
         return Advice(
@@ -435,6 +436,13 @@ def _layout(results: Results, worst: Cell) -> Advice:
         f"{format_size(plane_after.decoded_nbytes)} instead of "
         f"{format_size(plane_before.decoded_nbytes)} (computed, not measured)",
     )
+
+
+def _stated(results: Results) -> list[Access]:
+    """Return the patterns of a run; none where they are all such as bench takes by itself."""
+    target, accesses = results.target, [cell.access for cell in results.cells]
+    usual = {one.block for one in defaults(target.shape, target.itemsize)} | {target.shape}
+    return [] if usual.issuperset(one.block for one in accesses) else accesses
 
 
 def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> str | None:
@@ -495,7 +503,7 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
             return Advice(why, line, effect, cache_in_c(target, held))
     elif target.layout != "contiguous":
         return Advice(why)
-    chunks = suitable_chunks(results.target, [cell.access for cell in results.cells])
+    chunks = suitable_chunks(results.target, _stated(results))
     return Advice(
         why,
         _repack(target, chunks, worst),

@@ -163,10 +163,11 @@ def spell_out(target: Target, space: Space) -> Plan:
             if text in defaults and "access" not in space.axes
             else access.parse(text, target.shape, target.itemsize, target.where, around)
         )
+    stated = tuple(accesses.values()) if "access" in space.axes else ()
     planned: dict[Any, Planned] = {}
     for point in points:
         words = point["chunk"], point["filter"], point["format"]
-        variant = variant_of(target, *words, tuple(accesses.values()))
+        variant = variant_of(target, *words, stated)
         parameters = {
             axis.field: axis.value(point[name])
             for name, axis in AXES.items()

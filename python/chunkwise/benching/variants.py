@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5o, h5p, h5s
 
-from chunkwise.access import Access, as_pattern, defaults
+from chunkwise.access import Access, as_pattern
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.benching import netcdf3
 from chunkwise.benching.rows import read_rows
@@ -118,15 +118,8 @@ def variant_of(
 
 
 def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ...]:
-    """Return what ``repack --chunk auto`` chooses for a dataset and the patterns of a run.
-
-    All patterns that bench takes by itself, where none is stated, count as none.
-    """
-    usual = {one.block for one in defaults(target.shape, target.itemsize)}
-    stated = list(dict.fromkeys(accesses))
-    if usual == {one.block for one in stated}:
-        stated = []
-    patterns = [as_pattern(one, target.shape) for one in stated]
+    """Return what ``repack --chunk auto`` chooses for a dataset and stated patterns."""
+    patterns = [as_pattern(one, target.shape) for one in dict.fromkeys(accesses)]
     return default_chunk(
         target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
     )

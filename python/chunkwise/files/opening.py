@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import errno
 import importlib
+import inspect
 import os
 import re
 import stat
@@ -125,7 +126,11 @@ def open_h5(
 @cache
 def _usual_properties() -> h5p.PropFAID:
     """How h5py opens a file for which nothing is said; to make that takes as long as to open."""
-    return make_fapl(None)
+    # Older versions of h5py want all of them.
+    usual = inspect.signature(h5py.File).parameters
+    wanted = inspect.signature(make_fapl).parameters
+    named = [name for name in wanted if name in usual and name != "kwds"]
+    return make_fapl(**{name: usual[name].default for name in named})
 
 
 @cache
