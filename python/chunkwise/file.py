@@ -56,6 +56,8 @@ class File(Group, h5py.File):  # type: ignore[misc]
             home = _opened_url(name, mode, storage_options, options, sync, index)
         elif storage_options is not None:
             raise UsageError("storage_options: are for URLs only; leave them out for other files")
+        elif index not in (None, False) and not isinstance(name, str | bytes | os.PathLike):
+            raise UsageError("index=... is for local files opened by path; leave it out")
         elif driver is None and not args and mode == "r" and hasattr(name, "read"):
             opened = open_object(name, **options)
             home = FileHandle(opened.file, options=options, sync=sync, remote=opened)

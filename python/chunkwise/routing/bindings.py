@@ -349,13 +349,12 @@ def _describe(
     native = _native.Dataset(*asked)
     sources = None
     try:
-        if storage is not None:
-            # Files that it leads to are for libhdf5 to find.
-            pass
-        elif native.reason == _native.EXTERNAL_LAYOUT:
+        # Files to which one leads that is no local file are for libhdf5 to find.
+        layout = native.reason if storage is None else None
+        if layout == _native.EXTERNAL_LAYOUT:
             runs, sources = elsewhere.external_files(dataset)
             native = _native.Dataset(*asked, runs)
-        elif native.reason == _native.VIRTUAL_LAYOUT:
+        elif layout == _native.VIRTUAL_LAYOUT:
             native, sources = _mapped(dataset, dtype, label, listed, depth)
     except LeftToLibhdf5Error as left:
         return Binding(why=str(left))
