@@ -9,13 +9,10 @@ From the same figures follows the bandwidth below which a filter pays.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise import benching
 from chunkwise.benching.results import Cell
-from chunkwise.benching.run import MOST_SECONDS
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,23 +39,10 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     UsageError
         There are no axes, or a place is none.
     """
-    if context.space is None:
-        raise UsageError("other storage needs axes: what is read or written")
     places = [_place(one) for one in context.settings.get("places", ())]
     for path, dataset, labels in context.data.values():
-        results = benching.run(
-            path,
-            dataset,
-            context.space,
-            repeat=context.repeat,
-            seconds=MOST_SECONDS,
-            progress=context.say,
-            sample_nbytes=sys.maxsize,
-            scratch=str(context.folder),
-            touch=True,
-        )
         measured = [(cell, [_known(one.to_record(), cell) for one in cell.measurements])
-                    for cell in results.cells]  # fmt: skip
+                    for cell in context.measured(path, dataset, touch=True)]  # fmt: skip
         for cell, records in measured:
             for name, mb_per_s, latency_s in (("measured", math.inf, 0.0), *places):
                 text = f"{mb_per_s:g}" if mb_per_s < math.inf else "-"

@@ -7,7 +7,6 @@ then written, and of the writing, what the filters take is measured inside libhd
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -15,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import numpy as np
 
-from chunkwise import access, benching, sample
-from chunkwise.benching.run import MOST_SECONDS
-from chunkwise.errors import UsageError
+from chunkwise import access, sample
 from chunkwise.sample.spec import Region
 
 if TYPE_CHECKING:
@@ -35,20 +32,8 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     filters; ``store`` an estimate, from writing the stored bytes bare; ``rest`` is left over:
     copying into chunks, their index, creating and closing.
     """
-    if context.space is None:
-        raise UsageError("a profile by phases needs axes: what is written, and how")
     for path, dataset, labels in context.data.values():
-        results = benching.run(
-            path,
-            dataset,
-            context.space,
-            repeat=context.repeat,
-            seconds=MOST_SECONDS,
-            progress=context.say,
-            sample_nbytes=sys.maxsize,
-            scratch=str(context.folder),
-        )
-        for cell in results.cells:
+        for cell in context.measured(path, dataset):
             rounds = [
                 _phases(measured.to_record(), _generating_s(path, dataset, cell.access))
                 for measured in cell.measurements

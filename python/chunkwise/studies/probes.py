@@ -6,13 +6,18 @@ A probe takes a `Context` and gives points, each with its records: as a trial's,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise import benching
+from chunkwise.benching.results import Cell
+from chunkwise.benching.run import MOST_SECONDS
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
+from chunkwise.errors import UsageError
 from chunkwise.studies import chunk_slots, elsewhere, open_datasets, phases, repacking
 from chunkwise.studies.iotest import launching
 from chunkwise.studies.libraries import Found
@@ -33,6 +38,29 @@ class Context:
     space: Space | None = None
     # How many processes of MPI the user wants; empty for what the study says.
     ranks: tuple[int, ...] = ()
+
+    def measured(self, path: str, dataset: str, *, touch: bool = False) -> Sequence[Cell]:
+        """Measure what the axes say of a dataset, all of it; `touch`, after a trial before it.
+
+        Raises
+        ------
+        UsageError
+            There are no axes.
+        """
+        if self.space is None:
+            raise UsageError("this probe needs axes: what is read or written, and how")
+        results = benching.run(
+            path,
+            dataset,
+            self.space,
+            repeat=self.repeat,
+            seconds=MOST_SECONDS,
+            progress=self.say,
+            sample_nbytes=sys.maxsize,
+            scratch=str(self.folder),
+            touch=touch,
+        )
+        return results.cells
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]
