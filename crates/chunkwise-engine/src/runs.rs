@@ -2,9 +2,9 @@
 //!
 //! Bytes that are stored as they are (contiguous datasets, unfiltered chunks) are read
 //! by positioned reads.  A long run goes straight into the result, in pieces on several
-//! threads if they have nothing else to do; so does one whose elements become others on the way.  Many short ones are copied out of a memory map
-//! where there is one; otherwise those that lie near each other are read in one call, gaps
-//! included, and copied out.
+//! threads if they have nothing else to do; so does one whose elements become others on the way.
+//! Many short ones are copied out of a memory map where there is one; otherwise those that lie near
+//! each other are read in one call, gaps included, and copied out.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
