@@ -20,8 +20,8 @@ from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts
 from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S
 
-# Of promises and what was measured then, 9 of 10 differ by no larger a factor
-# (`make bench ONLY=fix`).
+# Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
+# machine, 17 of 21 on a busy one (`make bench ONLY=fix`).
 WITHIN: Final = 2.0
 # What reading takes h5py from memory.  One read: Python, h5py, libhdf5's selections (10 us), and
 # each chunk that it touches; one chunk that is not cached: found, fetched, its filters started.

@@ -141,8 +141,8 @@ def _gains(fixed: Fixed) -> Iterator[str]:
     if measured:
         yield from _how(fixed)
     if any(gain.promised_times is not None for gain in shown):
-        said = f"the model: in 9 of 10 cases right within a factor of {WITHIN:g}"
-        yield from _wrapped(f"promised by {said}" if measured else said, "  ")
+        said = f"the model, which is mostly right within a factor of {WITHIN:g}"
+        yield from _wrapped(f"promised by {said}" if measured else f"by {said}", "  ")
     unasked = sum(gain.times is None and gain.reason is None for gain in fixed.gains)
     if measured and unasked:
         said = f"{counted(unasked, 'more pattern')} not measured, which the model promises less of"
