@@ -461,7 +461,11 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     for one in found.ranked:
         if len(kept) >= number - len(others):
             break
-        if one.layout != present and problem.fits(one) and _is_new(one, kept):
+        if (
+            one.layout != present
+            and problem.fits(one)
+            and is_new(one.layout, [other.layout for other in kept])
+        ):
             kept.append(one)
     kept += [one for one in others if one not in kept]
     return sorted(kept, key=lambda one: problem.score(one.figures))
@@ -481,8 +485,9 @@ def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outc
     return about[:number]
 
 
-def _is_new(one: Outcome, kept: Sequence[Outcome]) -> bool:
-    return all(_away(one.layout, other.layout) >= _UNLIKE for other in kept)
+def is_new(one: Layout, kept: Sequence[Layout]) -> bool:
+    """Whether a layout is unlike all of some others."""
+    return all(_away(one, other) >= _UNLIKE for other in kept)
 
 
 def _away(one: Layout, other: Layout) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import shutil
 import time
@@ -13,7 +14,7 @@ from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, shrunk
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Found, Outcome, Problem, chosen, near, search
+from chunkwise.advise.search import Found, Outcome, Problem, chosen, is_new, near, search
 from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice
@@ -40,6 +41,10 @@ _LAST_LAYOUTS: Final = 2
 # Of the best of them, so many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
+# Of what was measured, so many of the best filters are tried with other chunks; and layouts of
+# which the model's score (a logarithm) is worse by so much, because it errs.
+_FILTERS_EXPLORED: Final = 2
+_DOUBTED: Final = math.log(1.6)
 # Measuring a layout so often takes so many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
 # Of the budget, what trying filters may take.
@@ -252,26 +257,36 @@ class Work:
     ) -> Proof:
         """Measure the best several times, with what is near it, until nothing is better.
 
-        `each_s` is what one layout takes.
+        Then once what else may be better, as far as the model can tell: first what others would
+        choose, as an answer must not lose to a rule of thumb.  What does well begins another
+        round.  `each_s` is what one layout takes that is measured several times.
         """
         present = problem.present
         assert present is not None, "there is a file"
         best: Layout | None = None
         while True:
             others = [one for one in self._best(proof, problem, found) if one != present]
-            if not others or others[0] == best:
+            if not others:
                 return proof
-            # The present one, which may be very slow, beside the best once.
-            again = [others[0]] if best else [present, *others[:_LAST_LAYOUTS]]
-            best = others[0]
-            again += _worth_trying(found, problem, best, (*proof.timings, *again))
-            again = again[: max(0, int(self._left_s / each_s))]
-            if len(again) < _FEWEST_LAYOUTS:
+            tried, repeat = tuple(proof.timings), _REPEATS
+            if others[0] == best:
+                again = _unexplored(found, problem, others, tried)[:_MOST_LAYOUTS]
+                least, repeat = 1, 1
+            else:
+                # The present one, which may be very slow, beside the best once; later the former
+                # best, as runs at other times cannot be compared as well.
+                again = [others[0], best] if best else [present, *others[:_LAST_LAYOUTS]]
+                best = others[0]
+                again += _worth_trying(found, problem, best, (*tried, *again))
+                least = _FEWEST_LAYOUTS
+            round_s = each_s if repeat > 1 else each_s / _REPEATED
+            again = again[: max(0, int(self._left_s / round_s))]
+            if len(again) < least:
                 return proof
             seconds = max(1.0, self._left_s)
             proof = joined(
                 proof,
-                self._measured(part, again, problem, present, repeat=_REPEATS, seconds=seconds),
+                self._measured(part, again, problem, present, repeat=repeat, seconds=seconds),
             )
 
     def _measured(
@@ -321,7 +336,32 @@ def _worth_trying(
         elsewhere = one.names and one.layout.filters == best.filters
         if (refiltered or elsewhere) and one.layout not in tried and problem.fits(one):
             other.append(one)
-    return [one.layout for one in (*about[:_NEIGHBOURS], *other[:_NEIGHBOURS])]
+    both = (*about[:_NEIGHBOURS], *other[:_NEIGHBOURS])
+    return list(dict.fromkeys(one.layout for one in both))
+
+
+def _unexplored(
+    found: Found, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
+) -> list[Layout]:
+    """List what was not measured and may be better than the best, `best` in order.
+
+    What others would choose, and layouts unlike those that were measured which the model does not
+    think much worse, under the filters of the best.
+    """
+    filters = list(dict.fromkeys(one.filters for one in best))[:_FILTERS_EXPLORED]
+    most = _DOUBTED + problem.score(problem.outcome(best[0]).figures)
+    kept: list[Layout] = []
+    able = [
+        one
+        for one in found.ranked
+        if one.layout not in tried and one.layout.filters in filters and problem.fits(one)
+    ]
+    for one in sorted(able, key=lambda one: not (one.names and one.layout.filters == filters[0])):
+        named = one.names and one.layout.filters == filters[0]
+        hopeful = problem.score(one.figures) <= most
+        if named or (hopeful and is_new(one.layout, (*tried, *kept))):
+            kept.append(one.layout)
+    return kept
 
 
 def figures(

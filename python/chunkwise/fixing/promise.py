@@ -36,6 +36,8 @@ _RATES: Final = Rates(
     fetch_s=1e-10,
     irregular_s=2e-8,
 )
+# A byte that is fetched and copied, as a sample's are.
+_MOVED_BYTE_S: Final = _RATES.fetch_s + _RATES.copy_s
 _MACHINE: Final = Machine({"libhdf5": _RATES}, {})
 # To begin with a chunk: zlib clears its tables, others have none.
 _INFLATE_START_S: Final = 4e-5
@@ -104,8 +106,10 @@ def _as_sampled(facts: DatasetFacts) -> Machine:
     sample = facts.sample
     if facts.chunks is not None or sample is None or sample.raw_nbytes < _TELLING_NBYTES:
         return _MACHINE
-    fetch_s = min(_RATES.fetch_s, sample.read_s / sample.raw_nbytes)
-    return Machine({"libhdf5": replace(_RATES, fetch_s=fetch_s)}, {})
+    # What the sample took is for both: fetching a byte, and copying it to the program.
+    part = min(1.0, sample.read_s / sample.raw_nbytes / _MOVED_BYTE_S)
+    rates = replace(_RATES, fetch_s=part * _RATES.fetch_s, copy_s=part * _RATES.copy_s)
+    return Machine({"libhdf5": rates}, {})
 
 
 def _share(facts: DatasetFacts) -> float:
@@ -133,6 +137,8 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
     if sample is None or sample.read_s <= 0:
         return None
     each_s, nbytes = sample.read_s / sample.chunks, sample.raw_nbytes / sample.chunks
+    # Moving its bytes is counted apart.
+    each_s = max(each_s - nbytes * _MOVED_BYTE_S, _LEAST_SHARE * each_s)
     byte_s = max(each_s - start_s, _LEAST_SHARE * each_s) / nbytes
     if nbytes < _TELLING_NBYTES:
         byte_s = min(byte_s, _INFLATED_BYTE_S if "deflate" in wanted else _BYTE_S)
