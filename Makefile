@@ -25,7 +25,8 @@
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
-#                  ONLY=fix: whether `fix` gains what it promised;
+#                  ONLY=fix: whether `fix` gains what it promised; ONLY=trace: whether the line
+#                  that `trace` prints helps;
 #                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some);
 #                  ONLY=cores: how the engine would use more processors (THREADS=8,64 for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
@@ -261,6 +262,10 @@ bench:
 	cargo run --locked --quiet --release -p chunkwise-measure --features simulated \
 	    --example cores --target-dir target/simulated -- $(THREADS)
 else
+ifeq ($(ONLY),trace)
+bench: $(VENV)/.peers
+	PYTHONPATH=benches $(BIN)/python -m traces $(if $(REPEAT),--repeat $(REPEAT))
+else
 # Of the advice, not of peers.
 ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
@@ -269,6 +274,7 @@ else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
+endif
 endif
 endif
 endif

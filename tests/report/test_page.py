@@ -190,7 +190,7 @@ def test_it_is_readable_by_those_who_cannot_see_it(found: Opened) -> None:
 
 def test_a_name_makes_no_line_of_its_own() -> None:
     title = "run.json: x\nerror: forged"
-    report = Report("r", (Section("r1", title, False, "run.json", "one\ntwo", (), (), ()),))
+    report = Report("r", (Section("r1", title, "bench", "run.json", "one\ntwo", (), (), ()),))
     assert report.sections[0].title == r"run.json: x\nerror: forged"
     assert report.sections[0].about == "one\ntwo"
     assert "\nerror" not in write(report)

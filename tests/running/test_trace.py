@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import subprocess
@@ -14,9 +15,10 @@ import numpy as np
 import pytest
 
 from chunkwise import access
+from chunkwise.report.build import report
 from chunkwise.running import environment, telling, trace
-from chunkwise.running.trace import Run, TracedDataset
 from tests.support.tools import require_tool
+from tests.support.traces import dataset, walk
 
 if not environment.LIBRARY.is_file():
     pytest.skip("libchunkwise_preload.so is not built (`make install`)", allow_module_level=True)
@@ -62,23 +64,36 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
     found = {one["dataset"]: one for one in record["datasets"]}
     one = found["/x"]
     assert one["file"] == str(folder / "x.h5")
-    assert (one["shape"], one["item_nbytes"], one["reads"]) == ([40, 30], 4, 45)
+    assert (one["shape"], one["item_nbytes"], one["calls"]) == ([40, 30], 4, 45)
     assert one["nbytes"] == 4 * (40 * 30 + 3 * 40 + 40 * 30 + 3)
     assert one["by_chunkwise"] == (0 if only else 45)
     assert one["seconds"] > 0
+    assert one["chunk"] == [7, 30]
+    assert found["/plain"]["chunk"] == []
     assert [(run["times"], run["in_order"], run["by"]) for run in one["runs"]] == [
         (40, True, [1, 0]),
         (3, False, [0, 10]),
         (1, False, None),
     ]
+    assert [run["last"] for run in one["runs"]] == [[39, 0], [0, 20], [0, 0]]
+    # One after the other, and no longer within the calls than from the first to the last.
+    assert one["runs"][0]["began"] >= 0
+    for run, later in itertools.pairwise(one["runs"]):
+        assert run["began"] + run["seconds"] * 0.999 <= run["ended"] <= later["began"]
     assert one["unlisted"] == 1
     # By the engine, HDF5 decodes nothing.  Its own cache holds all that it has decoded.
     assert (one["chunks"], one["loaded"]) == ((6, 6) if only else (0, 0))
     assert [each["name"] for each in one["filters"]] == (["deflate"] if only else [])
     assert one["touched"] >= one["loaded"]
-    assert found["/plain"]["reads"] == 1
+    assert found["/plain"]["calls"] == 1
     # Of the columns a tenth was read.
     assert one["access"] == ["1x30 weight 10", "all weight 10", "40x1"]
+    made = report([folder / "t.json"])
+    assert made.sections[0].title.endswith(": t.json")
+    assert [block.title for block in made.sections[0].blocks] == [
+        f"x.h5: {each['dataset']}" for each in record["datasets"]
+    ]
+    assert len(list(made.charts)) == 4
 
 
 def test_its_patterns_are_taken(folder: Path) -> None:
@@ -122,7 +137,7 @@ def test_a_program_without_hdf5(folder: Path) -> None:
     done = subprocess.run(
         [*CHUNKWISE, "trace", "--", "ls"], cwd=folder, capture_output=True, text=True
     )
-    assert "no read of an HDF5 dataset was seen" in done.stderr
+    assert "no read or write of an HDF5 dataset was seen" in done.stderr
     assert done.returncode == 0
 
 
@@ -138,13 +153,10 @@ def test_what_cannot_be_traced_is_said(folder: Path) -> None:
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 
-def run(*starts: int, size: int = 1, times: int = 1, by: tuple[int, ...] | None = None) -> Run:
-    return Run(tuple((start, 1, 1, size) for start in starts), times, by, by is not None)
-
-
 def test_words_for_what_is_odd() -> None:
-    gaps = Run(((0, 2, 3, 1),), 4, (0,), False)
-    one = TracedDataset("f", "/d", (9,), 8, 8, 0, 0.0, 0, "", (gaps, run(4), run(2), run(3)), 2)
+    gaps = walk((0,), (1,), 4, by=(0,), gaps=(2, 3))
+    runs = [gaps, *(walk((start,), (1,)) for start in (4, 2, 3))]
+    one = dataset((9,), (), runs, file="f", dataset="/d", unlisted=2)
     assert trace.in_words(one) == (
         "4 of with gaps, each (0) further, then one of 1, then one of 1, then 1 more, then 2 of "
         "points, unions or other selections"
@@ -195,6 +207,46 @@ def test_what_is_found_helps(folder: Path) -> None:
     _, mended = traced("--observe-only", program="mended.py")
     decoded = mended["loaded"] * _chunk_nbytes(folder / words[-1])
     assert decoded < 0.5 * one["loaded"] * _chunk_nbytes(folder / "small.h5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
+def test_a_converter_whose_cache_is_too_small(only: bool, tmp_path: Path) -> None:
+    """In C, as the archive converter of paper 000: the line that is printed, pasted, helps."""
+    source = Path(__file__).with_name("converter.c")
+
+    def traced(*words: str) -> tuple[str, dict[str, Any]]:
+        built = subprocess.run(
+            [require_tool("h5cc"), "-shlib", *words, "-I.", "-o", "converter", source],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert built.returncode == 0, built.stderr
+        done = subprocess.run(
+            [*CHUNKWISE, "trace", "-o", "t.json", *(["--observe-only"] if only else []), "--",
+             "./converter", "t.h5"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        record = json.loads((tmp_path / "t.json").read_text())
+        (one,) = record["datasets"]
+        return done.stderr, one | {"found": record["found"]}
+
+    told, one = traced()
+    assert (one["operation"], one["calls"], one["by_chunkwise"]) == ("write", 64, 0)
+    assert (one["nbytes"], one["chunk"]) == (4 * 4 * 64 * 240, [4, 32, 120])
+    assert [(run["times"], run["in_order"]) for run in one["runs"]] == [(64, True)]
+    # Each line but the first of a chunk needs the chunk again: two chunks a line.
+    assert (one["chunks"], one["loaded"]) == (4, 2 * (64 - 2))
+    assert "Written: 64 of 4x1x240 in order." in told
+    assert one["found"]["code"] == "writes-exceed-cache"
+    assert one["found"]["line"] in told.replace("\n  ", "\n")
+    with h5py.File(tmp_path / "t.h5") as file:
+        before = file["t"][()]
+    (tmp_path / "remedy.inc").write_text(one["found"]["line"])
+    told, mended = traced("-DREMEDY")
+    assert (mended["loaded"], mended["found"]) == (0, None)
+    with h5py.File(tmp_path / "t.h5") as file:
+        np.testing.assert_array_equal(file["t"][()], before)
 
 
 def _chunk_nbytes(path: Path) -> int:

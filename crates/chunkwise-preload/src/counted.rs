@@ -12,13 +12,24 @@ use crate::wishes;
 pub struct Line {
     pub reads: Tally,
     pub writes: Tally,
-    traced: Mutex<Traced>,
+    reads_traced: Mutex<Traced>,
+    writes_traced: Mutex<Traced>,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Read,
+    Write,
 }
 
 impl Line {
-    /// Look at what is traced of it, or change it.
-    pub fn traced(&self, work: impl FnOnce(&mut Traced)) {
-        locked(&self.traced, work);
+    /// Look at what is traced of its reads or writes, or change it.
+    pub fn traced(&self, operation: Operation, work: impl FnOnce(&mut Traced)) {
+        match operation {
+            Operation::Read => locked(&self.reads_traced, work),
+            Operation::Write => locked(&self.writes_traced, work),
+        }
     }
 }
 
@@ -88,18 +99,20 @@ pub fn unbound(path: &str, reason: &str) {
     }
 }
 
-/// What one dataset was asked for.
+/// What one dataset was asked for, or given.
 #[derive(Debug, Default)]
 pub struct Traced {
     pub shape: Vec<u64>,
     pub item_nbytes: u64,
-    pub reads: u64,
+    pub calls: u64,
     pub nbytes: u64,
     pub seconds: f64,
     pub walked: Walked,
+    /// The shape of its chunks; empty without chunks.
+    pub chunk: Vec<u64>,
     /// Chunks of the dataset.
     pub chunks: u64,
-    /// Of reads by libhdf5: chunks that they touched, and that it loaded.
+    /// Of calls of libhdf5: chunks that they touched, and that it loaded.
     pub touched: u64,
     pub loaded: u64,
     /// By filter: its name, how often it decoded, and for how many nanoseconds.

@@ -10,6 +10,7 @@ use chunkwise_libhdf5::binding::{herr_t, hid_t};
 
 use crate::call::Call;
 use crate::callee::{self, Callee};
+use crate::counted::Operation;
 use crate::trace::Answered;
 use crate::{conversions, datasets, reading, spaces, trace, wishes, writing};
 
@@ -101,7 +102,7 @@ unsafe extern "C" fn read(
     };
     if wishes::trace().is_some() {
         // SAFETY: as above.
-        return unsafe { trace::timed(callee, dataset, file_space, carry_out) };
+        return unsafe { trace::timed(Operation::Read, callee, dataset, file_space, carry_out) };
     }
     carry_out().0
 }
@@ -118,12 +119,19 @@ unsafe extern "C" fn write(
     let Some(callee) = callee::of(caller) else { return FAILED };
     let call = Call { dataset, memory_type, memory_space, file_space, transfer, buffer };
     // SAFETY: the program's own call, of this library.
-    if unsafe { writing::answer(callee, &call) } {
-        return 0;
+    let carry_out = || unsafe {
+        if writing::answer(callee, &call) {
+            return (0, Answered::Here);
+        }
+        let Some(write) = callee.write else { return (FAILED, Answered::ByLibhdf5) };
+        let status = write(dataset, memory_type, memory_space, file_space, transfer, buffer);
+        (status, Answered::ByLibhdf5)
+    };
+    if wishes::trace().is_some() {
+        // SAFETY: as above.
+        return unsafe { trace::timed(Operation::Write, callee, dataset, file_space, carry_out) };
     }
-    let Some(write) = callee.write else { return FAILED };
-    // SAFETY: as above.
-    unsafe { write(dataset, memory_type, memory_space, file_space, transfer, buffer) }
+    carry_out().0
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -4,22 +4,26 @@
 //! With `CHUNKWISE_OBSERVE` nothing is answered here: times are those of the program's libhdf5.
 
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, hid_t};
 use chunkwise_libhdf5::decodes;
 use chunkwise_select::{Hyperslab, Selection};
 
 use crate::callee::Callee;
-use crate::counted::{Line, Traced};
+use crate::counted::{Line, Operation, Tally, Traced};
 use crate::datasets::{Known, TracedStorage};
+use crate::walked::Span;
 use crate::{datasets, spaces, wishes};
 
 /// Carry a call out, and note what it asked for and how long it took.
 ///
 /// # Safety
-/// The program's own call of this library's `H5Dread`; `carry_out` says by whom it was answered.
+/// The program's own call of this library's `H5Dread` or `H5Dwrite`; `carry_out` says by whom it was
+/// answered.
 pub unsafe fn timed(
+    operation: Operation,
     callee: &Callee,
     dataset: hid_t,
     file_space: hid_t,
@@ -29,9 +33,12 @@ pub unsafe fn timed(
     let known = unsafe { datasets::known(callee, dataset, || false) };
     let storage = known.as_ref().and_then(|known| known.traced.as_ref());
     let before = decoded(storage);
+    let first = began().0;
     let start = Instant::now();
     let (status, answered) = carry_out();
-    let seconds = start.elapsed().as_secs_f64();
+    let (began, within) =
+        (start.duration_since(first).as_secs_f64(), start.elapsed().as_secs_f64());
+    let span = Span { began, ended: began + within, within };
     if status >= 0
         && let Some(known) = &known
     {
@@ -43,9 +50,18 @@ pub unsafe fn timed(
             decodes
         });
         // SAFETY: as above, of a call that went well.
-        unsafe { note(callee, known, file_space, seconds, decodes.as_ref()) };
+        unsafe { note(operation, callee, known, file_space, span, decodes.as_ref()) };
     }
     status
+}
+
+/// When the first traced call began: by this process's clock, and in seconds of Unix time.
+fn began() -> &'static (Instant, f64) {
+    static BEGAN: OnceLock<(Instant, f64)> = OnceLock::new();
+    BEGAN.get_or_init(|| {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        (Instant::now(), unix.map_or(0.0, |since| since.as_secs_f64()))
+    })
 }
 
 /// By whom a call was answered.
@@ -73,15 +89,16 @@ fn decoded(storage: Option<&TracedStorage>) -> Decodes {
 /// # Safety
 /// As [`timed`], of a call that went well.
 unsafe fn note(
+    operation: Operation,
     callee: &Callee,
     known: &Known,
     file_space: hid_t,
-    seconds: f64,
+    span: Span,
     decodes: Option<&Decodes>,
 ) -> Option<()> {
     let line = known.line.as_ref()?;
     let bound = callee.bound().ok()?;
-    // It was read with just now: nothing fails, and leaves no error to the program.
+    // It was used just now: nothing fails, and leaves no error to the program.
     let space = (file_space != DEFAULT)
         // SAFETY: a live handle.
         .then(|| unsafe { spaces::space_of(&bound.more, file_space) });
@@ -97,15 +114,16 @@ unsafe fn note(
         },
         Some(Err(_)) => (None, 0),
     };
-    line.traced(|traced| {
-        if traced.reads == 0 {
+    line.traced(operation, |traced| {
+        if traced.calls == 0 {
             traced.shape = known.shape.to_vec();
             traced.item_nbytes = known.item_nbytes;
+            traced.chunk = known.traced.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
         }
-        traced.reads += 1;
+        traced.calls += 1;
         traced.nbytes = traced.nbytes.saturating_add(len.saturating_mul(known.item_nbytes));
-        traced.seconds += seconds;
-        traced.walked.note(&known.shape, slab);
+        traced.seconds += span.within;
+        traced.walked.note(&known.shape, slab, span);
         if let (Some(storage), Some(decodes)) = (&known.traced, decodes) {
             note_chunks(traced, storage, slab, decodes);
         }
@@ -153,41 +171,56 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
     let Some(folder) = wishes::trace() else { return };
     let program = std::env::args_os().next().unwrap_or_default();
     let mut text = format!(
-        "{{\"program\": {}, \"process\": {}, \"datasets\": [",
+        "{{\"program\": {}, \"process\": {}, \"began\": {:.6}, \"datasets\": [",
         quoted(&program.to_string_lossy()),
-        std::process::id()
+        std::process::id(),
+        began().1,
     );
-    for (i, ((file, dataset), line)) in lines.enumerate() {
+    let mut comma = "";
+    for ((file, dataset), line) in lines {
         let file = std::fs::canonicalize(file)
             .map_or_else(|_| file.clone(), |path| path.to_string_lossy().into_owned());
-        let (ours, reason) = line.reads.by_whom();
-        line.traced(|traced| {
-            let _ = write!(
-                text,
-                "{}{{\"file\": {}, \"dataset\": {}, \"shape\": {:?}, \"item_nbytes\": {}, \
-                 \"reads\": {}, \"nbytes\": {}, \"seconds\": {:e}, \"by_chunkwise\": {ours}, \
-                 \"reason\": {}, \"chunks\": {}, \"touched\": {}, \"loaded\": {}, \
-                 \"filters\": [{}], {}}}",
-                if i > 0 { ", " } else { "" },
-                quoted(&file),
-                quoted(dataset),
-                traced.shape,
-                traced.item_nbytes,
-                traced.reads,
-                traced.nbytes,
-                traced.seconds,
-                quoted(&reason),
-                traced.chunks,
-                traced.touched,
-                traced.loaded,
-                filters(&traced.filters),
-                traced.walked.json(),
-            );
-        });
+        let operations =
+            [("read", Operation::Read, &line.reads), ("write", Operation::Write, &line.writes)];
+        for (name, operation, tally) in operations {
+            line.traced(operation, |traced| {
+                if traced.calls > 0 {
+                    let _ = write!(
+                        text,
+                        "{comma}{{\"operation\": \"{name}\", \"file\": {}, \"dataset\": {}, {}}}",
+                        quoted(&file),
+                        quoted(dataset),
+                        json(traced, tally),
+                    );
+                    comma = ", ";
+                }
+            });
+        }
     }
     text.push_str("]}\n");
     // Nobody is left to be told of a failure; the reader misses the file.
     let _ = std::fs::write(format!("{folder}/{}.json", std::process::id()), text);
+}
+
+fn json(traced: &Traced, tally: &Tally) -> String {
+    let (ours, reason) = tally.by_whom();
+    format!(
+        "\"shape\": {:?}, \"item_nbytes\": {}, \"calls\": {}, \"nbytes\": {}, \"seconds\": {:e}, \
+         \"by_chunkwise\": {ours}, \"reason\": {}, \"chunk\": {:?}, \"chunks\": {}, \
+         \"touched\": {}, \"loaded\": {}, \"filters\": [{}], {}",
+        traced.shape,
+        traced.item_nbytes,
+        traced.calls,
+        traced.nbytes,
+        traced.seconds,
+        quoted(&reason),
+        traced.chunk,
+        traced.chunks,
+        traced.touched,
+        traced.loaded,
+        filters(&traced.filters),
+        traced.walked.json(),
+    )
 }
 
 fn filters(filters: &[(String, u64, u64)]) -> String {

@@ -29,16 +29,33 @@ struct Run {
     by: Option<Vec<i128>>,
     /// Whether each is the next in row-major order.
     in_order: bool,
+    span: Span,
+}
+
+/// When calls were made, in seconds since the first that was traced, and how long they took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Span {
+    pub began: f64,
+    pub ended: f64,
+    pub within: f64,
+}
+
+impl Span {
+    /// Both, and what was between them.
+    fn and(self, later: Span) -> Span {
+        let (began, ended) = (self.began.min(later.began), self.ended.max(later.ended));
+        Span { began, ended, within: self.within + later.within }
+    }
 }
 
 impl Walked {
     /// Note a selection of a dataset of `shape`; None for one that is no hyperslab.
-    pub fn note(&mut self, shape: &[u64], slab: Option<&Hyperslab>) {
+    pub fn note(&mut self, shape: &[u64], slab: Option<&Hyperslab>, span: Span) {
         let Some(slab) = slab else {
             self.unlisted += 1;
             return;
         };
-        if self.runs.last_mut().is_some_and(|run| run.takes(shape, slab)) {
+        if self.runs.last_mut().is_some_and(|run| run.takes(shape, slab, span)) {
             return;
         }
         if self.runs.len() == MOST_RUNS {
@@ -46,7 +63,7 @@ impl Walked {
             return;
         }
         let (first, last) = (slab.clone(), slab.clone());
-        self.runs.push(Run { first, last, times: 1, by: None, in_order: true });
+        self.runs.push(Run { first, last, times: 1, by: None, in_order: true, span });
     }
 
     /// As JSON: a list of runs, and how many selections are in none.
@@ -60,11 +77,16 @@ impl Walked {
             let comma = if i > 0 { ", " } else { "" };
             let _ = write!(
                 text,
-                "{comma}{{\"first\": [{}], \"times\": {}, \"by\": {}, \"in_order\": {}}}",
+                "{comma}{{\"first\": [{}], \"last\": {:?}, \"times\": {}, \"by\": {}, \
+                 \"in_order\": {}, \"began\": {:e}, \"ended\": {:e}, \"seconds\": {:e}}}",
                 first.join(", "),
+                starts(&run.last).as_slice(),
                 run.times,
                 by.as_deref().unwrap_or("null"),
                 run.in_order && run.times > 1,
+                run.span.began,
+                run.span.ended,
+                run.span.within,
             );
         }
         let _ = write!(text, "], \"unlisted\": {}", self.unlisted);
@@ -74,12 +96,11 @@ impl Walked {
 
 impl Run {
     /// Go on with `slab`, if it is what comes next.
-    fn takes(&mut self, shape: &[u64], slab: &Hyperslab) -> bool {
+    fn takes(&mut self, shape: &[u64], slab: &Hyperslab, span: Span) -> bool {
         let form = |a: &Axis| (a.stride(), a.count(), a.block());
         if !slab.axes().iter().map(form).eq(self.last.axes().iter().map(form)) {
             return false;
         }
-        let starts = |s: &Hyperslab| s.axes().iter().map(Axis::start).collect::<Dims>();
         let (before, now) = (starts(&self.last), starts(slab));
         let by: Vec<i128> =
             before.iter().zip(&now).map(|(&b, &n)| i128::from(n) - i128::from(b)).collect();
@@ -92,13 +113,19 @@ impl Run {
         self.by = same.then_some(by);
         self.last = slab.clone();
         self.times += 1;
+        self.span = self.span.and(span);
         true
     }
 }
 
+/// Where a box begins.
+fn starts(slab: &Hyperslab) -> Dims {
+    slab.axes().iter().map(Axis::start).collect()
+}
+
 /// Where the next box of a walk in row-major order begins; None after the last.
 fn next(shape: &[u64], slab: &Hyperslab) -> Option<Dims> {
-    let mut starts: Dims = slab.axes().iter().map(Axis::start).collect();
+    let mut starts = starts(slab);
     for d in (0..shape.len()).rev() {
         let axis = slab.axes()[d];
         let span = axis.index_of(axis.len().checked_sub(1)?) + 1 - axis.start();
@@ -122,7 +149,10 @@ mod tests {
 
     fn json(shape: &[u64], slabs: &[Hyperslab]) -> String {
         let mut walked = Walked::default();
-        slabs.iter().for_each(|slab| walked.note(shape, Some(slab)));
+        for (slab, at) in slabs.iter().zip(0_u8..) {
+            let began = f64::from(at);
+            walked.note(shape, Some(slab), Span { began, ended: began + 0.5, within: 0.25 });
+        }
         walked.json()
     }
 
@@ -132,17 +162,18 @@ mod tests {
         let told = json(&[3, 4, 9], &rows.collect::<Vec<_>>());
         assert_eq!(
             told,
-            "\"runs\": [{\"first\": [[0, 1, 1, 1], [0, 1, 1, 1], [0, 9, 1, 9]], \"times\": 12, \
-             \"by\": null, \"in_order\": true}], \"unlisted\": 0"
+            "\"runs\": [{\"first\": [[0, 1, 1, 1], [0, 1, 1, 1], [0, 9, 1, 9]], \
+             \"last\": [2, 3, 0], \"times\": 12, \"by\": null, \"in_order\": true, \
+             \"began\": 0e0, \"ended\": 1.15e1, \"seconds\": 3e0}], \"unlisted\": 0"
         );
     }
 
     #[test]
     fn columns_are_moved_by_the_same_distance() {
         let columns: Vec<_> = (0..5).map(|i| slab(&[0, 7 * i], &[10, 1])).collect();
-        assert!(
-            json(&[10, 40], &columns).contains("\"times\": 5, \"by\": [0, 7], \"in_order\": false")
-        );
+        let told = json(&[10, 40], &columns);
+        assert!(told.contains("\"last\": [0, 28], \"times\": 5, \"by\": [0, 7]"), "{told}");
+        assert!(told.contains("\"in_order\": false"), "{told}");
     }
 
     #[test]
@@ -155,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_no_hyperslab_is_counted() {
         let mut walked = Walked::default();
-        walked.note(&[3], None);
+        walked.note(&[3], None, Span::default());
         assert_eq!(walked.json(), "\"runs\": [], \"unlisted\": 1");
     }
 }

@@ -19,6 +19,7 @@ Examples:
   chunkwise report studies/* -o report.html
   chunkwise report before.json after.json -o times.html
   chunkwise advise data.nc t2m --json > t2m.json; chunkwise report t2m.json
+  chunkwise trace -o reads.json -- ./model; chunkwise report reads.json
   chunkwise report studies/cris-quick -o cris.md --stills pictures
   chunkwise report studies/occam-paper --stills slides --stills-format svg
 """
@@ -53,8 +54,8 @@ def command(
     """Show saved RESULTS as one page: plots, tables, verdicts.
 
     RESULTS are what `chunkwise study` wrote (a file or its folder), what
-    `chunkwise bench` wrote (--json or --save), and answers of `chunkwise
-    advise` (--json). Nothing is measured.
+    `chunkwise bench` wrote (--json or --save), answers of `chunkwise advise`
+    (--json), and what `chunkwise trace` wrote (-o). Nothing is measured.
     """
     made = report(results)
     pictures: dict[str, Path] = {}

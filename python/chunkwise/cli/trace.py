@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ Examples:
   chunkwise trace -- cdo timmean in.nc out.nc
   chunkwise trace -o reads.json -- python analysis.py
   chunkwise trace --observe-only -- ./model namelist.nml
+  chunkwise trace -o t.json -- python analysis.py; chunkwise report t.json
 """
 
 
@@ -31,15 +33,15 @@ Examples:
 @click.option(
     "--observe-only",
     is_flag=True,
-    help="Let the program's HDF5 read everything, to see the times without chunkwise.",
+    help="Let the program's HDF5 do everything, to see the times without chunkwise.",
 )
 @click.argument("words", metavar="[--] PROGRAM [ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
 def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None:
-    """Run a program that uses HDF5 or netCDF-4, and say what it reads.
+    """Run a program that uses HDF5 or netCDF-4, and say what it reads and writes.
 
     At the end, standard error shows the datasets that took most of the time, what the program
-    read of them and in which order, what is wrong with that, and the commands that help.  As in
-    'chunkwise run', chunkwise does the reads where it can.
+    read of them or wrote and in which order, what is wrong with that, and the lines that help.
+    As in 'chunkwise run', chunkwise carries the calls out where it can.
 
     The exit code is the program's.
     """
@@ -70,10 +72,11 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
         finally:
             signal.signal(signal.SIGINT, former)
         seen = trace.collected(Path(folder))
-    wrong = finding.worst(seen.datasets[0]) if seen.datasets else None
+    wrong = finding.first(seen)
     for line in telling.lines(seen, wrong):
         echo(line, err=True)
     if out is not None:
-        Path(out).write_text(json_text(seen.record(), 1) + "\n", encoding="utf-8")
+        record = seen.record() | {"found": wrong and asdict(wrong)}
+        Path(out).write_text(json_text(record, 1) + "\n", encoding="utf-8")
     # As a shell says it, of a program that a signal has ended.
     sys.exit(status if status >= 0 else 128 - status)

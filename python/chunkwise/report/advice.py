@@ -42,14 +42,13 @@ def section(values: Mapping[str, Any], path: str, id_: str) -> Section:
     return Section(
         id_,
         title,
-        False,
+        "advise",
         printable(path),
         str(values["reason"]),
         _facts(values),
         (),
         tuple(block for block in blocks if block.pictures),
         "" if values["leave"] else str(next((f["text"] for f in values["fixes"]), "")),
-        of_advice=True,
     )
 
 

@@ -57,7 +57,7 @@ def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
     return Section(
         id_,
         f"{PurePath(saved.path).name}: {data['dataset']}",
-        False,
+        "bench",
         printable(saved.path),
         _about(document, patterns),
         (*_data(data, document), *machine({k: [v] for k, v in saved.environment.items()})),

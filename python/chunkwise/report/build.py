@@ -6,14 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.report import advice, benches, studies
-from chunkwise.report.model import Report, Section
-from chunkwise.report.sources import Advised, Source, read
+from chunkwise.report import advice, benches, studies, traced
+from chunkwise.report.model import Kind, Report, Section
+from chunkwise.report.sources import Advised, Source, Traced, read
 from chunkwise.studies.load import load
 from chunkwise.studies.results import StudyResults
+
+_TITLES: Final[dict[Kind, str]] = {
+    "study": "Does the papers' advice still stand?",
+    "bench": "What each access pattern takes",
+    "advise": "How the data should be stored",
+    "trace": "What the program read",
+}
 
 
 def report(paths: Sequence[str | Path]) -> Report:
@@ -29,21 +37,22 @@ def report(paths: Sequence[str | Path]) -> Report:
     made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]
     told_apart = _told_apart(_scaled(made, sources))
     sections = sorted(told_apart, key=lambda section: not section.of_study)
-    title = "What each access pattern takes"
-    if all(section.of_advice for section in sections):
-        title = "How the data should be stored"
-    if any(section.of_study for section in sections):
-        title = "Does the papers' advice still stand?"
-    return Report(title, tuple(sections))
+    kinds = {section.kind for section in sections}
+    kind = "study" if "study" in kinds else kinds.pop() if len(kinds) == 1 else "bench"
+    return Report(_TITLES[kind], tuple(sections))
 
 
 def _section(source: Source, path: str | Path, id_: str) -> Section:
     if isinstance(source, StudyResults):
         return studies.section(source, load(source.source or source.study), id_)
     of = "advise" if isinstance(source, Advised) else "bench"
+    if isinstance(source, Traced):
+        of = "trace"
     try:
         if isinstance(source, Advised):
             return advice.section(source.values, source.path, id_)
+        if isinstance(source, Traced):
+            return traced.section(source.values, source.path, id_)
         return benches.section(*source, id_)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         raise UsageError(

@@ -14,6 +14,8 @@ from typing import Any, Literal
 from chunkwise.names import printable, printable_lines
 from chunkwise.studies.rules import Word
 
+Kind = Literal["study", "bench", "advise", "trace"]
+
 
 @dataclass(frozen=True)
 class Point:
@@ -145,15 +147,19 @@ class Section:
 
     id: str
     title: str
-    of_study: bool  # Whether a paper's study, not a benchmark
+    kind: Kind  # Which command the results are of
     source: str  # The paper, or the file
     about: str  # For a reader who knows nothing of it
     facts: tuple[tuple[str, str], ...]  # Machine, versions, date, scale, repeats
     alerts: tuple[str, ...]  # What is wrong or missing as a whole
     blocks: tuple[Block, ...]
     remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
-    of_advice: bool = False  # Whether an answer of advise
     scale: str = ""  # Of a study; else empty
+
+    @property
+    def of_study(self) -> bool:
+        """Whether it is a paper's study."""
+        return self.kind == "study"
 
     @property
     def advice(self) -> list[Finding]:

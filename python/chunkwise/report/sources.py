@@ -1,8 +1,8 @@
 """Which kinds of results are these files?
 
 A study's (one JSON object, gzipped or not, or the folder that holds it), a run of bench
-(``--json``), its trials (``--save``), or an answer of advise (``--json``): each says so in its
-``format``.
+(``--json``), its trials (``--save``), an answer of advise (``--json``), or a trace: each says so
+in its ``format``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from chunkwise.benching.together import FORMAT as SEVERAL
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.report.advice import FORMAT as ADVICE
+from chunkwise.running.trace import FORMAT as TRACE
 from chunkwise.studies.results import FORMAT as STUDY
 from chunkwise.studies.results import StudyResults
 
 _NAMES: Final = ("results.json.gz", "results.json")
 _HELP: Final = (
-    "name what chunkwise study, chunkwise bench (--json, --save) or chunkwise advise FILE DATASET "
-    "--json has written"
+    "name what chunkwise study, chunkwise bench (--json, --save), chunkwise advise FILE DATASET "
+    "--json or chunkwise trace -o has written"
 )
 
 
@@ -42,7 +43,15 @@ class Advised:
     values: dict[str, Any]
 
 
-Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised
+@dataclass(frozen=True)
+class Traced:
+    """What ``chunkwise trace -o`` wrote, and where."""
+
+    path: str
+    values: dict[str, Any]
+
+
+Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised | Traced
 
 
 def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
@@ -50,7 +59,7 @@ def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
 
     Returns
     -------
-    list of (StudyResults, (Saved, dict) or Advised) and Path
+    list of (StudyResults, (Saved, dict), Advised or Traced) and Path
         In the order of the paths, with them; each of several datasets of a run of bench by
         itself.  A run of bench has beside it the object that ``--json`` printed, empty for
         ``--save``.
@@ -83,6 +92,8 @@ def _read(path: Path) -> Sequence[Source]:
         return [(of_document(one, str(path)), one) for one in documents]
     if kind == ADVICE:
         return [Advised(str(path), head)]
+    if kind == TRACE:
+        return [Traced(str(path), head)]
     what = (
         f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
     )

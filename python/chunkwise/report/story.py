@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
-from chunkwise.report.model import Report
+from chunkwise.report.model import Kind, Report
 from chunkwise.studies.rules import Word
 from chunkwise.words import counted, joined
 
 # Facts that are told once where all sections agree.
 _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
+_KINDS: Final[dict[Kind, tuple[str, str]]] = {
+    "advise": (
+        "answer",
+        "how the data should be stored for what is read of it, and which choices there are",
+    ),
+    "bench": ("run", "how long each way to read or write the data takes"),
+    "trace": ("run", "what a program read of which dataset, when, and how often each chunk"),
+}
 _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("stands", "stand"),
     "weaker": ("gains less than in the paper", "gain less than in the papers"),
@@ -25,18 +34,12 @@ def lead(report: Report) -> str:
     """Say what this is, and what came of it, to who knows nothing of it."""
     studies = [section for section in report.sections if section.of_study]
     if not studies:
-        advised = sum(section.of_advice for section in report.sections)
-        told = []
-        if advised:
-            told.append(
-                f"{counted(advised, 'answer')} of chunkwise advise: how the data should be stored "
-                "for what is read of it, and which choices there are."
-            )
-        if advised < len(report.sections):
-            told.append(
-                f"{counted(len(report.sections) - advised, 'run')} of chunkwise bench: how long "
-                "each way to read or write the data takes."
-            )
+        often = Counter(section.kind for section in report.sections)
+        told = [
+            f"{counted(often[kind], noun)} of chunkwise {kind}: {what}."
+            for kind, (noun, what) in _KINDS.items()
+            if often[kind]
+        ]
         return " ".join(told)
     about = (
         "Papers on HDF5 and netCDF-4 advise how to store and read large arrays, from what they "

@@ -37,7 +37,7 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
     return Section(
         id_,
         study.name,
-        True,
+        "study",
         study.paper,
         " ".join(study.about.split()),
         _facts(results, study),

@@ -1,36 +1,70 @@
-"""What is wrong with a dataset for the reads that a program made of it, and which line helps?"""
+"""What is wrong with a dataset for what a program read or wrote, and which line helps?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
 
+from chunkwise.advise.chunk_cache import hash_slots
+from chunkwise.advise.cost import Stored
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
+from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.names import printable
-from chunkwise.running.trace import TracedDataset, patterns
+from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
+from chunkwise.words import counted
 
 # Of more patterns the first few hold most of the reads.
 MOST_PATTERNS = 4
+# Looking takes a second; what takes less than a tenth of the time is not worth it.
+_MOST_LOOKED_AT = 3
+_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class Found:
-    """What `chunkwise inspect` says of it.
+    """What `chunkwise inspect` says of it; of writes, what their cache does to it.
 
     Attributes
     ----------
+    operation, file, dataset
+        Of what, as `TracedDataset` has them.
     code, summary
         As `chunkwise.inspecting.finding.Finding` has them.
     line
         To paste; empty where nothing can be pasted.
     """
 
+    operation: str
+    file: str
+    dataset: str
     code: str
     summary: str
     line: str
+
+    def is_of(self, one: TracedDataset) -> bool:
+        """Whether it was found of these calls."""
+        return (self.operation, self.file, self.dataset) == _names(one)
+
+
+def first(trace: Trace) -> Found | None:
+    """Find what is wrong with the calls that took the most time of which anything is.
+
+    Parameters
+    ----------
+    trace
+        What a program read and wrote.
+
+    Returns
+    -------
+    Found or None
+        None where nothing is wrong with any that took a tenth of the time.
+    """
+    *_, seconds = totals(trace.datasets)
+    slow = [one for one in trace.datasets[:_MOST_LOOKED_AT] if one.seconds >= _SHARE * seconds]
+    return next((found for one in slow if (found := worst(one)) is not None), None)
 
 
 def worst(one: TracedDataset) -> Found | None:
@@ -39,13 +73,15 @@ def worst(one: TracedDataset) -> Found | None:
     Parameters
     ----------
     one
-        What a program read.  Its file is looked at by a process of its own.
+        What a program read or wrote.  A file that was read is looked at by a process of its own.
 
     Returns
     -------
     Found or None
         None where nothing is wrong, and where the file cannot be looked at any more.
     """
+    if one.operation == "write":
+        return _of_writes(one)
     access = tuple(patterns(one))[:MOST_PATTERNS]
     if not access or not one.shape:
         return None
@@ -60,5 +96,31 @@ def worst(one: TracedDataset) -> Found | None:
         fixes = [fix for fix in finding.fixes if not fix.writing]
         # A program that nobody can change takes a file in other chunks as it is.
         fixes.sort(key=lambda fix: not fix.repacks)
-        return Found(finding.code, finding.summary, fixes[0].text if fixes else "")
+        return Found(*_names(one), finding.code, finding.summary, fixes[0].text if fixes else "")
     return None
+
+
+def _of_writes(one: TracedDataset) -> Found | None:
+    """Find chunks that HDF5 had to decode again, to write the next part of them."""
+    blocks = [run.block for run in one.runs if run.block and run.times > 1]
+    if not one.chunk or one.loaded < one.chunks or not blocks:
+        return None
+    block = max(blocks, key=blocks.count)
+    stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
+    needed = stored.walk(block).chunks_to_cache()
+    nbytes, nslots = needed * stored.chunk_nbytes, hash_slots(needed)
+    return Found(
+        *_names(one),
+        "writes-exceed-cache",
+        f"A write of {format_shape(block)} fills a part of {counted(needed, 'chunk')} "
+        f"({format_size(nbytes)}), which HDF5's chunk cache did not keep until the next one: it "
+        f"decoded {one.loaded:,} chunks again, of a dataset that has {one.chunks:,}. A cache of "
+        f"{format_size(nbytes)} keeps them.",
+        f"/* for H5Dcreate2 or H5Dopen2 of {printable(one.dataset)}: */\n"
+        "hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);\n"
+        f"H5Pset_chunk_cache(dapl, {nslots}, {nbytes}, H5D_CHUNK_CACHE_W0_DEFAULT);",
+    )
+
+
+def _names(one: TracedDataset) -> tuple[str, str, str]:
+    return one.operation, one.file, one.dataset

@@ -55,7 +55,7 @@ def find(name: str) -> Program:
             f"{printable(name)}: no such program, or it may not be run: give its path, or a name "
             "that PATH leads to"
         )
-    path = Path(found)
+    path = Path(found).absolute()
     status = path.stat()
     if status.st_mode & 0o6000:
         return Program(path, "it runs with the rights of its owner (set-user-ID)")

@@ -62,6 +62,7 @@ def _datasets(path: str) -> list[dict[str, Any]]:
         for one in datasets:
             if not {"file", "dataset", "access"} <= set(one):
                 raise KeyError("access")
+        datasets = [one for one in datasets if one.get("operation", "read") == "read"]
     except OSError as error:
         raise UsageError(f"{printable(path)}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from chunkwise.grammar.sizes import format_size
 from chunkwise.names import printable
 from chunkwise.running.finding import Found
 from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals, under_run
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, joined
 
 _WIDTH = 79
+DONE: Final = {"read": "Read", "write": "Written"}
 # Of so many datasets each is told; the others are counted.
 _MOST_TOLD = 5
 
@@ -26,32 +28,30 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
     trace
         What was seen.
     found
-        What is wrong with the first dataset.
+        What is wrong.
     """
     if not trace.datasets:
         yield (
-            "chunkwise: no read of an HDF5 dataset was seen. The program does not use HDF5, is "
-            "linked statically with it, looks its functions up by itself, or was ended before it "
-            "could tell."
+            "chunkwise: no read or write of an HDF5 dataset was seen. The program does not use "
+            "HDF5, is linked statically with it, looks its functions up by itself, or was ended "
+            "before it could tell."
         )
         return
-    reads, nbytes, seconds = totals(trace.datasets)
-    files = len({one.file for one in trace.datasets})
+    _, nbytes, seconds = totals(trace.datasets)
+    names = {(one.file, one.dataset) for one in trace.datasets}
+    files = len({file for file, _ in names})
     yield (
-        f"chunkwise: {counted(reads, 'read')} of {counted(len(trace.datasets), 'dataset')} in "
+        f"chunkwise: {calls(trace.datasets)} of {counted(len(names), 'dataset')} in "
         f"{counted(files, 'file')}, by {counted(len(trace.processes), 'process', 'processes')}: "
         f"{format_size(nbytes)} in {format_seconds(seconds)}"
     )
     for one in trace.datasets[:_MOST_TOLD]:
         yield ""
         yield f"{printable(one.file)}: {printable(one.dataset)}"
-        share = f", {one.seconds / seconds:.0%} of the time" if seconds > 0 else ""
-        yield from _filled(
-            f"{format_size(one.nbytes)} in {format_seconds(one.seconds)}{share}; {_by_whom(one)}"
-        )
-        yield from _filled(f"Read: {in_words(one)}.")
-        yield from _decoding(one)
-        if one is trace.datasets[0] and found is not None:
+        what = f"{DONE[one.operation]}: {in_words(one)}."
+        for text in (amount(one, seconds), what, *decoding(one)):
+            yield from _filled(text)
+        if found is not None and found.is_of(one):
             yield from _filled(f"Found: {found.summary}")
             yield from (f"  {line}" for line in found.line.splitlines())
         command = advice(one)
@@ -67,31 +67,53 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         )
 
 
+def calls(datasets: Sequence[TracedDataset]) -> str:
+    """Count them: ``3 reads and 1 write``."""
+    kinds = [
+        counted(number, operation)
+        for operation in DONE
+        if (number := sum(one.calls for one in datasets if one.operation == operation))
+    ]
+    return joined(kinds)
+
+
 def advice(one: TracedDataset) -> str | None:
-    """Give the command that says how the dataset should be stored for these reads."""
+    """Give the command that says how the dataset should be stored for these calls."""
     found = list(patterns(one))
     if not found or not one.shape:
         return None
     words = ["chunkwise", "advise", one.file, one.dataset]
     for pattern in found[:4]:
-        words += ["--access", pattern]
+        words += ["--access", pattern if one.operation == "read" else f"{pattern} write"]
     return shlex.join(words)
 
 
-def _decoding(one: TracedDataset) -> Iterator[str]:
+def amount(one: TracedDataset, seconds: float) -> str:
+    """Say how much was read of a dataset, in which part of all `seconds`, and by whom."""
+    share = f", {one.seconds / seconds:.0%} of the time" if seconds > 0 else ""
+    return f"{format_size(one.nbytes)} in {format_seconds(one.seconds)}{share}; {_by_whom(one)}"
+
+
+def decoding(one: TracedDataset) -> Iterator[str]:
     """Say what HDF5 decoded, and what would be left of it."""
     if not one.loaded:
         return
     hits = one.touched - one.loaded
-    times = f", which has {one.chunks:,}" if one.loaded > one.chunks else ""
+    times = f" of the dataset, which has {one.chunks:,}" if one.loaded > one.chunks else ""
     filters = ", ".join(f"{one.name} {format_seconds(one.seconds)}" for one in one.filters)
-    yield from _filled(
-        f"HDF5 decoded {counted(one.loaded, 'chunk')} of the dataset{times}, and had "
+    if one.operation == "write":
+        yield (
+            f"To write parts of chunks, HDF5 fetched and decoded {counted(one.loaded, 'chunk')}"
+            f"{times}, and encoded and wrote them again. Decoding took: {filters}."
+        )
+        return
+    yield (
+        f"HDF5 decoded {counted(one.loaded, 'chunk')}{times}, and had "
         f"{hits:,} in its cache when they were wanted. Its filters took: {filters}."
     )
     seconds = under_run(one, len(os.sched_getaffinity(0)))
     if seconds is not None and seconds < one.seconds * 0.9:
-        yield from _filled(
+        yield (
             f"Under 'chunkwise run', each chunk is decoded once, on all processors: about "
             f"{format_seconds(seconds)} in place of {format_seconds(one.seconds)}."
         )
@@ -107,11 +129,11 @@ def _folded(command: str) -> list[str]:
 
 
 def _by_whom(one: TracedDataset) -> str:
-    if one.by_chunkwise == one.reads:
+    if one.by_chunkwise == one.calls:
         return "by chunkwise"
     if not one.by_chunkwise:
         return f"by HDF5: {one.reason}" if one.reason else "by HDF5"
-    rest = one.reads - one.by_chunkwise
+    rest = one.calls - one.by_chunkwise
     return f"{one.by_chunkwise:,} by chunkwise, {rest:,} by HDF5 ({one.reason})"
 
 

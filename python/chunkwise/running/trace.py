@@ -1,4 +1,4 @@
-"""What did a program ask of which dataset, and how is that said as access patterns?
+"""What did a program ask of which dataset, or write, and how is that said as access patterns?
 
 The library under the program writes a file for each process (``crates/chunkwise-preload``); here
 they become one record, in which a walk is a pattern as ``chunkwise advise`` and ``bench`` take it.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+FORMAT: Final = "chunkwise-trace"
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,32 @@ class Run:
     ----------
     first
         Of each dimension start, stride, count and block, as ``H5Sselect_hyperslab`` has them.
+    last
+        Where the last one starts.
     times
         How often it was read.
     by
         Elements from each to the next, a dimension each; None where that varies.
     in_order
         Each was the next in row-major order.
+    began, ended
+        Seconds from the first read of the program to the first of these, and to the end of the
+        last.
+    seconds
+        Within the calls.
+    process
+        Which read it.
     """
 
     first: tuple[tuple[int, int, int, int], ...]
+    last: tuple[int, ...]
     times: int
     by: tuple[int, ...] | None
     in_order: bool
+    began: float
+    ended: float
+    seconds: float
+    process: int
 
     @property
     def block(self) -> tuple[int, ...] | None:
@@ -62,40 +78,46 @@ class Decoded:
 
 @dataclass(frozen=True)
 class TracedDataset:
-    """What was asked of one dataset, by all processes together.
+    """What was read of one dataset, or written to it, by all processes together.
 
     Attributes
     ----------
+    operation
+        ``read`` or ``write``.
     file, dataset
         Its names.
     shape, item_nbytes
         Elements in each dimension, and bytes of one.
-    reads, nbytes, seconds
-        Calls of ``H5Dread``, bytes asked for, and the time within the calls.
+    calls, nbytes, seconds
+        Calls of ``H5Dread`` or ``H5Dwrite``, their bytes, and the time within the calls.
     by_chunkwise
-        Those of the reads that chunkwise carried out.
+        Those of the calls that chunkwise carried out.
     reason
         Why it did not carry out the others; empty where there are none.
     runs
         The selections, in the order of each process.
     unlisted
-        Reads of points and unions, and those beyond what is kept.
+        Calls for points and unions, and those beyond what is kept.
     processes
         In how many processes.
+    chunk
+        The shape of its chunks; empty without chunks.
     chunks
-        Chunks of the dataset; 0 without chunks, and where HDF5 has read nothing.
+        Chunks of the dataset; 0 without chunks, and where HDF5 has done nothing.
     touched, loaded
-        Of reads by HDF5: chunks that they touched, counted for each read, and chunks that HDF5
-        fetched and decoded for them.  The others were in its cache, or never written.
+        Of calls that HDF5 carried out: chunks that they touched, counted for each call, and chunks
+        that HDF5 fetched and decoded for them, also to write a part of them.  The others were in
+        its cache, never written before, or written as a whole.
     filters
-        What its filters did for these reads.
+        What its filters decoded for these calls.
     """
 
+    operation: str
     file: str
     dataset: str
     shape: tuple[int, ...]
     item_nbytes: int
-    reads: int
+    calls: int
     nbytes: int
     seconds: float
     by_chunkwise: int
@@ -103,6 +125,7 @@ class TracedDataset:
     runs: tuple[Run, ...]
     unlisted: int
     processes: int = 1
+    chunk: tuple[int, ...] = ()
     chunks: int = 0
     touched: int = 0
     loaded: int = 0
@@ -111,7 +134,7 @@ class TracedDataset:
 
 @dataclass
 class Trace:
-    """All that a program and what it started have read.
+    """All that a program and what it started have read and written.
 
     Attributes
     ----------
@@ -124,9 +147,22 @@ class Trace:
     datasets: list[TracedDataset] = field(default_factory=list)
     processes: dict[int, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Trace:
+        """Read one that was saved.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            Something is missing, or of another type.
+        """
+        programs = {one["process"]: one["program"] for one in record["processes"]}
+        return cls([_dataset(one) for one in record["datasets"]], programs)
+
     def record(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
+            "format": FORMAT,
             "processes": [{"process": n, "program": p} for n, p in self.processes.items()],
             "datasets": [asdict(one) | {"access": list(patterns(one))} for one in self.datasets],
         }
@@ -135,40 +171,54 @@ class Trace:
 def collected(folder: Path) -> Trace:
     """Read what the processes have written into `folder`."""
     trace = Trace()
-    found: dict[tuple[str, str], TracedDataset] = {}
-    for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text("utf-8"))
-        trace.processes[record["process"]] = record["program"]
+    found: dict[tuple[str, str, str], TracedDataset] = {}
+    records = [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+    began = min((record["began"] for record in records), default=0.0)
+    for record in records:
+        process, later = record["process"], record["began"] - began
+        trace.processes[process] = record["program"]
         for one in record["datasets"]:
-            new = _dataset(one)
-            old = found.get((new.file, new.dataset))
-            found[new.file, new.dataset] = new if old is None else _together(old, new)
+            runs = [
+                run
+                | {"began": run["began"] + later, "ended": run["ended"] + later}
+                | {"process": process}
+                for run in one["runs"]
+            ]
+            new = _dataset(one | {"runs": runs})
+            key = new.operation, new.file, new.dataset
+            found[key] = _together(found[key], new) if key in found else new
     trace.datasets = sorted(found.values(), key=lambda one: -one.seconds)
     return trace
 
 
-def _dataset(record: dict[str, Any]) -> TracedDataset:
+def _dataset(record: Mapping[str, Any]) -> TracedDataset:
+    known = {one.name: record[one.name] for one in fields(TracedDataset) if one.name in record}
     runs = tuple(
         Run(
-            tuple((a, b, c, d) for a, b, c, d in run["first"]),
-            run["times"],
-            None if run["by"] is None else tuple(run["by"]),
-            run["in_order"],
+            **run
+            | {
+                "first": tuple((a, b, c, d) for a, b, c, d in run["first"]),
+                "last": tuple(run["last"]),
+                "by": None if run["by"] is None else tuple(run["by"]),
+            }
         )
         for run in record["runs"]
     )
     filters = tuple(Decoded(**one) for one in record["filters"])
-    shape = tuple(record["shape"])
-    return TracedDataset(**record | {"shape": shape, "runs": runs, "filters": filters})
+    shape, chunk = tuple(record["shape"]), tuple(record["chunk"])
+    return TracedDataset(
+        **known | {"shape": shape, "chunk": chunk, "runs": runs, "filters": filters}
+    )
 
 
 def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
     return TracedDataset(
+        one.operation,
         one.file,
         one.dataset,
         one.shape,
         one.item_nbytes,
-        one.reads + other.reads,
+        one.calls + other.calls,
         one.nbytes + other.nbytes,
         one.seconds + other.seconds,
         one.by_chunkwise + other.by_chunkwise,
@@ -176,6 +226,7 @@ def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
         (*one.runs, *other.runs),
         one.unlisted + other.unlisted,
         one.processes + other.processes,
+        one.chunk or other.chunk,
         max(one.chunks, other.chunks),
         one.touched + other.touched,
         one.loaded + other.loaded,
@@ -194,7 +245,7 @@ def _summed(some: tuple[Decoded, ...], others: tuple[Decoded, ...]) -> tuple[Dec
 
 
 def under_run(one: TracedDataset, threads: int) -> float | None:
-    """Estimate the seconds of these reads where `chunkwise run` decodes each chunk once.
+    """Estimate the seconds of reads where `chunkwise run` decodes each chunk once.
 
     Parameters
     ----------
@@ -206,20 +257,21 @@ def under_run(one: TracedDataset, threads: int) -> float | None:
     Returns
     -------
     float or None
-        At most about so many; None where nothing of it was decoded, or not by HDF5.
+        At most about so many; None for writes, and where nothing was decoded, or not by HDF5.
     """
     decoding = sum(decoded.seconds for decoded in one.filters)
-    if one.by_chunkwise or one.reason or not one.loaded or decoding <= 0:
+    ours = one.by_chunkwise or one.reason or one.operation != "read"
+    if ours or not one.loaded or decoding <= 0:
         return None
     once = decoding * min(one.chunks, one.loaded) / one.loaded
     return max(one.seconds - decoding, 0.0) + once / max(threads, 1)
 
 
 def patterns(one: TracedDataset) -> Iterator[str]:
-    """Give its reads as access patterns: walks by their block, nothing for other selections.
+    """Give its calls as access patterns: walks by their block, nothing for other selections.
 
-    Reads of one shape in no order are ``BLOCK@random``.  A pattern is a walk over the whole
-    dataset, and weighs as much as was read of that walk.
+    Boxes of one shape in no order are ``BLOCK@random``.  A pattern is a walk over the whole
+    dataset, and weighs as much as was done of that walk.
     """
     counts: dict[str, float] = {}
     for run in one.runs:
@@ -248,23 +300,8 @@ def patterns(one: TracedDataset) -> Iterator[str]:
 
 
 def in_words(one: TracedDataset) -> str:
-    """Say its reads in a few words: ``400 of 1x300 in order, then all``."""
-    parts = []
-    for run in one.runs[:3]:
-        block = run.block
-        size = "with gaps" if block is None else "of " + "x".join(map(str, block))
-        if block == one.shape and block:
-            part = "all" if run.times == 1 else f"all, {run.times:,} times"
-        elif run.times == 1:
-            part = f"one {size}"
-        elif run.in_order:
-            part = f"{run.times:,} {size} in order"
-        elif run.by is not None:
-            moved = _row(run.by)
-            part = f"{run.times:,} {size}, each ({moved}) further"
-        else:
-            part = f"{run.times:,} {size}"
-        parts.append(part)
+    """Say its calls in a few words: ``400 of 1x300 in order, then all``."""
+    parts = [of_run(run, one.shape) for run in one.runs[:3]]
     left = sum(run.times for run in one.runs[3:])
     if left:
         parts.append(f"{left:,} more")
@@ -273,14 +310,29 @@ def in_words(one: TracedDataset) -> str:
     return ", then ".join(parts)
 
 
+def of_run(run: Run, shape: tuple[int, ...]) -> str:
+    """Say one walk over a dataset of this shape: ``400 of 1x300 in order``."""
+    block = run.block
+    size = "with gaps" if block is None else "of " + "x".join(map(str, block))
+    if block == shape and block:
+        return "all" if run.times == 1 else f"all, {run.times:,} times"
+    if run.times == 1:
+        return f"one {size}"
+    if run.in_order:
+        return f"{run.times:,} {size} in order"
+    if run.by is not None:
+        return f"{run.times:,} {size}, each ({_row(run.by)}) further"
+    return f"{run.times:,} {size}"
+
+
 def _row(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
 def totals(datasets: Sequence[TracedDataset]) -> tuple[int, int, float]:
-    """Count reads, bytes and seconds of all of them."""
+    """Count calls, bytes and seconds of all of them."""
     return (
-        sum(one.reads for one in datasets),
+        sum(one.calls for one in datasets),
         sum(one.nbytes for one in datasets),
         sum(one.seconds for one in datasets),
     )

@@ -1,0 +1,163 @@
+"""Which chunks of a dataset did the reads of a trace touch, and when?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.running.trace import Run, TracedDataset
+
+# Of a dataset with more chunks, neighbours are counted together.
+_MOST_CELLS: Final = 1 << 18
+# Of more reads, so many are looked at, evenly spread, and stand for all.
+_MOST_BOXES: Final = 20_000
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A dataset, cut into chunks or groups of chunks that follow each other.
+
+    Attributes
+    ----------
+    extent
+        Elements of the dataset in each dimension.
+    shape
+        Elements in each dimension of one cell.
+    count
+        Cells in each dimension.
+    chunks
+        How many chunks one cell has; 0 where the dataset has none, and a cell is a row.
+    """
+
+    extent: tuple[int, ...]
+    shape: tuple[int, ...]
+    count: tuple[int, ...]
+    chunks: int
+
+
+def cells(one: TracedDataset) -> Cells:
+    """Cut a dataset into chunks; without chunks, along its first dimension.
+
+    More than 262,144 are joined along the last dimensions first, so that cells are still numbered
+    as the chunks are, in row-major order.
+    """
+    shape = list(one.chunk or (1, *one.shape[1:])[: len(one.shape)])
+    shape = [max(1, min(side, extent)) for side, extent in zip(shape, one.shape, strict=True)]
+    joined = 1
+    for axis in reversed(range(len(shape))):
+        along = [-(-max(n, 1) // side) for n, side in zip(one.shape, shape, strict=True)]
+        excess = -(-math.prod(along) // _MOST_CELLS)
+        factor = min(excess, along[axis])
+        shape[axis] *= factor
+        joined *= factor
+    count = tuple(-(-max(n, 1) // side) for n, side in zip(one.shape, shape, strict=True))
+    return Cells(one.shape, tuple(shape), count, joined if one.chunk else 0)
+
+
+def times_read(one: TracedDataset, into: Cells) -> npt.NDArray[np.float64]:
+    """Count, for each cell, the reads that touched it.
+
+    Returns
+    -------
+    ndarray of float64
+        Of shape ``into.count``.  Of selections with gaps all between counts as touched; points
+        and unions are in no run, and are not counted.
+    """
+    counts = np.zeros(into.count)
+    each = max(1, _MOST_BOXES // max(len(one.runs), 1))
+    for run in one.runs:
+        if not _span(run).all():
+            continue
+        first, last = touched(run, _steps(run, each), into)
+        bounds = np.concatenate([first, last], axis=1)
+        rank = len(into.count)
+        for box, often in zip(*np.unique(bounds, axis=0, return_counts=True), strict=True):
+            where = tuple(slice(a, b + 1) for a, b in zip(box[:rank], box[rank:], strict=True))
+            counts[where] += often * (run.times / len(bounds))
+    return counts
+
+
+def moments(run: Run, most: int) -> Iterator[tuple[float, int]]:
+    """Give the seconds and the number of some reads of a run, its first and last among them.
+
+    What lies between is interpolated: a run has no other times.
+    """
+    steps = _steps(run, most)
+    length = run.ended - run.began
+    for step in steps.tolist():
+        share = step / (run.times - 1) if run.times > 1 else 0.0
+        yield run.began + share * length, step
+
+
+def touched(run: Run, steps: Integers, into: Cells) -> tuple[Integers, Integers]:
+    """Find the cells that reads of a run touch.
+
+    Parameters
+    ----------
+    run
+        The walk.
+    steps
+        Which of its reads, from 0; of shape (n,).
+    into
+        The cells.
+
+    Returns
+    -------
+    tuple of ndarray
+        The first and the last cell in each dimension, each of shape (n, rank).
+    """
+    starts = _starts(run, steps, into)
+    side = np.array(into.shape, dtype=np.int64)
+    most = np.array(into.count, dtype=np.int64) - 1
+    first = np.clip(starts // side, 0, most)
+    last = np.clip((starts + np.maximum(_span(run), 1) - 1) // side, 0, most)
+    return first, last
+
+
+def number(cell: Integers, count: tuple[int, ...]) -> Integers:
+    """Return numbers of cells in row-major order, from 0; `cell` has shape (n, rank)."""
+    if not count:
+        return np.zeros(len(cell), dtype=np.int64)
+    found: Any = np.ravel_multi_index(tuple(cell.T), count)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _steps(run: Run, most: int) -> Integers:
+    return np.unique(np.linspace(0, run.times - 1, min(run.times, max(most, 1))).astype(np.int64))
+
+
+def _span(run: Run) -> Integers:
+    """Return how many elements a box spans in each dimension, gaps included."""
+    spans = [
+        0 if count * block == 0 else (count - 1) * stride + block
+        for _, stride, count, block in run.first
+    ]
+    return np.array(spans, dtype=np.int64)
+
+
+def _starts(run: Run, steps: Integers, into: Cells) -> Integers:
+    first = np.array([start for start, *_ in run.first], dtype=np.int64)
+    if run.by is not None:
+        return first + steps[:, None] * np.array(run.by, dtype=np.int64)
+    if not run.in_order:
+        return np.broadcast_to(first, (len(steps), len(first)))
+    # The next box in row-major order, of boxes that lie beside each other in the dataset.
+    span = np.maximum(_span(run), 1)
+    along = np.maximum(np.array(into.extent, dtype=np.int64) // span, 1)
+    place = number(np.minimum(first // span, along - 1)[None], tuple(along.tolist()))
+    moved = np.minimum(place + steps, math.prod(along.tolist()) - 1)
+    found = np.stack(np.unravel_index(moved, tuple(along)), axis=1).astype(np.int64)
+    # The slowest dimension never begins again: what the first box is off by stays.  In the others
+    # the walk goes on from 0.
+    off = first % span
+    slowest = int(np.argmax(along > 1)) if (along > 1).any() else 0
+    off[slowest + 1 :] = 0
+    starts = found * span + off
+    starts[steps == 0] = first
+    return np.asarray(starts, dtype=np.int64)
