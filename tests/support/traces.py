@@ -34,7 +34,7 @@ def dataset(
 ) -> TracedDataset:
     """Make what was read of one dataset of doubles."""
     reads = sum(run.times for run in runs)
-    values = {
+    values: dict[str, Any] = {
         "operation": "read",
         "file": "x.h5",
         "dataset": "/x",

@@ -98,13 +98,13 @@ def test_a_console_lets_nothing_raw_through() -> None:
 
 def test_a_report_holds_no_raw_text() -> None:
     section = Section(
-        "r1", "a\x9b", False, "b\u202e", "c", (("d\x1b", "e\u2028"),), (), (), "f\ng"
+        "r1", "a\x9b", "bench", "b\u202e", "c", (("d\x1b", "e\u2028"),), (), (), "f\ng"
     )
     made = Report("t\x9b", (section,))
     assert made.title == "t\\x9b"
     assert made.sections[0].facts == (("d\\x1b", "e\\u2028"),)
     assert made.sections[0].remedy == "f\ng"
-    plain = Section("r1", "a", False, "b", "c", (), (), ())
+    plain = Section("r1", "a", "bench", "b", "c", (), (), ())
     assert Report("t", (plain,)).sections[0] is plain
 
 

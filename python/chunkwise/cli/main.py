@@ -28,7 +28,7 @@ COMMANDS = {
     "fix": "Find what is wrong with a file, write a better one, and measure the gain.",
     "repack": "Copy a file with other chunks and filters, on all cores.",
     "run": "Run any program unchanged, with chunkwise reading in place of its HDF5.",
-    "trace": "Run a program, and show what it reads or writes, of which dataset, and for how long.",
+    "trace": "Run a program, and show what it reads or writes, and how long that takes.",
     "study": "Repeat the measurements of five papers on this machine.",
     "report": "Show saved results as one page: plots, tables, verdicts.",
     "verify": "Check every chunk and all metadata of files for damage.",
