@@ -158,11 +158,32 @@ def test_words_for_what_is_odd() -> None:
     runs = [gaps, *(walk((start,), (1,)) for start in (4, 2, 3))]
     one = dataset((9,), (), runs, file="f", dataset="/d", unlisted=2)
     assert trace.in_words(one) == (
-        "4 of with gaps, each (0) further, then one of 1, then one of 1, then 1 more, then 2 of "
-        "points, unions or other selections"
+        "4 of with gaps, each (0) further, then 3 of 1 in no order, then 2 of points, unions or "
+        "other selections"
     ).replace("4 of with gaps", "4 with gaps")
     assert list(trace.patterns(one)) == ["1@random"]
     assert telling.advice(one) == "chunkwise advise f /d --access 1@random"
+
+
+def test_boxes_in_no_order() -> None:
+    """As a program reads that shuffles: any two boxes of them are a run, some are in order."""
+    starts = [int(n) for n in np.random.default_rng(0).permutation(40)]
+    runs = []
+    while starts:
+        first, *rest = starts
+        by = rest[0] - first if rest else None
+        runs.append(
+            walk(
+                (first, 0), (1, 30), 2 if rest else 1, by=(by, 0) if by else None, ordered=by == 1
+            )
+        )
+        starts = rest[1:]
+    one = dataset((40, 30), (7, 30), runs)
+    assert list(trace.patterns(one)) == ["1x30@random"]
+    assert trace.in_words(one) == "40 of 1x30 in no order"
+    mostly = dataset((40, 30), (7, 30), [walk((0, 0), (1, 30), 35, by=(1, 0)), *runs[:3]])
+    assert list(trace.patterns(mostly)) == ["1x30"]
+    assert trace.in_words(mostly).endswith("then 6 of 1x30 in no order")
 
 
 SMALL_CACHE = """

@@ -40,8 +40,11 @@ def dataset(
         "dataset": "/x",
         "nbytes": 8 * reads,
         "seconds": 1.0,
-    } | more
-    values = {"by_chunkwise": 0, "reason": "", "unlisted": 0} | values
+        "by_chunkwise": 0,
+        "reason": "",
+        "unlisted": 0,
+    }
+    values |= more
     return TracedDataset(
         shape=shape, item_nbytes=8, calls=reads, runs=tuple(runs), chunk=chunk, **values
     )

@@ -6,6 +6,7 @@ they become one record, in which a walk is a pattern as ``chunkwise advise`` and
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 FORMAT: Final = "chunkwise-trace"
+# Any two boxes of one shape make a run; so do two of random ones, now and then, in order.
+_BY_CHANCE: Final = 2
 
 
 @dataclass(frozen=True)
@@ -282,17 +285,19 @@ def patterns(one: TracedDataset) -> Iterator[str]:
         starts = [start for start, *_ in run.first]
         if block == one.shape:
             spec = "all"
-        elif (run.in_order and not any(starts)) or run.times > 1:
+        elif (run.in_order and not any(starts)) or run.times > _BY_CHANCE:
             spec = size
         else:
             spec = f"{size}@random"
         whole = math.prod(-(-n // b) for n, b in zip(one.shape, block, strict=True))
         counts[spec] = counts.get(spec, 0) + run.times / max(whole, 1)
-    # A box that was read alone now and then belongs to the walk of the same shape.
+    # A box that was read alone now and then belongs to the walk of the same shape; and where most
+    # are in no order, so are those that by chance follow each other.
     for spec in [spec for spec in counts if spec.endswith("@random")]:
         walk = spec.removesuffix("@random")
         if walk in counts:
-            counts[walk] += counts.pop(spec)
+            both = counts.pop(spec), counts.pop(walk)
+            counts[spec if both[0] > both[1] else walk] = sum(both)
     least = min(counts.values(), default=1)
     for spec, share in sorted(counts.items(), key=lambda item: -item[1]):
         weight = f"{share / least:.3g}" if share / least < 1000 else f"{share / least:.0f}"
@@ -301,13 +306,30 @@ def patterns(one: TracedDataset) -> Iterator[str]:
 
 def in_words(one: TracedDataset) -> str:
     """Say its calls in a few words: ``400 of 1x300 in order, then all``."""
-    parts = [of_run(run, one.shape) for run in one.runs[:3]]
-    left = sum(run.times for run in one.runs[3:])
+    told = list(_together_in_words(one))
+    parts = [text for text, _ in told[:3]]
+    left = sum(times for _, times in told[3:])
     if left:
         parts.append(f"{left:,} more")
     if one.unlisted:
         parts.append(f"{one.unlisted:,} of points, unions or other selections")
     return ", then ".join(parts)
+
+
+def _together_in_words(one: TracedDataset) -> Iterator[tuple[str, int]]:
+    """Say each walk, and boxes of one shape in no order together; with how many boxes it has."""
+
+    def kind(run: Run) -> Any:
+        return run.block if run.times <= _BY_CHANCE and run.block != one.shape else id(run)
+
+    for _, group in itertools.groupby(one.runs, kind):
+        runs = list(group)
+        times = sum(run.times for run in runs)
+        block = runs[0].block
+        if len(runs) > _BY_CHANCE and block is not None:
+            yield f"{times:,} of {'x'.join(map(str, block))} in no order", times
+        else:
+            yield from ((of_run(run, one.shape), run.times) for run in runs)
 
 
 def of_run(run: Run, shape: tuple[int, ...]) -> str:
