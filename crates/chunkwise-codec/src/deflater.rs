@@ -105,7 +105,7 @@ impl Made {
                 Some(isal) => Some(Self::Isal(isal)),
                 None => Zlib::new(1).map(Self::Zlib),
             },
-            DeflateEngine::Runs => Some(Self::Runs(Runs::default())),
+            DeflateEngine::Runs => Runs::new().map(Self::Runs),
         }
     }
 }
@@ -245,7 +245,7 @@ mod isal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Filter, Pipeline, Scratch};
     use proptest::prelude::*;
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    fn inflated_by_zlib(stored: &[u8], len: usize) -> Vec<u8> {
+    pub(crate) fn inflated_by_zlib(stored: &[u8], len: usize) -> Vec<u8> {
         let mut out = vec![0; len + 1];
         let mut written = out.len() as libz_sys::uLong;
         let stored_len = stored.len() as libz_sys::uLong;

@@ -50,11 +50,19 @@ struct Run {
     is_far: bool,
 }
 
-/// Memory that is used again.
-#[derive(Debug, Default)]
+/// Memory that is used again: the runs of a segment.
+#[derive(Debug)]
 pub(crate) struct Runs(Vec<Run>);
 
 impl Runs {
+    /// None without memory.
+    pub(crate) fn new() -> Option<Self> {
+        let mut runs = Vec::new();
+        // Each but the last one repeats eight bytes or more.
+        runs.try_reserve_exact(SEGMENT_NBYTES / FAR + 1).ok()?;
+        Some(Self(runs))
+    }
+
     /// Write the zlib stream of `source` to `out`; the bytes written, or None where there is no
     /// room.
     pub(crate) fn compress(&mut self, source: &[u8], out: &mut [MaybeUninit<u8>]) -> Option<usize> {
@@ -65,7 +73,7 @@ impl Runs {
         for number in 0..segments {
             let begin = number * SEGMENT_NBYTES;
             let end = (begin + SEGMENT_NBYTES).min(source.len());
-            self.find(source, begin, end)?;
+            self.find(source, begin, end);
             self.put_segment(&source[begin..end], number + 1 == segments, &mut bits)?;
         }
         bits.align()?;
@@ -76,8 +84,8 @@ impl Runs {
         Some(bits.len)
     }
 
-    /// The runs of a segment; None without memory.
-    fn find(&mut self, source: &[u8], begin: usize, end: usize) -> Option<()> {
+    /// Find the runs of a segment.
+    fn find(&mut self, source: &[u8], begin: usize, end: usize) {
         self.0.clear();
         let word = |at: usize| source[at..].first_chunk::<8>();
         let (mut plain, mut at) = (begin, begin.max(FAR));
@@ -90,14 +98,11 @@ impl Runs {
             }
             let back = if is_far { FAR } else { NEAR };
             let len = repeated(&source[at - back..end], back);
-            self.0.try_reserve(1).ok()?;
             self.0.push(Run { plain: at - plain, repeated: len, is_far });
             at += len;
             plain = at;
         }
-        self.0.try_reserve(1).ok()?;
         self.0.push(Run { plain: end - plain, repeated: 0, is_far: false });
-        Some(())
     }
 
     fn put_segment(&self, segment: &[u8], is_last: bool, bits: &mut Bits<'_>) -> Option<()> {
@@ -113,23 +118,17 @@ impl Runs {
         }
         bits.put(u64::from(is_last) | 2 << 1, 3)?;
         described.put(bits)?;
-        let mut rest = segment;
-        for run in &self.0 {
-            let (plain, after) = rest.split_at(run.plain);
+        for (plain, run) in self.of(segment) {
             for &byte in plain {
                 bits.put_code(&code, usize::from(byte))?;
             }
-            rest = &after[run.repeated..];
-            let each = |len: usize, bits: &mut Bits<'_>| {
+            for len in cut(run.repeated) {
                 let (symbol, extra, width) = LENGTHS[len];
                 bits.put_code(&code, usize::from(symbol))?;
                 bits.put(u64::from(extra), u32::from(width))?;
                 // Eight bytes are the second of two distances that share a code.
-                if run.is_far { bits.put(0b11, 2) } else { bits.put(0, 1) }
-            };
-            let (whole, last) = cut(run.repeated);
-            (0..whole).try_for_each(|_| each(MOST, bits))?;
-            last.into_iter().filter(|&len| len > 0).try_for_each(|len| each(len, bits))?;
+                if run.is_far { bits.put(0b11, 2)? } else { bits.put(0, 1)? }
+            }
         }
         bits.put_code(&code, END)
     }
@@ -138,22 +137,25 @@ impl Runs {
     fn counted(&self, segment: &[u8]) -> ([usize; SYMBOLS], usize) {
         let (mut counts, mut nbits) = ([0; SYMBOLS], 0);
         counts[END] = 1;
-        let mut rest = segment;
-        for run in &self.0 {
-            let (plain, after) = rest.split_at(run.plain);
+        for (plain, run) in self.of(segment) {
             plain.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
-            rest = &after[run.repeated..];
-            let distance = 1 + usize::from(run.is_far);
-            let mut count = |len: usize, times: usize| {
+            for len in cut(run.repeated) {
                 let (symbol, _, width) = LENGTHS[len];
-                counts[usize::from(symbol)] += times;
-                nbits += times * (usize::from(width) + distance);
-            };
-            let (whole, last) = cut(run.repeated);
-            count(MOST, whole);
-            last.into_iter().filter(|&len| len > 0).for_each(|len| count(len, 1));
+                counts[usize::from(symbol)] += 1;
+                nbits += usize::from(width) + 1 + usize::from(run.is_far);
+            }
         }
         (counts, nbits)
+    }
+
+    /// The runs of a segment, each with its bytes that are as they are.
+    fn of<'s>(&self, segment: &'s [u8]) -> impl Iterator<Item = (&'s [u8], Run)> {
+        let mut rest = segment;
+        self.0.iter().map(move |&run| {
+            let (plain, after) = rest.split_at(run.plain);
+            rest = &after[run.repeated..];
+            (plain, run)
+        })
     }
 }
 
@@ -167,14 +169,18 @@ fn repeated(bytes: &[u8], back: usize) -> usize {
     len + before[len..].iter().zip(&here[len..]).take_while(|(a, b)| a == b).count()
 }
 
-/// A repetition in lengths that there are: so many of the longest, and two others or none.
-fn cut(repeated: usize) -> (usize, [usize; 2]) {
-    let (whole, rest) = (repeated / MOST, repeated % MOST);
-    if rest == 0 || rest >= LEAST || whole == 0 {
-        (whole, [rest, 0])
-    } else {
-        (whole - 1, [MOST + rest - LEAST, LEAST])
-    }
+/// A repetition, of no bytes or at least 3, in lengths that there are.
+fn cut(mut left: usize) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let len = match left {
+            0 => return None,
+            // What is left must not be too short.
+            259 | 260 => left - LEAST,
+            _ => left.min(MOST),
+        };
+        left -= len;
+        Some(len)
+    })
 }
 
 /// Bytes as they are.
@@ -312,26 +318,53 @@ impl Bits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deflate::Inflater;
+    use crate::deflater::tests::inflated_by_zlib;
     use proptest::prelude::*;
 
-    fn stored(raw: &[u8]) -> Vec<u8> {
-        let mut out = vec![MaybeUninit::uninit(); raw.len() + raw.len() / 512 + 64];
-        let len = Runs::default().compress(raw, &mut out).unwrap();
+    fn compressed(raw: &[u8], room: usize) -> Option<Vec<u8>> {
+        let mut runs = Runs::new().unwrap();
+        let reserved = runs.0.capacity();
+        let mut out = vec![MaybeUninit::uninit(); room];
+        let len = runs.compress(raw, &mut out);
+        assert_eq!(runs.0.capacity(), reserved);
         // SAFETY: so many bytes were written.
-        out[..len].iter().map(|byte| unsafe { byte.assume_init() }).collect()
+        Some(out[..len?].iter().map(|byte| unsafe { byte.assume_init() }).collect())
     }
 
-    fn inflated(stored: &[u8], len: usize) -> Option<Vec<u8>> {
-        let mut out = vec![0; len];
-        let mut inflater = crate::deflate::Inflater::default();
-        inflater.inflate_exactly(stored, &mut out).then_some(out)
+    /// The stream, in as much room as there is, which both libraries make `raw` of again.
+    fn stored(raw: &[u8]) -> Vec<u8> {
+        let stored = compressed(raw, raw.len() + raw.len() / 512 + 64).unwrap();
+        assert!(inflated_by_zlib(&stored, raw.len()) == raw);
+        let mut out = vec![0; raw.len()];
+        assert!(Inflater::default().inflate_exactly(&stored, &mut out) && out == raw);
+        stored
     }
 
-    proptest! {
-        #[test]
-        fn runs_of_any_length_come_back(
-            pieces in prop::collection::vec((1usize..10, 0usize..9000, any::<u64>()), 0..60),
-        ) {
+    /// Bytes in no order, whatever is asked for.
+    fn noise(seed: u64) -> impl FnMut() -> u64 {
+        let mut state = seed;
+        move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state >> 33
+        }
+    }
+
+    /// So many bytes of each value, in no order.
+    fn mixed(counts: impl IntoIterator<Item = usize>, seed: u64) -> Vec<u8> {
+        let values = (0..=255).zip(counts);
+        let mut raw: Vec<u8> =
+            values.flat_map(|(value, count)| std::iter::repeat_n(value, count)).collect();
+        let mut noise = noise(seed);
+        for at in (1..raw.len()).rev() {
+            raw.swap(at, noise() as usize % (at + 1));
+        }
+        raw
+    }
+
+    fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        let piece = (1usize..10, 0..most, any::<u64>());
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| {
             let mut raw = Vec::new();
             for (period, len, seed) in pieces {
                 let noise = |at: usize| {
@@ -340,29 +373,113 @@ mod tests {
                 };
                 raw.extend((0..len).map(noise));
             }
-            prop_assert_eq!(inflated(&stored(&raw), raw.len()), Some(raw));
+            raw
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn runs_of_any_length_come_back(raw in pieces(9000)) {
+            stored(&raw);
+        }
+
+        #[test]
+        fn bytes_that_come_however_often_come_back(
+            growth in 1.0f64..2.3, values in 1usize..=256, seed in any::<u64>(),
+        ) {
+            // Each value comes so many times as often as the one before, as long as there is room.
+            let mut left = SEGMENT_NBYTES + 5000;
+            let counts = (0..values).map(|n| {
+                let count = (growth.powi(n as i32) as usize).min(left);
+                left -= count;
+                count
+            });
+            stored(&mixed(counts, seed));
+        }
+
+        #[test]
+        fn nothing_is_written_beyond_the_room(raw in pieces(90), room in any::<prop::sample::Index>()) {
+            let stored = stored(&raw);
+            for room in [room.index(stored.len()), stored.len() - 1] {
+                prop_assert_eq!(compressed(&raw, room), None);
+            }
+            // Nothing follows the checksum.
+            let mut out = vec![0; raw.len()];
+            let cut = &stored[..stored.len() - 1];
+            prop_assert!(!Inflater::default().inflate_exactly(cut, &mut out));
+            prop_assert_eq!(compressed(&raw, stored.len()), Some(stored));
+        }
+
+        #[test]
+        fn lengths_of_codes_are_described_as_they_are(
+            lens in prop::collection::vec((0u8..16, prop_oneof![1usize..4, 1usize..300]), 1..286),
+            count in END + 1..=SYMBOLS,
+        ) {
+            let lens = lens.into_iter().cycle();
+            let lens = lens.flat_map(|(len, times)| std::iter::repeat_n(len, times));
+            let lens: Vec<u8> = lens.take(count).collect();
+            let described = Described::new(&lens);
+            let mut told = Vec::new();
+            for &(symbol, extra, width) in &described.symbols {
+                prop_assert!(u32::from(extra) < 1 << width);
+                let (len, times) = match symbol {
+                    16 => (told.last().copied().unwrap(), 3 + extra),
+                    17 => (0, 3 + extra),
+                    18 => (0, 11 + extra),
+                    len => (len, 1),
+                };
+                told.extend(std::iter::repeat_n(len, usize::from(times)));
+            }
+            prop_assert_eq!(told, [&lens[..], &DISTANCES].concat());
+            let used = described.code.lengths.iter().filter(|&&len| len > 0);
+            prop_assert_eq!(used.map(|len| 128u32 >> len).sum::<u32>(), 128);
+            let mut out = [MaybeUninit::uninit(); 1000];
+            let mut bits = Bits { out: &mut out, len: 0, word: 0, used: 0 };
+            described.put(&mut bits).unwrap();
+            prop_assert_eq!(described.nbits(), 3 + 8 * bits.len + bits.used as usize);
         }
 
         #[test]
         fn repetitions_are_cut_into_lengths_that_there_are(repeated in 8usize..5000) {
-            let (whole, last) = cut(repeated);
-            prop_assert_eq!(whole * MOST + last[0] + last[1], repeated);
-            prop_assert!(last.iter().all(|&len| len == 0 || (LEAST..MOST).contains(&len)));
+            prop_assert_eq!(cut(repeated).sum::<usize>(), repeated);
+            prop_assert!(cut(repeated).all(|len| (LEAST..=MOST).contains(&len)));
         }
     }
 
     #[test]
+    fn streams_of_every_length_come_back() {
+        let edges = [65_535, SEGMENT_NBYTES, SEGMENT_NBYTES + 8].map(|len| len - 3..len + 4);
+        let lens = (0..60).chain(250..285).chain(edges.into_iter().flatten());
+        for len in lens {
+            let mut noise = noise(len as u64);
+            stored(&vec![0; len]);
+            stored(&(0..len).map(|at| (at % 4) as u8).collect::<Vec<_>>());
+            stored(&(0..len).map(|at| (at % 8 * 31) as u8).collect::<Vec<_>>());
+            stored(&(0..len).map(|_| noise() as u8).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn codes_are_no_longer_than_deflate_allows() {
+        // Each twice as often as the one before: the rarest would have a code of 16 bits or more.
+        let raw = mixed((0..17).map(|n| 1 << n), 7);
+        let mut runs = Runs::new().unwrap();
+        runs.find(&raw, 0, raw.len());
+        let longest = lengths(&runs.counted(&raw).0, 30).into_iter().max();
+        assert!(longest > Some(MOST_BITS), "{longest:?}");
+        // In codes, not as it is.
+        assert!(stored(&raw).len() < raw.len() / 3);
+    }
+
+    #[test]
     fn what_does_not_shrink_hardly_grows() {
-        let mut state = 1u64;
-        let mut noise = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 56) as u8
-        };
+        let mut noise = noise(1);
         for len in [0, 1, 7, 8, 9, 300, 70_000, SEGMENT_NBYTES, SEGMENT_NBYTES + 1, 400_000] {
-            let raw: Vec<u8> = (0..len).map(|_| noise()).collect();
+            let raw: Vec<u8> = (0..len).map(|_| noise() as u8).collect();
             let stored = stored(&raw);
             assert!(stored.len() < len + len / 4000 + 30, "{len}: {}", stored.len());
-            assert_eq!(inflated(&stored, len), Some(raw));
         }
     }
 

@@ -5,9 +5,11 @@
 //! one chunk each, all cores read different ones.  A piece that lands in the result as one run is
 //! read in place, any other one into a buffer.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chunkwise_codec::resize;
 use chunkwise_select::{Dims, Mapping, Part, Selection, Wanted};
 
 use crate::crew::share;
@@ -15,7 +17,7 @@ use crate::dataset::Layout;
 use crate::fields::Fields;
 use crate::process::thread_count;
 use crate::scatter::{SharedResult, fill_run};
-use crate::{Dataset, Explanation, ReadError, Storage};
+use crate::{Dataset, Explanation, ReadError};
 
 /// A piece has about so many bytes, in the result.
 const PIECE_NBYTES: u64 = 4 << 20;
@@ -391,17 +393,12 @@ fn named(source: &MappedSource, error: ReadError) -> ReadError {
 
 /// Refuse to read files that are not what they were; each is looked at once.
 fn check_unchanged(pieces: &[Piece<'_>]) -> Result<(), ReadError> {
-    let mut seen: Vec<*const dyn Storage> = Vec::new();
+    let mut seen = HashSet::new();
     for piece in pieces {
         // A virtual one looks when it is read.
         let Source::Stored(dataset) = &piece.source.source else { continue };
         let storage = dataset.storage();
-        let address = Arc::as_ptr(storage);
-        if seen.iter().rev().any(|&other| std::ptr::addr_eq(other, address)) {
-            continue;
-        }
-        seen.push(address);
-        if !storage.is_unchanged() {
+        if seen.insert(Arc::as_ptr(storage).cast::<()>()) && !storage.is_unchanged() {
             return Err(ReadError::Replaced(piece.source.name.clone()));
         }
     }
@@ -482,8 +479,7 @@ fn read_piece(
     }
     let nbytes = selection.len()?.checked_mul(size).and_then(|n| usize::try_from(n).ok());
     let mut elements = Vec::new();
-    elements.try_reserve_exact(nbytes.ok_or_else(beyond)?)?;
-    elements.resize(nbytes.unwrap_or(0), 0);
+    resize(&mut elements, nbytes.ok_or_else(beyond)?)?;
     if fields.is_some() || source.leaves_missing_untouched() {
         // Bytes that nobody sets stay as they are.
         // SAFETY: as above.

@@ -178,6 +178,37 @@ impl RawRead<'_> {
         room(&pieces).then_some(pieces)
     }
 
+    /// Read one run straight into the result.  Copying a long one out of the page cache is worth
+    /// sharing among threads, unless this is one of several that each read a run of their own.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read), about the elements of the run.
+    unsafe fn read_run(&self, run: &Strip) -> Result<(), ReadError> {
+        let storage = self.storage;
+        let address = self.address.saturating_add(run.src * self.size);
+        // SAFETY: the caller's contract.
+        let out = unsafe { self.result.part(run.dst * self.size, run.len * self.size) };
+        debug_assert!(out.is_some(), "a plan's strips lie within the result");
+        let out = out.unwrap_or_default();
+        if self.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
+            return timed(Phase::Storage, || storage.read_at(address, out));
+        }
+        let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
+        let failure = Mutex::new(None);
+        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        share(self.helpers, &|| {
+            while let Some((number, piece)) = next() {
+                let address = address.saturating_add((number * PIECE_NBYTES) as u64);
+                if let Err(error) = timed(Phase::Storage, || storage.read_at(address, piece)) {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+            }
+        });
+        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        failure.map_or(Ok(()), Err)
+    }
+
     /// Read pieces on several threads; whether everything was there.
     ///
     /// # Safety
@@ -317,11 +348,8 @@ impl<'a> Group<'a> {
     unsafe fn add_piece(&mut self, piece: Strip) -> Result<(), ReadError> {
         let size = self.of.size;
         if piece.count == 1 && self.of.is_direct(piece.len * size) {
-            let (begin, len) = (piece.dst * size, piece.len * size);
             // SAFETY: the caller's contract.
-            let out = unsafe { self.of.result.part(begin, len) };
-            let address = self.of.address.saturating_add(piece.src * size);
-            return read_run(self.of, address, out.unwrap_or_default());
+            return unsafe { self.of.read_run(&piece) };
         }
         if let Some(first) = self.strips.first() {
             // Elements that are wanted several times lead back to where others began.
@@ -343,14 +371,13 @@ impl<'a> Group<'a> {
         let (begin, end) = (first.src, std::mem::take(&mut self.end));
         if self.strips.len() == 1 && first.count == 1 && self.of.fields.is_none() {
             // A run that is alone needs no buffer.
-            // SAFETY: the caller's contract.
-            let out = unsafe { self.of.result.part(first.dst * size, first.len * size) };
-            let address = self.of.address.saturating_add(begin * size);
+            let alone = *first;
             self.strips.clear();
-            return read_run(self.of, address, out.unwrap_or_default());
+            // SAFETY: the caller's contract.
+            return unsafe { self.of.read_run(&alone) };
         }
         let nbytes = (end - begin) * size;
-        self.buffer.resize(nbytes as usize, 0);
+        resize(self.buffer, nbytes as usize)?;
         let address = self.of.address.saturating_add(begin * size);
         timed(Phase::Storage, || self.of.storage.read_at(address, self.buffer))?;
         timed(Phase::Scatter, || {
@@ -363,29 +390,6 @@ impl<'a> Group<'a> {
         });
         Ok(())
     }
-}
-
-/// Read one long run: copying it out of the page cache is worth sharing among threads,
-/// unless this is one of several that each read a run of their own.
-fn read_run(of: &RawRead<'_>, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
-    let storage = of.storage;
-    if of.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
-        return timed(Phase::Storage, || storage.read_at(address, out));
-    }
-    let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
-    let failure = Mutex::new(None);
-    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
-    share(of.helpers, &|| {
-        while let Some((number, piece)) = next() {
-            let address = address.saturating_add((number * PIECE_NBYTES) as u64);
-            if let Err(error) = timed(Phase::Storage, || storage.read_at(address, piece)) {
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
-        }
-    });
-    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failure.map_or(Ok(()), Err)
 }
 
 /// What is fetched for a task whose elements, of `size` bytes, are stored as they are from an address

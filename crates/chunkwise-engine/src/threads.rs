@@ -25,7 +25,7 @@ pub(crate) fn take_no_signals() {
         for fault in faults {
             libc::sigdelset(all.as_mut_ptr(), fault);
         }
-        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
     }
 }
 
@@ -38,6 +38,23 @@ fn least_threads(machine: usize, variables: &[Option<String>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_takes_its_faults_even_where_its_parent_took_none() {
+        let thread = std::thread::spawn(|| {
+            let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: each call fills the set, or reads it after that; the masks are this thread's.
+            unsafe {
+                libc::sigfillset(set.as_mut_ptr());
+                libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+                take_no_signals();
+                libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr());
+                [libc::SIGBUS, libc::SIGSEGV, libc::SIGINT, libc::SIGTERM]
+                    .map(|signal| libc::sigismember(set.as_ptr(), signal))
+            }
+        });
+        assert_eq!(thread.join().unwrap(), [0, 0, 1, 1]);
+    }
 
     #[test]
     fn the_least_number_of_threads_wins() {

@@ -3,18 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs::File;
-use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod stored;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::{EncodeScratch, Encoder, Encoding, Filter, Pipeline, Step};
 use chunkwise_engine::{
-    CacheStats, ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, FileStorage, Layout,
-    MemoryStorage, ReadError, Setting, Storage, cache_clear, cache_stats, change, set_threads,
+    CacheStats, ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage,
+    ReadError, Setting, cache_clear, cache_stats, change, set_threads,
 };
 use chunkwise_select::{ChunkGrid, Hyperslab};
 use proptest::prelude::*;
+use stored::{file_of, stored_in};
 
 /// The figures are the process's: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -28,17 +28,6 @@ struct Model {
     dataset: Arc<Dataset>,
     /// The same without a memory map: decoded whole.
     whole: Arc<Dataset>,
-}
-
-fn stored_in(bytes: &[u8]) -> Arc<dyn Storage> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("chunkwise-blocks-{}-{number}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    File::create_new(&path).unwrap().write_all(bytes).unwrap();
-    let file = File::open(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    Arc::new(FileStorage::new(file.into()))
 }
 
 /// Elements that tell where they are, and do not compress too well.
@@ -85,7 +74,7 @@ fn model(
         index: builder.finish(grid.len()).unwrap().into(),
     };
     let info = DatasetInfo { shape: shape.into(), element_size: 2, fill: None, layout };
-    let dataset = Dataset::new(info.clone(), stored_in(&file)).unwrap();
+    let dataset = Dataset::new(info.clone(), stored_in(&file_of(&file))).unwrap();
     let whole = Dataset::new(info, Arc::new(MemoryStorage(file))).unwrap();
     Model { shape: shape.to_vec(), array, dataset, whole }
 }
@@ -353,16 +342,12 @@ fn threads_share_a_chunk_of_which_they_want_parts() {
 #[test]
 fn a_file_that_shrinks_is_an_error() {
     let _alone = alone();
-    let path = std::env::temp_dir().join(format!("chunkwise-shrunk-{}", std::process::id()));
     let sound = model(&[1, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
     let nbytes = sound.dataset.storage().end();
     let mut bytes = vec![0; nbytes as usize];
     sound.dataset.storage().read_at(0, &mut bytes).unwrap();
-    std::fs::write(&path, &bytes).unwrap();
-    let file = File::options().read(true).write(true).open(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    let storage = Arc::new(FileStorage::new(file.try_clone().unwrap().into()));
-    let dataset = Dataset::new(sound.dataset.info().clone(), storage).unwrap();
+    let file = file_of(&bytes);
+    let dataset = Dataset::new(sound.dataset.info().clone(), stored_in(&file)).unwrap();
     let read = |row| {
         let slab = sound.slab(&[0, row, 0], &[1, 10, 10]);
         let mut out = vec![0; 200];

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod stored;
+
 use std::sync::Arc;
 
 use chunkwise_codec::{DecodeError, Filter, Pipeline};
@@ -10,6 +12,7 @@ use chunkwise_engine::{
 };
 use chunkwise_select::{ChunkGrid, Hyperslab, Product, Selected, Union};
 use proptest::prelude::*;
+use stored::{file_of, stored_in};
 
 const FILL: u8 = 0xEE;
 
@@ -20,6 +23,8 @@ struct Model {
     /// Row-major elements of the whole array.
     array: Vec<u8>,
     dataset: Arc<Dataset>,
+    /// The same in a file, which is mapped.
+    mapped: Arc<Dataset>,
 }
 
 /// Every element's bytes, distinct for neighbours.
@@ -81,8 +86,9 @@ fn chunked(shape: &[u64], chunk: &[u64], size: usize, written: &[bool], unfilter
     };
     let fill = Some(vec![FILL; size]);
     let info = DatasetInfo { shape: shape.into(), element_size: size, fill, layout };
+    let mapped = Dataset::new(info.clone(), stored_in(&file_of(&storage))).unwrap();
     let dataset = Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap();
-    Model { shape: shape.to_vec(), size, array, dataset }
+    Model { shape: shape.to_vec(), size, array, dataset, mapped }
 }
 
 fn contiguous(shape: &[u64], size: usize) -> Model {
@@ -92,8 +98,9 @@ fn contiguous(shape: &[u64], size: usize) -> Model {
     storage.extend(&array);
     let layout = Layout::Contiguous { address: Some(77) };
     let info = DatasetInfo { shape: shape.into(), element_size: size, fill: None, layout };
+    let mapped = Dataset::new(info.clone(), stored_in(&file_of(&storage))).unwrap();
     let dataset = Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap();
-    Model { shape: shape.to_vec(), size, array, dataset }
+    Model { shape: shape.to_vec(), size, array, dataset, mapped }
 }
 
 impl Model {
@@ -114,12 +121,12 @@ impl Model {
         out
     }
 
-    /// Read twice, the second time from the cache.
+    /// Read each twice, the second time from the cache.
     fn check<'a>(&'a self, selection: impl Into<Selected<'a>>, expected: &[u8]) {
         let selection = selection.into();
         let mut out = vec![0; expected.len()];
-        for _ in 0..2 {
-            self.dataset.read(selection, &mut out).unwrap();
+        for dataset in [&self.dataset, &self.dataset, &self.mapped, &self.mapped] {
+            dataset.read(selection, &mut out).unwrap();
             assert_eq!(out, expected);
             out.fill(0x11);
         }

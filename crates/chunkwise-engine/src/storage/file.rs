@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 use super::descriptors::{self, Own, Slot};
-use super::map::Map;
+use super::map::{Map, faults_are_handled};
 use crate::{ReadError, Storage};
 
 /// A local file, read with `pread` through a descriptor of its own: no file position
@@ -175,9 +175,9 @@ impl Storage for FileStorage {
         let len = out.len() as u64;
         let read = self.file().and_then(|file| file.read_exact_at(out, address));
         read.map_err(|error| {
-            // A negative offset, which is how the system sees 2^63 and more, is beyond
-            // the end as well.
-            let beyond = error.kind() == ErrorKind::InvalidInput && address > i64::MAX as u64;
+            // What reaches 2^63, as far as the system counts, is beyond the end as well.
+            let last = address.saturating_add(len);
+            let beyond = error.kind() == ErrorKind::InvalidInput && last > i64::MAX as u64;
             if error.kind() == ErrorKind::UnexpectedEof || beyond {
                 return ReadError::Truncated { address, len, end: self.end() };
             }
@@ -201,6 +201,9 @@ impl Storage for FileStorage {
     }
 
     fn map(&self) -> Option<Arc<Map>> {
+        if !faults_are_handled() {
+            return None;
+        }
         if let Ok(map) = self.map.try_read()
             && let Some(map) = map.as_ref().filter(|map| map.is_intact())
         {

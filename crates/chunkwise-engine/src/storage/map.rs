@@ -7,8 +7,9 @@
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use memmap2::{Mmap, MmapOptions};
 
@@ -72,7 +73,9 @@ impl Map {
     /// The last page of a file that has shrunk within it shows zeros without a fault: look at
     /// the file's size as well.
     pub fn is_intact(&self) -> bool {
-        !self.region.lost.load(Ordering::Acquire) && handler_is_ours()
+        // After all that was read: no load of the pages may come later than that of the mark.
+        fence(Ordering::Acquire);
+        !self.region.lost.load(Ordering::Relaxed) && handler_is_ours()
     }
 }
 
@@ -111,6 +114,17 @@ fn handler_is_ours() -> bool {
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // SAFETY: the handler does only what a handler may (one look at atomics, mmap).
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) == 0 }
+}
+
+/// Whether a fault of this thread comes to a handler: where its signal is blocked, it ends the
+/// process.
+pub(super) fn faults_are_handled() -> bool {
+    let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: asks only, into a set of ours; which is looked at once it was filled in.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr()) == 0
+            && libc::sigismember(blocked.as_ptr(), libc::SIGBUS) == 0
+    }
 }
 
 /// Put an empty page where a mapped one is missing; what is not ours goes to the handler

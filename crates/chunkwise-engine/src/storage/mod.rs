@@ -106,17 +106,17 @@ mod tests {
         );
         storage.read_metadata(3, &mut out).unwrap();
         assert_eq!(out, &bytes[3..7]);
-        let past = storage.read_at(bytes.len() as u64 - 2, &mut out).unwrap_err();
-        let address = bytes.len() as u64 - 2;
-        assert_eq!(past, ReadError::Truncated { address, len: 4, end: bytes.len() as u64 });
-        assert!(storage.read_at(u64::MAX - 1, &mut out).is_err());
+        let (end, most) = (bytes.len() as u64, i64::MAX as u64);
+        for address in [end - 2, end, end + 1, most - 4, most - 3, most, most + 1, u64::MAX - 1] {
+            let past = storage.read_at(address, &mut out).unwrap_err();
+            assert_eq!(past, ReadError::Truncated { address, len: 4, end });
+            assert!(!storage.read_at_once(address, &mut out));
+        }
         // At once or not at all, and never something else.
         out.fill(0);
         if storage.read_at_once(5, &mut out) {
             assert_eq!(out, &bytes[5..9]);
         }
-        assert!(!storage.read_at_once(address, &mut out));
-        assert!(!storage.read_at_once(u64::MAX - 1, &mut out));
         if let Some(map) = storage.map() {
             assert_eq!(map.bytes(), bytes);
         }

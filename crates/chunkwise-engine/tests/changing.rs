@@ -1,0 +1,169 @@
+//! What is read of a file that shrinks or grows under its memory map?
+
+#![allow(clippy::unwrap_used)]
+
+mod stored;
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use chunkwise_engine::{
+    Conversion, Dataset, DatasetInfo, FieldBytes, Fields, Layout, Made, MemoryStorage, NumberKind,
+    NumberType, ReadError, set_threads,
+};
+use chunkwise_select::Hyperslab;
+use stored::{file_of, stored_in};
+
+/// Rows of so many elements of two bytes, from this address on.
+const COLUMNS: u64 = 1024;
+const ADDRESS: u64 = 100;
+
+fn bytes(rows: u64) -> Vec<u8> {
+    let elements = (0..rows * COLUMNS).flat_map(|n| (n as u16 ^ (n >> 16) as u16).to_le_bytes());
+    [0xAA; ADDRESS as usize].into_iter().chain(elements).collect()
+}
+
+fn info(rows: u64) -> DatasetInfo {
+    let layout = Layout::Contiguous { address: Some(ADDRESS) };
+    DatasetInfo { shape: [rows, COLUMNS].as_slice().into(), element_size: 2, fill: None, layout }
+}
+
+/// Numbers of two bytes as such of eight.
+fn wider() -> Fields {
+    let number = |kind, size, swapped| NumberType {
+        kind,
+        size,
+        swapped: swapped != cfg!(target_endian = "big"),
+    };
+    let (from, to) = (number(NumberKind::Unsigned, 2, false), number(NumberKind::Float, 8, true));
+    let made = Made::Converted(Conversion::of_numbers(from, to).unwrap());
+    Fields::new(2, 8, vec![FieldBytes { src: 0, dst: 0, made }]).unwrap()
+}
+
+/// The elements of some columns, as they are or converted.
+fn read(
+    dataset: &Dataset,
+    (first, count): (u64, u64),
+    fields: Option<&Fields>,
+) -> Result<Vec<u8>, ReadError> {
+    let rows = dataset.shape()[0];
+    let slab = [[0, first], [1, 1], [1, 1], [rows, count]];
+    let [start, stride, blocks, block] = &slab;
+    let slab = Hyperslab::new(dataset.shape(), start, stride, blocks, block).unwrap();
+    let plan = dataset.plan(&slab).unwrap();
+    let go_on = AtomicBool::new(false);
+    let mut out = vec![0x11; (rows * count) as usize * if fields.is_some() { 8 } else { 2 }];
+    match fields {
+        Some(fields) => dataset.read_fields(&plan, fields, &mut out, &go_on)?,
+        None => dataset.read_plan(&plan, &mut out, &go_on)?,
+    }
+    Ok(out)
+}
+
+fn is_cut(outcome: &Result<Vec<u8>, ReadError>, at: u64) -> bool {
+    matches!(outcome, Err(ReadError::Truncated { end, .. }) if *end == at)
+}
+
+#[test]
+fn what_a_file_has_lost_is_missed() {
+    let rows = 300;
+    let whole = bytes(rows);
+    let (end, memory) = (whole.len() as u64, MemoryStorage(whole.clone()));
+    let sound = Dataset::new(info(rows), Arc::new(memory)).unwrap();
+    let wider = wider();
+    for fields in [None, Some(&wider)] {
+        let file = file_of(&whole);
+        let dataset = Dataset::new(info(rows), stored_in(&file)).unwrap();
+        let (first, last) = ((0, 3), (COLUMNS - 3, 3));
+        let expected = [first, last].map(|columns| read(&sound, columns, fields));
+        let found = || [first, last].map(|columns| read(&dataset, columns, fields));
+        assert_eq!(found(), expected);
+        // A byte, which leaves zeros in the last page; pages; all.
+        file.set_len(end - 1).unwrap();
+        let [whole_columns, cut_columns] = found();
+        assert_eq!(whole_columns, expected[0]);
+        assert!(is_cut(&cut_columns, end - 1), "{cut_columns:?}");
+        for left in [end / 2, 0] {
+            file.set_len(left).unwrap();
+            assert!(found().iter().all(|outcome| is_cut(outcome, left)));
+            // What comes back is there.
+            file.write_all_at(&whole, 0).unwrap();
+            assert_eq!(found(), expected);
+        }
+    }
+}
+
+#[test]
+fn what_a_file_has_gained_is_there() {
+    let (before, after) = (100, 300);
+    let whole = bytes(after);
+    let sound = Dataset::new(info(after), Arc::new(MemoryStorage(whole.clone()))).unwrap();
+    let file = file_of(&bytes(before));
+    // Of one storage, whose map ends where the file ended.
+    let storage = stored_in(&file);
+    let short = Dataset::new(info(before), Arc::clone(&storage)).unwrap();
+    read(&short, (5, 1), None).unwrap();
+    let mapped = storage.map().unwrap();
+    assert_eq!(mapped.bytes().len(), bytes(before).len());
+    let long = Dataset::new(info(after), storage).unwrap();
+    assert!(is_cut(&read(&long, (5, 1), None), bytes(before).len() as u64));
+    file.write_all_at(&whole, 0).unwrap();
+    let wider = wider();
+    for fields in [None, Some(&wider)] {
+        for columns in [(5, 1), (0, COLUMNS), (7, 500)] {
+            assert_eq!(read(&long, columns, fields), read(&sound, columns, fields));
+        }
+    }
+}
+
+/// Where a fault would end the process, nothing is read through a map.
+#[test]
+fn a_thread_that_takes_no_signals_reads_as_well() {
+    let rows = 300;
+    let file = file_of(&bytes(rows));
+    let dataset = Dataset::new(info(rows), stored_in(&file)).unwrap();
+    let expected = read(&dataset, (5, 1), None).unwrap();
+    assert!(dataset.storage().map().is_some());
+    let in_deaf_thread = |dataset: &Dataset| {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                // SAFETY: the set is filled before it is read, and this thread's alone.
+                unsafe {
+                    let mut all = std::mem::zeroed();
+                    libc::sigfillset(&raw mut all);
+                    libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+                }
+                (dataset.storage().map().is_some(), read(dataset, (5, 1), None))
+            });
+            thread.join().unwrap()
+        })
+    };
+    let (is_mapped, outcome) = in_deaf_thread(&dataset);
+    assert!(!is_mapped && outcome == Ok(expected));
+    file.set_len(5000).unwrap();
+    let (is_mapped, outcome) = in_deaf_thread(&dataset);
+    assert!(!is_mapped && is_cut(&outcome, 5000), "{outcome:?}");
+}
+
+/// Long enough to be converted in pieces, by several threads, out of a map and not.
+#[test]
+fn pieces_that_are_converted_are_those_of_the_whole() {
+    set_threads(3usize.try_into().ok());
+    let rows = 2500;
+    let whole = bytes(rows);
+    let in_file = Dataset::new(info(rows), stored_in(&file_of(&whole))).unwrap();
+    let in_memory = Dataset::new(info(rows), Arc::new(MemoryStorage(whole.clone()))).unwrap();
+    let wider = wider();
+    for (first, count) in [(0, COLUMNS), (3, COLUMNS - 3), (COLUMNS / 2, COLUMNS / 2)] {
+        let elements = whole[ADDRESS as usize..].chunks_exact(2).enumerate();
+        let wanted = elements
+            .filter(|(at, _)| (first..first + count).contains(&(*at as u64 % COLUMNS)))
+            .flat_map(|(_, two)| f64::from(u16::from_le_bytes([two[0], two[1]])).to_be_bytes());
+        let expected: Vec<u8> = wanted.collect();
+        for dataset in [&in_file, &in_memory] {
+            assert!(read(dataset, (first, count), Some(&wider)).unwrap() == expected);
+        }
+    }
+    set_threads(None);
+}
