@@ -1,6 +1,6 @@
 """Which libhdf5 does this process call?  The one that h5py's handles come from.
 
-Its one lock is h5py's, also at the end of the program.
+Its one lock is h5py's, even while the program ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How is h5py patched in processes that others start, such as workers?
 
-Where ``CHUNKWISE_PATCH`` is set, a line of ``chunkwise_patch.pth`` calls `wait_for_h5py` as
-Python starts.  h5py is patched when the program opens its first file by it: one that never does
-pays nothing more, and by then all that patching needs can be imported.
+If ``CHUNKWISE_PATCH`` is set, a line of ``chunkwise_patch.pth`` calls `wait_for_h5py` when
+Python starts.  h5py is patched when the program opens its first file with it.  So a program
+that opens none pays nothing more, and by then everything that patching needs can be imported.
 """
 
 from __future__ import annotations

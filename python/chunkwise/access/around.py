@@ -1,7 +1,8 @@
 """Which pattern words need more of a file than the dataset's shape, and what do they mean?
 
-``time=all,y=1,x=1`` needs the names of dimensions; ``csr:INDPTR`` and ``events:DATASET`` need what
-another dataset holds.  Whoever has the file tells (`Around`); nothing is opened here.
+``time=all,y=1,x=1`` needs the names of dimensions; ``csr:INDPTR`` and ``events:DATASET`` need
+values of another dataset.  The caller, who has the file, gives them (`Around`); nothing is
+opened here.
 """
 
 from __future__ import annotations

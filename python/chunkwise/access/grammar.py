@@ -1,9 +1,9 @@
 """How does a user write an access pattern?
 
-An access pattern is a block shape walked over the array, each block clipped where the
-array ends: how a program reads that loops over rows, steps or lines.  In C order (the
-last dimension fastest) unless another is asked for.  Or it is a list of selections: of
-hyperslabs, or of unions of several that are read at once.
+An access pattern is a block shape that walks over the array; blocks end where the array ends.
+Programs that loop over rows, steps or lines read like this.  The walk is in C order (the
+last dimension fastest) unless another order is given.  Or a pattern is a list of selections:
+of hyperslabs, or of unions of several that one read takes.
 """
 
 from __future__ import annotations

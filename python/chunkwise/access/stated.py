@@ -1,6 +1,6 @@
-"""Which patterns will a dataset be read and written by, as the model takes them?
+"""Which patterns will read and write a dataset, in the model's terms?
 
-As `parse` reads them, and behind each how often it is run and whether it writes:
+Patterns as `parse` reads them, followed by how often each runs and whether it writes:
 ``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
 """
 

@@ -4,10 +4,10 @@ libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a numb
 bytes.  The slot is not `cindex mod nslots`, as in paper 004: the chunk's grid
 coordinates are packed into one number, each shifted by the bits that the number of
 chunks along its dimension needs, and that number is taken modulo `nslots`
-(``H5D__chunk_hash_val``).  The order in which chunks are dropped is no plain LRU
-either: a hit moves a chunk back by one place only, and chunks read in full go before
+(``H5D__chunk_hash_val``).  Chunks are not dropped by a plain LRU
+either: a hit moves a chunk back by one place only, and chunks that were read in full go before
 others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/advise/test_chunk_cache.py
-counts the chunks that 1.10.8, 1.14 and 2.0 load, and finds both to hold in each.
+counts the chunks that 1.10.8, 1.14 and 2.0 load, and both rules hold in each.
 """
 
 from __future__ import annotations

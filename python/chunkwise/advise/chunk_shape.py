@@ -1,17 +1,16 @@
-"""Which chunk shape serves what is read?
+"""Which chunk shape serves the reads?
 
-The one chooser: for ``--chunk auto``, for datasets that are made, for what `inspect` offers, what
-`fix` does, what `bench` advises, and for where `advise` begins.  Of the shapes that may be had, it
-takes the one with which the patterns that are stated, each as often as its weight says, and
-reading everything once take the least time by the model, with the figures of `nominal`: the same
-for the same question, on every machine.  Where no pattern is stated, the usual ones are meant
-(`usual`).
+This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
+`bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
+often as its weight says, and one read of everything take the least time by the model, with the
+figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
+is stated, it takes the usual ones (`usual`).
 
 *   Chunks hold at most `CHUNK_NBYTES`, and at least `SMALL_CHUNK_NBYTES`.
 *   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
     of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
-    guideline 3, with which 3162 becomes 791 and not 790, that leaves half as much again unused).
-    What edge chunks have beyond the array is at most `MOST_WASTE` of each dimension.
+    guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
+    Edge chunks reach beyond the array by at most `MOST_WASTE` of each dimension.
 *   An array that fits one chunk is one (guideline 2).
 
 Pure arithmetic on shapes: nothing is read.

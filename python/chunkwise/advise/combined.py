@@ -1,4 +1,4 @@
-"""Which one command makes all of a layout: by chunkwise, and by the other tools where they can?"""
+"""Which one command makes a whole layout: by chunkwise, and by other tools if they can?"""
 
 from __future__ import annotations
 

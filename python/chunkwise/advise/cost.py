@@ -1,8 +1,8 @@
 """What does reading a dataset block by block cost?
 
-Chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of each chunk
-in a walk over everything, seconds where a speed is known: `inspect` judges by these figures, and
-`bench` explains by them.
+It counts chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of
+each chunk in a walk over everything, and seconds if a speed is known.  `inspect` judges by these
+figures, and `bench` explains by them.
 
 Arithmetic on shapes and the models of `geometry` and `chunk_cache`: nothing is read.
 """

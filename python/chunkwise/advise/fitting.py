@@ -1,7 +1,7 @@
-"""Which rates explain what was measured?
+"""Which rates explain the measurements?
 
-The sum of `seconds` is linear in the rates, so that least squares find them, none negative.  Few
-measurements never say all: a rate of which they say nothing stays near its nominal value.
+The sum of `seconds` is linear in the rates, so least squares find them, none negative.  A few
+measurements never determine all rates: the others stay near their nominal values.
 
 Pure arithmetic: nothing is measured here.
 """

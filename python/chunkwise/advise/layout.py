@@ -1,7 +1,7 @@
-"""How is a dataset or a file to be stored, and which command makes it so?
+"""How should a dataset or a file be stored, and which command stores it so?
 
-A finding that another layout mends says which; all findings of a file together make one layout,
-and one layout is one command, by each tool that can make all of it.
+If another layout fixes a finding, the finding names it.  All findings of a file together make one
+layout, and one command makes the layout, for each tool that can make all of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who can read a file: which programs have its filters and know its format?
 
-A table of programs, with the documents that it rests on.  What nobody documents is ``not known``,
-and is never taken for a yes.  Pure: what a file needs is told by whoever looked at it.
+A table of programs, with its sources.  What no document says is ``not known``,
+and never counts as a yes.  Pure: the caller, who has looked at the file, says what it needs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Which lines can be pasted to give a dataset another cache, other chunks or filters?
 
-Commands copy the file and are complete as they stand.  Lines for a program come in two
-kinds: those that read open the file themselves; those that write belong where the
-program creates the dataset, and use its own names for what only it knows (``file``,
+Commands copy the file and are complete.  Lines for a program come in two
+kinds.  Lines that read open the file themselves.  Lines that write belong where the
+program creates the dataset, and use its own names for its own values (``file``,
 ``data``, ``datatype``, ``dimensions``; in C ``file``, ``type``, ``space``).
 
-Names are quoted for the language they stand in.  Where a tool cannot be told something
-(a path with a comma to h5repack, a bitshuffle filter to netCDF4), its line is left out.
+Names are quoted for the language of the line.  If a tool cannot express something
+(a path with a comma for h5repack, a bitshuffle filter for netCDF4), there is no line for it.
 """
 
 from __future__ import annotations

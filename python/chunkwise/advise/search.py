@@ -1,9 +1,9 @@
 """Which chunk shape and filters suit a mix of patterns best, by the model?
 
-Every shape is made of lengths that divide a dimension nearly evenly; from each reference
-(`references`), from the present layout and from the best of a coarse grid the search goes step by
-step to what costs less, for every filter pipeline.  What is looked at on the way makes the front
-of reading, writing and size.
+Every shape consists of lengths that divide a dimension nearly evenly.  For every filter pipeline,
+the search starts from each reference (`references`), from the present layout and from the best of
+a coarse grid, and goes step by step to cheaper shapes.  All shapes that it has looked at make the
+front of reading, writing and size.
 
 Pure arithmetic: nothing is read.
 """

@@ -1,7 +1,7 @@
 """How long does a pattern take a reader, on a machine?
 
-Time is a sum: so many calls, touches, loads, runs and bytes (`traffic`), each at its rate, and
-the codec's time for each chunk that is loaded.  The rates of a machine are measured once
+Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
+and the codec's time for each loaded chunk.  The rates of a machine are measured once
 (`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
 linear, the same terms fit rates to measurements (`fitting`).
 

@@ -1,7 +1,7 @@
-"""One shape for two patterns, and at which bandwidth does a codec pay?
+"""Which shapes serve two patterns, and at which bandwidth does a codec pay?
 
-Two questions that the model answers for every weight, reader and storage at once.  Nothing is
-measured but the machine and a sample of the data.
+The model answers both questions for every weight, reader and storage at once.  Only the machine
+and a sample of the data are measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How many calls, chunks and bytes does an access pattern come to?
+"""How many calls, chunks and bytes does an access pattern take?
 
-The counts that `seconds` turns into time.  For walks dimension by dimension they follow from
-the shapes; for blocks at random places they are expected values; of a list of selections the
-chunks are followed through a cache one by one, for as many selections as are given.
+`seconds` turns these counts into time.  For walks they follow, dimension by dimension, from
+the shapes; for blocks at random places they are expected values.  For a list of selections, the
+chunks are followed through a cache one by one, for all the selections given.
 
 Arithmetic on shapes: nothing is read.
 """

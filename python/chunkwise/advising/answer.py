@@ -1,6 +1,6 @@
 """What does advice consist of?
 
-Plain records: what ``chunkwise advise --json`` prints, and `chunkwise.advise` returns.
+Plain records, which ``chunkwise advise --json`` prints and `chunkwise.advise` returns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How should a dataset be stored that is not there yet?
+"""How should a dataset be stored that does not exist yet?
 
-From its shape, its type, and data like it: a file that has some.  Nothing of it can be measured,
-so that the answer is the model's.
+Known are its shape, its type, and perhaps a file with similar data.  Nothing can be measured,
+so the answer is the model's.
 """
 
 from __future__ import annotations

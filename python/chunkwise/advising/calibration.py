@@ -1,8 +1,9 @@
 """What do reading and writing cost on this machine?
 
-Small walks over a scratch file, by libhdf5 and by chunkwise, from which the rates of the model
-are fitted (`chunkwise.advise.seconds`).  Measured once and kept in the user's cache folder; what
-is kept is only a guess, so that whatever is wrong with it is a reason to measure again.
+libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
+are fitted to these (`chunkwise.advise.seconds`).  This is done once, and the rates are kept in
+the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
+is measured again.
 """
 
 from __future__ import annotations

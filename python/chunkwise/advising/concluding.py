@@ -1,6 +1,6 @@
 """What is the answer: which layout, what does it gain, and which lines give it?
 
-Of what was measured, or of what the model says where nothing was.
+It comes from the measurements, or from the model if nothing was measured.
 """
 
 from __future__ import annotations

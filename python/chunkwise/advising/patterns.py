@@ -1,6 +1,7 @@
-"""What does a user say is read and written, and how often?
+"""Which reads and writes does a user state, and how often?
 
-As for bench, with words behind it: ``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
+As for bench, with words behind the pattern: ``map=1x721x1440 weight 3``, ``step=1x721x1440
+append``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One shape for two patterns, and at which bandwidth a codec pays: the two questions, asked.
+"""How does a user ask which shapes serve two patterns, and at which bandwidth a codec pays?
 
 The model answers (`chunkwise.advise.tradeoff`), from the machine and a sample of the data.
 """

@@ -1,7 +1,8 @@
-"""Which datasets of a file, or of many, are worth touching?
+"""Which datasets of a file, or of many, are worth changing?
 
-A rough answer without a proof: of each kind of dataset one is sampled, and the model says what the
-usual patterns would gain in a year, at a stated rate of reading, and what a copy would take.
+A rough answer without a proof.  One dataset of each kind is sampled.  The model says what the
+usual patterns would gain in a year, if they run a stated number of times, and how long a copy
+takes.
 """
 
 from __future__ import annotations

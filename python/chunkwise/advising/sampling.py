@@ -1,8 +1,8 @@
-"""What do filters make of this data, and how fast are they on it?
+"""How small do filters make this data, and how fast are they on it?
 
-Blocks of the dataset from several places are written to a scratch file under each pipeline that
-may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  What the readers cost
-besides is taken off (`chunkwise.advise.seconds`).
+Blocks of the dataset from several places are written to a scratch file with each pipeline that
+may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  The readers' other
+costs are subtracted (`chunkwise.advise.seconds`).
 """
 
 from __future__ import annotations

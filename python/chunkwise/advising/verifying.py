@@ -1,10 +1,10 @@
-"""Is the advice true?  What is proposed is written from the data, and measured.
+"""Is the advice true?  The proposed layouts are written from the data, and measured.
 
-The dataset itself where it is small; otherwise a part of it, a box of elements in one file
-without chunks, from which every layout is made.  The part is cut along the dimensions that the
-patterns do not reach through first, so that a read touches as many chunks as it would; where it
-has to be cut further, seconds of the whole are those of the part times what the model says of
-both.  bench measures: one process a trial, in turns.
+A small dataset is measured itself.  Of a large one a part is taken, a box of elements in one file
+without chunks, from which every layout is made.  The part is first cut along the dimensions in
+which the patterns read little at a time, so that a read touches as many chunks as before.  If it
+has to be cut further, the model's ratio scales the seconds of the part to the whole.
+bench measures: one process a trial, in turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may the answer be: which objective, filters and sizes did the user ask for?"""
+"""Which objective, filters and sizes does the user want?"""
 
 from __future__ import annotations
 

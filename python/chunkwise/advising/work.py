@@ -1,4 +1,4 @@
-"""In which order is an answer found: the machine, a sample, the model, measurements?"""
+"""In which order does advice use the machine, a sample, the model and measurements?"""
 
 from __future__ import annotations
 
