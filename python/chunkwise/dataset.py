@@ -1,7 +1,7 @@
 """How does a program read data?  An h5py dataset that the engine reads.
 
-Metadata (names, links, attributes, types) stays with h5py.  Data is read by the engine
-where it can, and by h5py where it cannot; `Dataset.explain` says which, and why.
+Metadata (names, links, attributes, types) stays with h5py.  The engine reads data
+if it can, otherwise h5py does; `Dataset.explain` says which, and why.
 """
 
 from __future__ import annotations

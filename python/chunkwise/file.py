@@ -1,4 +1,4 @@
-"""How is a file opened, or made?  h5py's way."""
+"""How is a file opened or created?  As in h5py."""
 
 from __future__ import annotations
 

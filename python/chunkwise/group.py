@@ -1,4 +1,4 @@
-"""How are objects found in a file, and made in it?  h5py's way."""
+"""How are objects found and created in a file?  As in h5py."""
 
 from __future__ import annotations
 

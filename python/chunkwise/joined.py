@@ -1,8 +1,8 @@
-"""How are many files read as one array?  Each of them as it is, one behind the other.
+"""How are many files read as one array?  Each unchanged, one after the other.
 
-The files that an index touches are read as the sources of a virtual dataset are: by all threads,
-each file's chunks wherever they are.  What libhdf5 has to read is read file by file.  Files that
-nobody reads are parked, as all files of chunkwise are.
+The files that an index touches are read like the sources of a virtual dataset: by all threads,
+which take chunks from all files.  If libhdf5 has to read, it reads file by file.  Unused
+files are parked, like all files of chunkwise.
 """
 
 from __future__ import annotations

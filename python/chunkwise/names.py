@@ -1,7 +1,7 @@
 """How are names and messages of HDF5 turned into text, and back?
 
-A name in a file may hold anything: bytes that are no UTF-8, sequences that command a
-terminal, marks that turn the reading direction.  Whoever writes one for a person uses
+A name in a file may hold anything: bytes that are not UTF-8, control sequences for a
+terminal, marks that turn the reading direction.  Code that writes a name for a person uses
 `printable`; in a line to paste, `shell_word` or `python_text`.
 """
 

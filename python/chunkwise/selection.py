@@ -1,4 +1,4 @@
-"""Which elements of a dataset are meant?"""
+"""Which elements of a dataset does a selection take?"""
 
 from __future__ import annotations
 

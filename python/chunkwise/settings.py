@@ -1,6 +1,6 @@
 """How many threads, and how much memory, may this process use?
 
-The values are the engine's; here they are read from arguments and from the environment.
+The engine keeps the values; here they are read from arguments and from the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which line opens a dataset with a chunk cache that holds what a walk comes back to?"""
+"""Which line opens a dataset with a chunk cache that holds the chunks that a walk needs again?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which further columns does a table need, as its trials differ in them?"""
+"""Which further columns does a table need to tell its trials apart?"""
 
 from __future__ import annotations
 

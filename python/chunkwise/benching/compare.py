@@ -1,12 +1,12 @@
 """What changed between two runs of `chunkwise bench`, and what is only noise?
 
-The first file is the baseline of all others.  Trials are matched by what was measured
-(`chunkwise.benching.saved`); `chunkwise.benching.verdict` says what two samples of times are
-worth.  Here a second doubt is added, about the machine: a run beside other programs takes
+The first file is the baseline of all others.  Trials match if they measured the same
+(`chunkwise.benching.saved`); `chunkwise.benching.verdict` compares two samples of times.
+Here a second doubt is added, about the machine: a run beside other programs takes
 longer as a whole, in all of its repeats, and no spread shows it.  But a process that reads
-from memory and had to wait has used less processor time than it took.  Waiting is left
-out of what is judged; where that does not remove the difference, as with several threads,
-the verdict is that nobody can tell.
+from memory and had to wait has used less processor time than it took.  So verdicts leave out
+this waiting.  If that does not remove the difference, as with several threads,
+the verdict is 'cannot tell'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How is data described that has no file yet, and what stands in for its elements?
 
-Its shape and type, and data like it: a file that has some, or how many times smaller filters make
-it.
+By its shape and type, and similar data: a file that has some, or how many times smaller filters
+make it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What was each setting worth, and what would have helped the slowest trial most?
 
-Two trials that differ on one axis alone say what its values are worth there.  Over all
-such pairs of a run the ratios are summed up by their geometric mean.
+Two trials that differ only on one axis show what its values are worth there.  The geometric mean
+of the ratios of all such pairs sums up a run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is a trial called, next to others of its run?"""
+"""Which name does a trial have, next to others of its run?"""
 
 from __future__ import annotations
 

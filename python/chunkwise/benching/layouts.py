@@ -1,4 +1,4 @@
-"""What does each way of storing the data cost to go over to, and which lines do that?"""
+"""What does it cost to change to each way of storing the data, and which lines do that?"""
 
 from __future__ import annotations
 

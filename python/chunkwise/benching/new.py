@@ -1,6 +1,6 @@
 """How is data measured that has no file yet?
 
-It is made up in a scratch file, from its description, and measured as a file is.
+It is generated in a scratch file, from its description, and measured like any file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which trials does a space of parameters come to, for one dataset?"""
+"""Which trials does a space of parameters give for one dataset?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commands store a dataset as it was measured, and how long does the first of them take?"""
+"""Which commands store a dataset as it was measured, and how long does the first one take?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What happens in one run, from a space of parameters to results?
 
-Whatever makes no sense is found before anything is written; whatever is written for the
-run goes with it.
+Settings that make no sense are found before anything is written.  Files that are written for the
+run are removed at its end.
 """
 
 from __future__ import annotations

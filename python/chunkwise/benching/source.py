@@ -1,8 +1,8 @@
-"""What is measured of a file that its writer has not closed?
+"""Which file is measured if its writer has not closed it?
 
-The file itself, read along with its writer, where that is what a user would do: a writer in
-SWMR mode left its mark, and everything is read from the file as it is, by readers that can.
-A temporary copy otherwise, as the file would be had its writer closed it.
+The file itself, beside its writer, if a user would read it so: a writer in
+SWMR mode left its mark, and readers that can read such a file read it as it is.
+Otherwise a temporary copy, as if the writer had closed the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What does one setting for a whole file come to, over several of its datasets?
+"""What is the result of one setting for a whole file, over several of its datasets?
 
-A chunk cache that is given when a file is opened is one for each dataset that is open: so the
-memory is the sum.  The time is the sum of what each dataset takes, measured one after another.
+A chunk cache that is given when a file is opened is one cache for each open dataset, so
+the memory is the sum.  The time is the sum of the datasets' times, measured one after another.
 """
 
 from __future__ import annotations

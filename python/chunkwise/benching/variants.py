@@ -1,8 +1,8 @@
-"""What would the same data cost in other chunks, or under other filters?
+"""What would the same data cost in other chunks, or with other filters?
 
-A variant that the file does not have is written to a scratch file, from the dataset's own
-data; of a dataset that is too large, from a sample: whole slabs of chunks, spread over
-its slowest dimension.  Then every variant is made of that sample, also the one stored, so
+If the file does not have a variant, bench writes it to a scratch file from the dataset's own
+data.  For a dataset that is too large it takes a sample: whole slabs of chunks, spread over
+the slowest dimension.  Then every variant is made from that sample, also the stored one, so
 that all of them hold the same.
 """
 

@@ -1,4 +1,4 @@
-"""Was another way of storing the data measured to help?"""
+"""Do measurements show that another way of storing the data helps?"""
 
 from __future__ import annotations
 

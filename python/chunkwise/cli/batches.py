@@ -1,4 +1,4 @@
-"""Which words do commands share that write many files, and how is each file's result told?"""
+"""Which options do commands share that write many files, and how is each file's result shown?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does `chunkwise inspect` go through many files, and what does it print of them?"""
+"""How does `chunkwise inspect` go through many files, and what does it print about them?"""
 
 from __future__ import annotations
 

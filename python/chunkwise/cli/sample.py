@@ -1,4 +1,4 @@
-"""How is `chunkwise sample` asked, and what does it print?"""
+"""Which options does `chunkwise sample` take, and what does it print?"""
 
 from __future__ import annotations
 

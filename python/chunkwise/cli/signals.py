@@ -1,8 +1,8 @@
-"""How does a long command end when it is told to, and how where a file cannot be written?
+"""How does a long command end when a signal tells it to, and how if a file cannot be written?
 
-Python turns Ctrl-C into an exception, which is lost where it meets code that must not
-raise (a finaliser, a callback from C).  So the signal is remembered as well, and whoever
-works step by step asks between two steps.  Nothing is lost then, and nothing need be said.
+Python turns Ctrl-C into an exception, which is lost if it meets code that must not
+raise (a finaliser, a callback from C).  So the signal is also remembered, and code that
+works step by step asks for it between two steps.  Then nothing is lost, and no message is needed.
 """
 
 from __future__ import annotations

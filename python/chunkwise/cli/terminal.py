@@ -1,8 +1,9 @@
-"""What may reach a terminal?  Nothing of a name that would command it.
+"""What may reach a terminal?  No control sequence from a name.
 
-Names, values and messages come from files that nobody vouches for.  Who writes a name
-escapes it where it stands (`chunkwise.names.printable`), as columns are counted there.
-What was forgotten is escaped here, and in `chunkwise.cli.echo` for what needs no console.
+Names, values and messages come from files that nobody vouches for.  Code that writes a name
+escapes it there (`chunkwise.names.printable`), because columns are counted there.
+Names that were forgotten are escaped here, and in `chunkwise.cli.echo` for output without a
+console.
 """
 
 from __future__ import annotations

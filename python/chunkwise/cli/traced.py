@@ -1,4 +1,4 @@
-"""How do commands take what a program has read, instead of patterns that somebody wrote?"""
+"""How do commands take the reads of a program, instead of patterns that somebody wrote?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are values read that several options have?"""
+"""How are values parsed that several options share?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words does `chunkwise verify` take, and what does it print?"""
+"""Which options does `chunkwise verify` take, and what does it print?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which box of a dataset does each rank write, and do the boxes keep apart?
+"""Which box of a dataset does each rank write, and do boxes overlap?
 
 Arithmetic alone: no files, no ranks that wait.
 """

@@ -1,7 +1,7 @@
 """How do ranks that write one file stay together, and fail together?
 
 Each collective call begins with one exchange, in which a rank says what it does, and whether it
-failed before.  So a failure that only one rank has met reaches the others at the next call.
+failed before.  So if only one rank fails, the others learn it at the next call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where is the file until it is complete, and how does each rank get hold of it?"""
+"""Where is the file until it is complete, and how does each rank open it?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """In which blocks is an array written, and in which chunks, if nobody said?
 
-A task has whole chunks of the file, so that each is encoded by one.  Pure arithmetic.
+A task has whole chunks of the file, so that one task encodes each.  Pure arithmetic.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """How do the workers of a cluster write one file?
 
-A block is encoded on the worker that has it.  This process, which has the file open, gives its
-chunks places, and the worker writes them there.  Only sizes and places travel.  So many blocks
-are in work at a time that all workers are busy, and no more, as each takes memory.
+The worker that has a block encodes it.  This process, which has the file open, gives its
+chunks places, and the worker writes them there.  Only sizes and places travel.  There are as many
+blocks in work as keep all workers busy, and no more, because each takes memory.
 
-What a lost worker held is done again by another one, as Dask does it.  A block that is then of
-other bytes gets other places (see ``lease.py``).
+Another worker repeats the work of a lost one, as Dask does it.  If a block then has
+other bytes, it gets other places (see ``lease.py``).
 """
 
 from __future__ import annotations

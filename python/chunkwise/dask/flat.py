@@ -1,7 +1,7 @@
 """How do workers write a dataset without chunks?
 
-Its elements lie in the file one after another from one address on, so that the place of each part
-follows from where it begins.
+Its elements lie in the file one after another from one address on, so the beginning of each part
+gives its place.
 """
 
 from __future__ import annotations

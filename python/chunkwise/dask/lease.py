@@ -1,9 +1,9 @@
-"""How is a worker that was given up kept from writing to a file that others go on with?
+"""How is a worker that was given up kept from writing to a file that others still write?
 
-A worker that does not answer may be dead, or only slow, and still hold bytes for places that
-others have been given since.  So who writes holds a shared lock on the file and looks whether its
-term lasts.  Who gives a place away once more, or brings the file into place, first takes the lock
-alone, and ends the term.
+A worker that does not answer may be dead, or only slow.  A slow one may hold bytes for places that
+others have got since.  So a writer holds a shared lock on the file and checks that its
+term lasts.  Before a process gives a place away again, or puts the file into place, it takes the
+lock exclusively, and ends the term.
 """
 
 from __future__ import annotations

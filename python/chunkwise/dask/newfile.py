@@ -1,6 +1,6 @@
 """How does a file that many write come into place, whole or not at all?
 
-It is made under another name beside the target, as repack does it, and has the target's name when
+It is created under another name beside the target, as in repack, and gets the target's name when
 it is complete and on storage.
 """
 

@@ -1,7 +1,8 @@
 """How do the workers of a cluster repack a file?
 
-This process plans, and copies the tree, small datasets and what stays as it is stored.  Datasets
-that are encoded anew are cut into boxes, which workers read from the source, encode and write.
+This process plans, and copies the tree, small datasets and data that keeps its stored form.
+Datasets that need a new encoding are cut into boxes, which workers read from the source, encode
+and write.
 """
 
 from __future__ import annotations

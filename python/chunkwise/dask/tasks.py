@@ -1,7 +1,7 @@
 """What does one task of a worker do?
 
-A block is encoded where it lies, and its chunks are kept there; only their sizes leave.  Once the
-process that has the file open has given them places, they are written there.
+A block is encoded where it lies, and its chunks stay there; only their sizes leave.  Once the
+process that has the file open has given them places, the worker writes them there.
 """
 
 from __future__ import annotations

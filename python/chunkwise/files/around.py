@@ -1,4 +1,4 @@
-"""What do access patterns want to know of a dataset's file: names of dimensions, and indices?"""
+"""What do access patterns need from a dataset's file: names of dimensions, and indices?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How does libhdf5 read a part of a dataset without converting a byte?
 
-Memory has the file's own type: what h5py or NumPy cannot name is read as well.
+The type in memory is the file's own, so types that h5py or NumPy cannot name are read as well.
 """
 
 from __future__ import annotations

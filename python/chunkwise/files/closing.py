@@ -1,7 +1,7 @@
 """Who is asked when h5py closes or flushes a file, or copies an object?
 
-Nowhere else are methods of `h5py.File` and `h5py.Group` replaced: what waits to be written and
-what is kept for reading both have to know, each for as long as there is something.
+Methods of `h5py.File` and `h5py.Group` are replaced only here.  Both the writer's pending data and
+the data kept for reading need this, each as long as there is some.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What if libhdf5 itself crashes on a damaged file?
 
 Some damaged files end the process that opens them: libhdf5 follows a broken address and
-the system stops it.  Nothing in that process can report it, so that work on files that
-nobody vouches for is done in a child, which may crash alone.
+the system stops it.  Nothing in that process can report it.  So a child process works on files
+that nobody vouches for, and may crash alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When is what was written on storage, and never half of it?"""
+"""When is a written file on storage, and never half of it?"""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Which of many open files does libhdf5 keep open?
 
 A file that is open in libhdf5 takes more than half a megabyte and a descriptor, and a
-program may have thousands.  So at most `most_open` of ours are: beyond that, those that
-nobody uses are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
-opened again when libhdf5 is asked about it: its objects get their identifiers anew.  The engine
-reads its data without.
+program may have thousands.  So libhdf5 keeps at most `most_open` of ours open.  Beyond that,
+unused files are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
+opened again when libhdf5 is asked about it: then its objects get new identifiers.  The engine
+reads a parked file's data without libhdf5.
 
-Somebody uses a file who has identifiers of it besides those of our own objects, as libhdf5 tells.
+A file is in use if libhdf5 counts identifiers of it besides those of our own objects.
 All of this happens under h5py's lock.
 """
 

@@ -1,6 +1,7 @@
-"""How is a netCDF-3 file (CDF-1, CDF-2, CDF-5) read by what reads HDF5?
+"""How does code that reads HDF5 read a netCDF-3 file (CDF-1, CDF-2, CDF-5)?
 
-netCDF-C makes a netCDF-4 file of it, with all that is in it, for as long as it is needed.
+netCDF-C copies it, with everything in it, to a netCDF-4 file, which exists as long as it is
+needed.
 """
 
 from __future__ import annotations

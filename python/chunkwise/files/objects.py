@@ -2,9 +2,9 @@
 
 A file is a graph, not a tree: a hard link may give an object a second name, or
 lead a group back to one of its ancestors.  The walk here visits every object
-under the first name it meets and reports further names as such.  Soft and
-external links are reported and never followed.  It works on h5py's low-level
-identifiers, ten times cheaper than `h5py.Group.__getitem__`, and on names as
+under the first name it meets and reports further names.  It reports soft and
+external links and never follows them.  It uses h5py's low-level
+identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as
 bytes, because a link's name need not be valid UTF-8.
 """
 

@@ -1,9 +1,10 @@
-"""Where do a file's chunks lie, as a sidecar beside it says, and does that still hold?
+"""Where do a file's chunks lie according to a sidecar beside it, and is that still true?
 
 A sidecar has a header in JSON, and then, for each dataset, pages of entries
-(``crates/chunkwise-engine/src/saved_index.rs``).  The header says from which state of which file
-it was made: size, time of the last change, a checksum of blocks of it (all of a small file), and
-for each dataset a checksum of where its object header begins.  Where one differs it is not used.
+(``crates/chunkwise-engine/src/saved_index.rs``).  The header describes the state of the file
+from which it was made: size, time of the last change, a checksum of blocks of it (all of a small
+file), and for each dataset a checksum of the beginning of its object header.  If one differs, the
+sidecar is not used.
 """
 
 from __future__ import annotations

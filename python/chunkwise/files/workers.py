@@ -1,8 +1,8 @@
-"""How is work on many files done by several processes that end cleanly?
+"""How do several processes work on many files, and end cleanly?
 
-Unlike `contained`, whose children read and may be killed at any moment, these write: told to end,
-each removes what it has half-written first.  They are started afresh, not forked, as each reads
-and writes with threads of its own.
+`contained`'s children only read, and may be killed at any moment.  These write: told to end,
+each first removes its half-written file.  They are started afresh, not forked, because each reads
+and writes with its own threads.
 """
 
 from __future__ import annotations

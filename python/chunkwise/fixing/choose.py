@@ -1,7 +1,7 @@
-"""What is a file to have in place of what it has: which chunks, filters, pages, and why?
+"""Which chunks, filters and pages should a file have instead of its own, and why?
 
 The findings say it, each by its own remedy, and agree about each dataset
-(`chunkwise.inspecting.findings`): for the patterns that were stated to `inspect`, if any were.
+(`chunkwise.inspecting.findings`).  If patterns were stated to `inspect`, they are for these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How are many files mended, each for itself, and those that need nothing left alone?"""
+"""How are many files fixed, each separately, and files without findings left alone?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long do patterns take on a file before, and on the one that takes its place?
+"""How long do patterns take on a file, and on the one that replaces it?
 
-Each reading is a trial of bench in a process of its own, of bytes in memory.  Before and after
-take turns where both files are there, so that a machine that slows down slows both.
+Each reading is a trial of bench in its own process, of bytes in memory.  If both files exist,
+before and after take turns, so that a machine that slows down slows both.
 """
 
 from __future__ import annotations

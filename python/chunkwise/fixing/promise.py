@@ -2,7 +2,7 @@
 
 The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
 through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
-tells how fast chunks decode; what a chunk takes to start is told apart from what its bytes take.
+shows how fast chunks decode; the time to start a chunk is separate from the time for its bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is what was found, promised, done and measured shown to a person, on 80 columns?"""
+"""How are findings, promises, changes and measurements shown to a person, in 80 columns?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is one file mended, from what is found to what was gained?
+"""How is one file fixed, from its findings to the gain?
 
 inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
 """

@@ -1,4 +1,4 @@
-"""What does a program call to have an index of a file?"""
+"""What does a program call to write an index of a file?"""
 
 from __future__ import annotations
 

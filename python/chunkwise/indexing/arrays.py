@@ -1,4 +1,4 @@
-"""What does ``.zarray`` say of a dataset (zarr version 2), and what of its type and fill value?"""
+"""What does ``.zarray`` (zarr version 2) say about a dataset, its type and its fill value?"""
 
 from __future__ import annotations
 

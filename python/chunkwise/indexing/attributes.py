@@ -1,4 +1,4 @@
-"""How are attributes and names of dimensions told to zarr and xarray?"""
+"""How do zarr and xarray get attributes and names of dimensions?"""
 
 from __future__ import annotations
 

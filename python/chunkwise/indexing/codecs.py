@@ -1,8 +1,8 @@
-"""By which codecs does zarr undo the filters of a dataset, or which of them does it lack?
+"""Which codecs let zarr decode the filters of a dataset, and which filters does it lack?
 
-zarr version 2 names codecs as numcodecs does.  A filter of HDF5 has one where the stored bytes are
-the same.  LZF, LZ4 and bitshuffle have frames of their own in HDF5, and szip, nbit, scale-offset
-and Blosc2 have no codec there.
+zarr version 2 names codecs as numcodecs does.  A filter of HDF5 has a codec if the stored bytes
+are the same.  LZF, LZ4 and bitshuffle have frames of their own in HDF5, and szip, nbit,
+scale-offset and Blosc2 have no codec there.
 """
 
 from __future__ import annotations

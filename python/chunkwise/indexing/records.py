@@ -1,4 +1,4 @@
-"""What has an index come to?"""
+"""What is the result of writing an index?"""
 
 from __future__ import annotations
 

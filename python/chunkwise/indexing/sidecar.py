@@ -1,4 +1,4 @@
-"""How is a sidecar written, by which `chunkwise.open` knows where chunks lie?"""
+"""How is a sidecar written, which tells `chunkwise.open` where chunks lie?"""
 
 from __future__ import annotations
 

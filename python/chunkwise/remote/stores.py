@@ -1,7 +1,7 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store answers for the object that was opened: `first` notes what tells it from a later one
-(`Version`), and `get` gives bytes of that one, or an error.
+Each store gives only bytes of the object that was opened: `first` notes how to tell it from a
+later one (`Version`), and `get` gives its bytes, or an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does a program call to have a file repacked?"""
+"""What does a program call to repack a file?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which filter do the files need that a virtual dataset leads to?
+"""Which filters do the files need to which a virtual dataset leads?
 
-libhdf5 only says, of a filter that it lacks there, that the read failed.  So some of those
-datasets are looked at before anything is read.
+If libhdf5 lacks a filter there, it only says that the read failed.  So some of those
+datasets are examined before anything is read.
 """
 
 from __future__ import annotations

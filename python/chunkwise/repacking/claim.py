@@ -1,15 +1,15 @@
-"""Which names beside the target are this run's own, and stay so where others may write too?
+"""Which names beside the target belong to this run, and stay so if others may write there too?
 
 A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
-run finds again.  In it are a lock, a journal, and what an earlier run left.  The lock holds a
-random token, from which follows the name of the partial file, ``.out.nc.TOKEN.partial``, and
+run finds again.  It holds a lock, a journal, and what an earlier run left.  The lock holds a
+random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``, and
 those of shards (``shard_files.py``).
 
 Others may plant something at these names.  So a folder is used only if it is a folder and no
-link, is this user's, is closed to others, and holds a lock that a run has written.  All else is
-reached from there by descriptor, and no link is followed.  What such a folder holds when a run
-begins is taken for an earlier run's: nothing else tells.  From then on the run knows its files by
-their inodes, and removes no others.
+link, belongs to this user, is closed to others, and holds a lock that a run has written.
+Everything else is reached from there by descriptor, and no link is followed.  What such a folder
+holds when a run begins counts as an earlier run's, because nothing else tells.  From then on the
+run knows its files by their inodes, and removes no others.
 """
 
 from __future__ import annotations

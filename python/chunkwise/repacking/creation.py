@@ -1,4 +1,4 @@
-"""How is the target's file made: its user block, format, alignment and pages?"""
+"""How is the target's file created: its user block, format, alignment and pages?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """How do several ranks repack one file?
 
-Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and brings
+Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and puts
 the target into place.  For each large dataset it calls the others.  All take pieces of it,
-super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  What a
-rank has written it verifies.
+super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  Each rank
+verifies what it has written.
 """
 
 from __future__ import annotations

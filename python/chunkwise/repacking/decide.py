@@ -1,6 +1,6 @@
-"""What shall a dataset have, by the rules, and can it?
+"""Which layout should a dataset have, by the rules, and can it?
 
-Arithmetic on facts and rules; whether HDF5 agrees is for `trial`.
+Arithmetic on facts and rules; `trial` finds out whether HDF5 agrees.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How large will a dataset be in the target, and how long does it take?
 
 Sizes come from a sample: a few pieces of the source pass the new filters in memory.
-Times are rough: what this sample took, and constants for all else.
+Times are rough: the time of this sample, and constants for everything else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How are many files repacked, so that a stopped run goes on where it was?
+"""How are many files repacked, so that a stopped run can continue?
 
 One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A manifest in the folder of results notes each file that is done; in place a file
-that is done needs nothing any more.
+with its share.  A manifest in the folder of results notes each finished file.  With --in-place, a
+finished file needs no more work, so there is no manifest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which files do names, folders, patterns and lists mean, and where does each result go?
 
-Several runs can share them, as the tasks of a batch array do: each has its part, the same whenever
-it begins.
+Several runs can share them, such as the tasks of a batch array: each has its part, which does not
+depend on when it begins.
 """
 
 from __future__ import annotations

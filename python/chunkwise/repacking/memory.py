@@ -1,4 +1,4 @@
-"""How much memory may be used when nobody said?"""
+"""How much memory may be used if nobody said?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked of a repack, besides rules for datasets?"""
+"""Which options does a repack have, besides rules for datasets?"""
 
 from __future__ import annotations
 

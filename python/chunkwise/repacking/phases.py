@@ -1,4 +1,4 @@
-"""How long did each phase of a repack take, on the rank for which it took longest?
+"""How long did each phase of a repack take, on its slowest rank?
 
 The phases are those of `chunkwise.parallel.model`, so that measured repacks calibrate it.
 """

@@ -1,7 +1,7 @@
-"""Which pieces of a dataset are a rank's, and who gives its chunks their places?
+"""Which pieces of a dataset does a rank get, and who gives its chunks their places?
 
-Rank 0 hands out pieces.  Places are given by the rank that keeps the index of the file: rank 0 the
-target's, and each of the first ranks those of some shards.
+Rank 0 hands out pieces.  The rank that keeps the index of a file gives places: rank 0 for the
+target, and each of the first ranks for some shards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What will be done to each dataset, at what cost, and can it be done at all?
 
-Whatever can be refused is refused here, before anything is written.
+All refusals that are possible now are made here, before anything is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where is a run, for whoever shows it?"""
+"""How far is a run, for the code that shows it?"""
 
 from __future__ import annotations
 

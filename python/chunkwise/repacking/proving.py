@@ -1,7 +1,7 @@
-"""Are the values of the result those of the source, and those that a manifest has?
+"""Do the values of the result equal those of the source, or of a manifest?
 
-Beside the checksums that copying takes: these are of values, independent of how they are stored,
-of attributes and of what lies on heaps too, and can be kept.
+Copying takes other checksums, of chunks.  These are of values, independent of how they are stored,
+also of attributes and of data on heaps, and can be kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How does the finished file come into place, whole or not at all?
 
-Through descriptors: what is checked is what is changed, whatever becomes of names meanwhile.
+Through descriptors: the file that was checked is the one that is moved, whatever happens to names.
 """
 
 from __future__ import annotations

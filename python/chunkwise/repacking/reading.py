@@ -1,4 +1,4 @@
-"""What does the new file need of its readers that the old one did not?"""
+"""What does the new file need from its readers that the old one did not?"""
 
 from __future__ import annotations
 

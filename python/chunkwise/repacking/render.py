@@ -1,4 +1,4 @@
-"""How do a plan and its outcome read on a terminal?
+"""How are a plan and its result shown on a terminal?
 
 Lines of text, at most 80 columns wide where names allow.
 """

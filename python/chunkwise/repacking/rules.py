@@ -1,11 +1,11 @@
-"""Which datasets does a rule mean, and which rule holds where several do?
+"""Which datasets does a rule mean, and which rule applies if there are several?
 
-A rule is a pattern and what it asks for: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
-Without a pattern it means all datasets.  Where several mean a dataset the last one given
-holds, so that exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
+A rule is a pattern and a setting: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
+Without a pattern it means all datasets.  If several mean a dataset, the last one
+applies, so exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
 
-A name asks and a pattern invites: what cannot be done to a dataset that is named is an
-error; a pattern passes over datasets that cannot take it, and the plan says so.
+If a rule names a dataset that cannot take the setting, that is an
+error.  A pattern skips datasets that cannot take it, and the plan says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which files beside the target are a run's shards, and when do they stay?
 
-They are made in a folder beside the target, ``out.nc.shards``, under the names that they keep:
-``0001-TOKEN.h5``.  The token is that of the run's lock: so a file that is replaced never leads to
-the data of the one that replaces it.  Nothing leads to them until the target has its name.
+They are made in a folder beside the target, ``out.nc.shards``, with their final names:
+``0001-TOKEN.h5``.  The token is that of the run's lock, so a file that is replaced never leads to
+the data of the file that replaces it.  Nothing leads to shards until the target has its name.
 
 Shards of a token whose partial file is gone belong to a finished target, and stay.  So the partial
 file is made before them, and removed after them.

@@ -1,8 +1,8 @@
 """How is a large dataset divided among several files, and what holds the parts together?
 
 Each shard has a part of the dataset, a range along one dimension that ends where chunks end.  The
-target has a virtual dataset of the parts, by relative names.  libhdf5 changes a file's chunk index
-in one process: with several files, several processes do.
+target has a virtual dataset of the parts, by relative names.  libhdf5 can change a file's chunk
+index only in one process; with several files, several processes can work.
 """
 
 from __future__ import annotations

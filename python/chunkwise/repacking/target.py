@@ -1,7 +1,7 @@
-"""Where does the result go, may it go there, and is the source still what it was?
+"""Where does the result go, may it go there, and is the source still unchanged?
 
-The result is made beside the target under another name (``claim.py``), from where names in it
-lead where they will lead from the target.  It comes into place when it is complete, verified
+The result is made beside the target under another name (``claim.py``), so that relative names in
+it lead to the same places as from the target.  It comes into place when it is complete, verified
 and on disk (``publish.py``).
 """
 

@@ -1,8 +1,8 @@
-"""Does HDF5 make a dataset so, and what does it make of the filters' values?
+"""Can HDF5 make such a dataset, and which values does it give the filters?
 
-The dataset is made in a file in memory, which finds what no rule book tells: a filter that
-cannot take the type, a chunk that is too large.  What filters complete when a dataset is
-made (cd_values) can be compared with what is stored.
+The dataset is made in a file in memory.  This finds what no rules say: a filter that
+cannot take the type, a chunk that is too large.  The values that filters complete when a dataset
+is made (cd_values) can be compared with the stored ones.
 """
 
 from __future__ import annotations

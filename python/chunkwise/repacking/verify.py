@@ -1,4 +1,4 @@
-"""Is the result what the source is?  Both are read by libhdf5 and compared bit for bit.
+"""Does the result equal the source?  libhdf5 reads both, and they are compared bit for bit.
 
 This is ``--verify full``: slow, and independent of the engine that wrote the file.
 """

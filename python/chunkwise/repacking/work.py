@@ -1,7 +1,7 @@
 """How is a plan carried out?
 
-The tree of objects first, then the data of each dataset, then what refers to them; the
-file is closed, verified, and left where the caller brings it into place.
+First the tree of objects, then the data of each dataset, then the references to them.  The
+file is closed and verified.  The caller puts it into place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which of the engine's datasets belongs to an open dataset?  (`eligibility.py`: or to none?)
+"""Which of the engine's datasets, if any, belongs to an open dataset?
 
-h5py makes a new object each time that ``f["x"]`` is asked for, so that what the engine
-knows is kept by file and address, and with each object for the next read.  Of h5py's own objects
-it is let go of when the file is closed; ours have it as long as they are there.
+h5py makes a new object for each ``f["x"]``.  So what the engine
+knows is kept by file and address, and with each object for the next read.  For h5py's own objects
+it is dropped when the file is closed; ours keep it as long as they exist.
 """
 
 from __future__ import annotations

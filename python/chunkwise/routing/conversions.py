@@ -1,8 +1,8 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
-What libhdf5 makes of NaNs, of numbers out of range and between two others differs from version to
-version, and with the processor.  So it is asked: before two types are first converted here, the
-numbers where something may happen are converted by both.  Where one bit differs, libhdf5 converts.
+How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
+version and on the processor.  So it is asked: before chunkwise first converts between two types,
+both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
 """
 
 from __future__ import annotations

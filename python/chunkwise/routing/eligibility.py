@@ -1,9 +1,9 @@
 """Which datasets does the engine read, and why does libhdf5 read the others?
 
-Here is what can be told in Python.  What the file, the type, the layout, the filters and the chunk
-index have to be like is in `crates/chunkwise-libhdf5/src/eligibility/`.  `bindings.py` asks both,
-once for each dataset, and keeps the answer; which indices and types the engine takes of a dataset
-that it reads, `indexing.py` and `conversions.py` tell.
+This module checks what Python can see.  `crates/chunkwise-libhdf5/src/eligibility/` checks the
+file, the type, the layout, the filters and the chunk index.  `bindings.py` asks both,
+once for each dataset, and keeps the answer.  For a dataset that the engine reads, `indexing.py`
+and `conversions.py` say which indices and types it takes.
 """
 
 from __future__ import annotations

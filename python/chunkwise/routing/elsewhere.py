@@ -1,11 +1,11 @@
-"""Where do the elements of a dataset lie that has none itself: a virtual one, or an external one?
+"""Where do the elements of a virtual or an external dataset lie?
 
-`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which elements of it are
-which of theirs; each source is described like any other dataset, and its file closed again.  What
-libhdf5 would answer with an error, or in a way of its own, is left to it, with a reason.
+`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which of its elements are
+which of theirs.  Each source is described like any other dataset, and its file closed again.
+If libhdf5 would raise an error, or answer in its own way, libhdf5 reads, with a reason.
 
-libhdf5 looks for sources that are missing at each read, and shows what this process writes into
-them.  `Sources` tells whether something of that kind has happened.
+libhdf5 looks for missing sources at each read, and shows what this process writes into
+them.  `Sources` says whether something like that has happened.
 """
 
 from __future__ import annotations

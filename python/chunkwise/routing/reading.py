@@ -1,11 +1,11 @@
-"""Who reads what a program asks of a dataset: the engine, or libhdf5?
+"""Who performs a program's read of a dataset: the engine, or libhdf5?
 
 The methods of chunkwise's datasets, and those that replace h5py's when it is patched, ask here.
-What the engine does not read exactly as h5py would is answered with NotImplemented (or False),
-and counted: then h5py's own method reads.  A patched program has h5py's errors to rely on, so
-that for it only what h5py takes goes to the engine; ours also take more (`lenient`).
+If the engine would not read exactly as h5py does, the answer is NotImplemented (or False), and the
+read is counted: then h5py's own method reads.  A patched program relies on h5py's errors, so
+for it only indices that h5py takes go to the engine; our datasets take more (`lenient`).
 
-Iteration and the views of `astype`, `fields` and `asstr` read through these, too.
+Iteration and the views of `astype`, `fields` and `asstr` also read through these.
 """
 
 from __future__ import annotations
