@@ -1,7 +1,7 @@
 """What is known about a file, its objects and how its datasets are stored?
 
-Plain records, so that they can be printed, compared and written as JSON; how they
-come about is in `collect` (objects and datasets), `format` (the file itself),
+Plain records, which can be printed, compared and written as JSON.  These modules make
+them: `collect` (objects and datasets), `format` (the file itself),
 `metadata` (what opening it costs), `patterns` and `sampling`.
 """
 

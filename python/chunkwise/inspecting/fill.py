@@ -1,4 +1,4 @@
-"""With what, and when, is a dataset filled where nothing was written?"""
+"""Which fill value does a dataset have, and when is it written?"""
 
 from __future__ import annotations
 

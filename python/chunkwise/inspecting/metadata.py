@@ -1,8 +1,8 @@
-"""What does it cost to open a file and see what is in it, and where does that lie?
+"""What does it cost to open a file and list its contents, and where does that metadata lie?
 
-libhdf5 is asked to do just that through a file object that writes down each of its
-reads.  h5py's fileobj driver passes libhdf5's requests on one by one, without any
-read-ahead of its own.
+libhdf5 does just that through a file object that records each of its
+reads.  h5py's fileobj driver passes libhdf5's requests on one by one, without
+reading ahead.
 """
 
 from __future__ import annotations

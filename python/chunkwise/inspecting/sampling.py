@@ -1,7 +1,7 @@
-"""How fast does libhdf5 read a dataset's chunks, and what do other filters make of them?
+"""How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?
 
 A few whole stored chunks, spread over the dataset, are read once or twice each; of a
-contiguous dataset, a few runs of elements.  What cannot be read gives no sample, and
+contiguous dataset, a few runs of elements.  Data that cannot be read gives no sample, and
 no error: other rooms say what is wrong with it.
 """
 

@@ -1,4 +1,4 @@
-"""Which settings does a program have, as told in words, or by a file that it writes?"""
+"""Which settings does a program have, according to options, or to a file that it writes?"""
 
 from __future__ import annotations
 

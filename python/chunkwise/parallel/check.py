@@ -1,4 +1,4 @@
-"""Are this machine and its libraries fit for parallel writing: what is known against them?"""
+"""Are this machine and its libraries fit for parallel writing, and which faults do they have?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How does a process encode chunks of a dataset that it has not open?
+"""How does a process encode chunks of a dataset that it has not opened?
 
-By one of the same type, shape, chunks and filters, in a file in memory: all that encoding
-depends on is there.
+With one of the same type, shape, chunks and filters, in a file in memory: encoding
+depends on nothing else.
 """
 
 from __future__ import annotations

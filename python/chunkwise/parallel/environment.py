@@ -1,8 +1,8 @@
 """Which MPI, HDF5 and machine do the ranks of this program have?
 
-What a library says of itself counts, not what was installed: it is loaded and asked.  That is
-done in a process of its own, so that libraries of different builds, which may end the process
-that loads both, are named rather than met.
+A library's own answer counts, not what was installed: it is loaded and asked.  That
+happens in a separate process, because libraries of different builds may end the process
+that loads both.  So such libraries are named here, and do no harm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is told of a parallel program, and what is found against it?"""
+"""What is known about a parallel program, and which faults does that mean?"""
 
 from __future__ import annotations
 

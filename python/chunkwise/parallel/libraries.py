@@ -1,4 +1,4 @@
-"""Which MPI library is it, by what it says of itself?"""
+"""Which MPI library is it, by its own account?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory does this machine have for the ranks on it?"""
+"""How much memory does this machine have for its ranks?"""
 
 from __future__ import annotations
 

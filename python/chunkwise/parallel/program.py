@@ -1,4 +1,4 @@
-"""How does a command line run on many ranks as one program?"""
+"""How does a command run on many ranks as one program?"""
 
 from __future__ import annotations
 

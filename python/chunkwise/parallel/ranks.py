@@ -1,12 +1,12 @@
 """What do the processes of an MPI program do together, and how do they fail together?
 
-Whoever works on many ranks meets two faults that end in a hang: a rank that fails while
-the others wait for it, and waiting that burns the core which another rank needs.  So all
+Programs on many ranks have two faults that end in a hang: a rank fails while
+the others wait for it, and waiting uses the core that another rank needs.  So everything
 that ranks do together goes through here: `agree` and `on_first` (`failing.py`) make one rank's
 failure the failure of all, and `wait` (`waiting.py`) sleeps between two looks.
 
-Every function takes an mpi4py communicator, or `ALONE`, for which mpi4py need not be
-installed.  mpi4py is imported where it is used.
+Every function takes an mpi4py communicator, or `ALONE`, which works without
+mpi4py.  mpi4py is imported where it is used.
 """
 
 from __future__ import annotations

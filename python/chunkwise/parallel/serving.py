@@ -1,8 +1,8 @@
 """How do ranks ask rank 0, or the first few ranks, while all of them work?
 
 A thread of each of these answers.  It looks for questions with short pauses, so that it takes no
-core from the encoders.  A rank that fails says so when it leaves, and every question after that is
-answered with the failure: nobody works on in vain.
+core from the encoders.  A rank that fails says so when it leaves.  Every later question
+gets the failure as its answer, so nobody works on in vain.
 """
 
 from __future__ import annotations

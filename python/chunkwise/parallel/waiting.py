@@ -1,10 +1,10 @@
 """How do ranks wait for each other, and exchange what they know, without using a core?
 
 Open MPI's own waiting looks without pause: a rank that waits takes the core that another one
-needs.  Here a rank sleeps between two looks, 1 ms at most.
+needs.  Here a rank sleeps between two looks, for 1 ms at most.
 
-Every function takes an mpi4py communicator, or `ALONE`, for which mpi4py need not be
-installed.  mpi4py is imported where it is used.
+Every function takes an mpi4py communicator, or `ALONE`, which works without
+mpi4py.  mpi4py is imported where it is used.
 """
 
 from __future__ import annotations

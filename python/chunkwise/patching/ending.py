@@ -1,6 +1,6 @@
-"""What should somebody hear whose program was run patched, and was not served by the engine?
+"""What should a user hear whose program ran patched, but did not use the engine?
 
-Programs that it served, by a read or a write, and those that use no HDF5, end without a word.
+If a program used it, for a read or a write, or uses no HDF5, it ends without a message.
 """
 
 from __future__ import annotations

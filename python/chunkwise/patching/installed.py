@@ -1,4 +1,4 @@
-"""Is h5py patched, and since when by whom?"""
+"""Is h5py patched, since when, and by whom?"""
 
 from __future__ import annotations
 

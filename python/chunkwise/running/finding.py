@@ -1,4 +1,4 @@
-"""What is wrong with a dataset for the reads that a program made of it, and which line helps?"""
+"""What is wrong with a dataset for a program's reads, and which line helps?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a trace told on 80 columns?"""
+"""How is a trace shown in 80 columns?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What did a program ask of which dataset, and how is that said as access patterns?
+"""What did a program ask of which dataset, and which access patterns is that?
 
-The library under the program writes a file for each process (``crates/chunkwise-preload``); here
-they become one record, in which a walk is a pattern as ``chunkwise advise`` and ``bench`` take it.
+The library under the program writes a file for each process (``crates/chunkwise-preload``).  Here
+they become one record, in which a walk is a pattern for ``chunkwise advise`` and ``bench``.
 """
 
 from __future__ import annotations

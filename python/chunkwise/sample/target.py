@@ -1,7 +1,7 @@
 """How does a file appear whole or not at all?
 
-It is written under a temporary name beside its place and renamed when done;
-whatever goes wrong before, Ctrl-C included, removes it.
+It is written under a temporary name beside its place and renamed when it is done.
+If anything goes wrong before, Ctrl-C included, it is removed.
 """
 
 from __future__ import annotations

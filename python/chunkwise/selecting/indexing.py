@@ -1,6 +1,6 @@
-"""What is selected by what stands between the brackets, or by a selection?
+"""Which elements does the index between the brackets, or a selection, take?
 
-`resolve` takes all that has a meaning; `assigned` what h5py assigns to.
+`resolve` takes everything that has a meaning; `assigned` takes what h5py can assign to.
 """
 
 from __future__ import annotations

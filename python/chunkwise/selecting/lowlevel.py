@@ -1,4 +1,4 @@
-"""How does libhdf5 read and write a selection, asked through h5py's low-level interface?"""
+"""How does libhdf5 read and write a selection, through h5py's low-level interface?"""
 
 from __future__ import annotations
 

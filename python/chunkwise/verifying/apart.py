@@ -1,8 +1,8 @@
-"""How are files verified on which libhdf5 may crash, or never come to an end?
+"""How are files verified on which libhdf5 may crash, or never finish?
 
-In child processes, which may crash alone, and end themselves when they stand still: a large file
-each, small ones together, and alone where one has ended its child.  How much is read is told
-through memory that both processes see.
+In child processes, which may crash alone, and end themselves if they make no progress.  A large
+file has its own child.  Small ones share one, and are verified alone if one of them has ended it.
+Children report how much they read through memory that both processes see.
 """
 
 from __future__ import annotations

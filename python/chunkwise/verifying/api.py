@@ -1,4 +1,4 @@
-"""What does a program call to have a file verified?"""
+"""What does a program call to verify a file?"""
 
 from __future__ import annotations
 

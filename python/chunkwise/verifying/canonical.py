@@ -1,8 +1,8 @@
-"""Of which bytes is the checksum of values taken?
+"""Which bytes go into the checksum of values?
 
-Of those that say what the values are, and nothing of how they are stored: numbers little-endian,
-the fields of a compound one behind the other, what has a length of its own behind its length, and
-references as the paths to which they lead.
+Those that say what the values are, and nothing about how they are stored.  Numbers are
+little-endian.  The fields of a compound follow each other.  A value of variable length follows its
+length.  References become the paths to which they lead.
 """
 
 from __future__ import annotations

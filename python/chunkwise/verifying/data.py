@@ -1,7 +1,7 @@
 """Is a dataset's data as it was written?
 
-Stored chunks are examined in the file's bytes, on all threads.  What is not stored so, what other
-filters made, and what lies on the file's heap is read by libhdf5, chunk by chunk.
+Stored chunks are examined in the file's bytes, on all threads.  libhdf5 reads the rest, chunk by
+chunk: data stored in another way, chunks with other filters, and data on the file's heap.
 """
 
 from __future__ import annotations

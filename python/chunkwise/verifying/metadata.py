@@ -1,7 +1,7 @@
-"""Can all be read that says what a file holds?
+"""Can all metadata of a file be read?
 
-Object headers, links and attributes, by each index that there is of them.  libhdf5 checks its
-checksums as it reads.
+Object headers, links and attributes, by every index of them.  libhdf5 checks its
+checksums while it reads.
 """
 
 from __future__ import annotations

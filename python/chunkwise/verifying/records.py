@@ -1,4 +1,4 @@
-"""What is known of a file after it was verified?"""
+"""What is known about a file after it was verified?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed of verified files, in 80 columns?"""
+"""What is printed about verified files, in 80 columns?"""
 
 from __future__ import annotations
 

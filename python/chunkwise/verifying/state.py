@@ -1,7 +1,7 @@
-"""Which of many files are verified already, so that a run that was stopped goes on?
+"""Which of many files are verified already, so that a stopped run can continue?
 
-A file that the user names holds what came of each file, a line each, as it is found.  A file that
-has changed since, by its size or time of last change, is verified again.
+A file that the user names holds the result for each file, one line each, as soon as it is known.
+If a file has changed since, by its size or time of last change, it is verified again.
 """
 
 from __future__ import annotations

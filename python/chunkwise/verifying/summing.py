@@ -1,7 +1,7 @@
 """What are the checksums of all values of a file?
 
-Of its datasets, in tiles, and of its attributes.  What is summed is in `canonical`, how it is cut
-in `tiles`.
+Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes are summed,
+`tiles` how they are cut.
 """
 
 from __future__ import annotations

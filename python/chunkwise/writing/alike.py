@@ -1,8 +1,8 @@
-"""Which new datasets are like one that was made before, and small?
+"""Which new datasets are small, and like one that was made before?
 
-Programs make many small datasets of one kind.  What the first of them came to (its type, shape
-and properties) is kept; libhdf5 makes and writes the others at once.  It encodes so little
-sooner than a writer is made ready.
+Programs make many small datasets of one kind.  The first one's type, shape
+and properties are kept, and libhdf5 makes and writes the others at once.  For so few bytes that is
+faster than preparing a writer.
 """
 
 from __future__ import annotations

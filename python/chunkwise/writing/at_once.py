@@ -1,8 +1,8 @@
-"""Which chunks of an assignment to h5py's own datasets are encoded here, and what is h5py's?
+"""Which chunks of an assignment to h5py's own datasets are encoded here, and which by h5py?
 
-The chunks that one assignment covers whole are encoded on all threads and put into the file
-before it returns; everything else h5py writes as ever.  Nothing waits: whoever looks at the file
-next, by whichever of h5py's functions, finds what h5py would have written.
+The chunks that one assignment covers completely are encoded on all threads and put into the file
+before it returns; h5py writes everything else as usual.  Nothing waits: the next look at the file,
+with any of h5py's functions, finds what h5py would have written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How is a dataset made: of which type, shape, chunks and filters, and is that possible?
+"""How is a dataset created: with which type, shape, chunks and filters, and is that possible?
 
-What can be known to be impossible is said before libhdf5 is asked, whose refusal names no
-argument.  A filter that cannot take the type is tried out in memory first, since libhdf5
-would leave it out without a word.
+What is known to be impossible is refused before libhdf5 is asked, because its refusal names no
+argument.  A filter that may not take the type is first tried in memory, because libhdf5
+would leave it out without a message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How is a dataset written: in chunks that are encoded here, or through h5py?
 
-What a write covers in part is merged in memory, and is in the file after a flush.  One `Writing`
-stands for a dataset of an open file, whoever asks, so that nobody reads or writes past
-what is held.
+Partly covered chunks are merged in memory, and are in the file after a flush.  One `Writing`
+belongs to a dataset of an open file, for all its users, so that nobody reads or writes without
+the pending data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which writes does libhdf5 do as fast as they could be done here?
+"""Which writes does libhdf5 do as fast as chunkwise could?
 
-Without filters there is nothing to encode, and a small dataset is encoded before a writer is made
-ready.  Such writes go to libhdf5 at once, as they are.  The others, and whatever needs a
-conversion or a second look, are for `dataset_writing.py`: there parts of chunks are merged, which
-libhdf5 would read and write again and again where its cache does not hold them.
+Without filters there is nothing to encode, and a small dataset is encoded before a writer is
+ready.  Such writes go unchanged to libhdf5 at once.  All others, and those that need a
+conversion or a second look, go to `dataset_writing.py`.  It merges parts of chunks, which
+libhdf5 would read and write again and again if its cache does not hold them.
 """
 
 from __future__ import annotations

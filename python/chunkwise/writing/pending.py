@@ -1,12 +1,12 @@
-"""Which datasets of which open files hold something that is not in the file yet?
+"""Which datasets of which open files hold data that is not in the file yet?
 
 It is written before h5py closes or flushes the file, when nobody refers to the dataset any
-more, and when the program ends.  What was written before a file begins to close is in the file
-once it is closed; what comes later is refused.  What cannot be written any more is never passed
-over in silence.
+more, and when the program ends.  Data written before a file begins to close is in the file
+once it is closed; later writes are refused.  Data that cannot be written any more is never
+dropped in silence.
 
-Who writes holds the dataset's own lock first and h5py's after it.  So nobody waits here for those
-who write while holding h5py's lock.
+A writer takes the dataset's own lock first and h5py's after it.  So nobody here waits for threads
+that write while they hold h5py's lock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which elements does ``d[index] = value`` mean, and how are they stored?
 
-What is answered with None is left to h5py: its own conversions, indices and broadcasting.
+None means that h5py does the work: its own conversions, indices and broadcasting.
 """
 
 from __future__ import annotations

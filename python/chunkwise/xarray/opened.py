@@ -1,7 +1,7 @@
-"""How do arrays of xarray keep their file, in whatever process they come to?
+"""How do arrays of xarray keep their file, in every process?
 
-Each process opens it once, when something of it is first read there, and opens it again after it
-was closed.  Nothing is closed to make room for others: `chunkwise.files.handles` sees to that.
+Each process opens it once, at its first read, and opens it again after it
+was closed.  Nothing is closed to make room for others: `chunkwise.files.handles` does that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is an index of xarray's read?  By the engine, whatever lists and points it has."""
+"""How is an xarray index read?  By the engine, with all its lists and points."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What does xarray write of a dataset, but for the data of Dask arrays?
+"""How does xarray write a dataset, without the data of Dask arrays?
 
 xarray itself makes the file, with one of its stores: dimensions, attributes, variables, and all
-data in memory.  It gives what is in Dask arrays, encoded as netCDF has it, to an object that only
-keeps it.
+data in memory.  It gives the contents of Dask arrays, encoded for netCDF, to an object that only
+keeps them.
 """
 
 from __future__ import annotations

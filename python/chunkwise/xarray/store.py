@@ -1,7 +1,7 @@
 """What does a group of a netCDF-4 file hold, in xarray's words?
 
-h5netcdf tells what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
-Each question is asked once, as an answer may take many calls of libhdf5.
+h5netcdf says what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
+Each question is asked once, because an answer may take many calls of libhdf5.
 """
 
 from __future__ import annotations

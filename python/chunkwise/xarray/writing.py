@@ -1,7 +1,7 @@
 """How is an xarray dataset of Dask arrays written to a netCDF-4 file?
 
-xarray makes the file, complete but for the chunks of Dask arrays (``skeleton.py``); these are
-encoded and written by the workers, as arrays are in ``chunkwise.dask``.
+xarray makes the file, complete except for the chunks of Dask arrays (``skeleton.py``).  The
+workers encode and write these, like arrays in ``chunkwise.dask``.
 """
 
 from __future__ import annotations

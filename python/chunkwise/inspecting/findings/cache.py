@@ -1,4 +1,4 @@
-"""Does a reader's default chunk cache hold the chunks that it comes back to?"""
+"""Does a reader's default chunk cache hold the chunks that the reader needs again?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Does the shape of a dataset's chunks cost time or space, whoever reads it?
+"""Does the shape of a dataset's chunks cost every reader time or space?
 
-Shapes are judged by the present extent of a dataset, also where it can grow.  Of several
-findings that one change of the chunk shape would cure, only the most telling is given:
+Shapes are judged by the present extent of a dataset, even if it can grow.  If one
+change of the chunk shape would fix several findings, only the most telling is given:
 `unlimited-chunk-1` before `small-chunks`, `floor-chunk` before `edge-waste` before
 `single-chunk`.
 """

@@ -1,4 +1,4 @@
-"""Do a dataset's filters earn what they cost, and can they be decoded here?"""
+"""Do a dataset's filters save more than they cost, and can they be decoded here?"""
 
 from __future__ import annotations
 

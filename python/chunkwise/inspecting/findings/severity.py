@@ -1,8 +1,8 @@
 """How bad is a finding that costs time or space?  One rule for all of them.
 
-What cannot be read, or is in danger of being misread, is judged by the check that finds it.
-Everything else is judged by what it costs, so that a wrong chunk shape on 200 elements is
-never worse than one that makes minutes of seconds.  docs/findings.md has the rule in words.
+If data cannot be read, or may be misread, the check that finds it gives the severity.
+All other findings are judged by their cost, so that a wrong chunk shape on 200 elements is
+never worse than one that turns seconds into minutes.  docs/findings.md has the rule in words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of the file as a whole?"""
+"""What is shown about the file as a whole?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a whole file shown: as a tree, with one to three lines an object?"""
+"""How is a whole file shown: as a tree, with one to three lines for each object?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How is one fact put into words?
 
-What is said of a dataset in one line of the tree and on a page of its own uses
-the same words.  Text from a file is escaped here, before it reaches a terminal.
+A dataset has the same words in one line of the tree and on its own page.
+Text from a file is escaped here, before it reaches a terminal.
 """
 
 from __future__ import annotations
