@@ -1,4 +1,4 @@
-"""What does a report say of an answer of advise: the choices there are, and before and after?"""
+"""What does a report say about an answer of advise: the choices, before and after?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a report say of a run of bench: its times, pattern by pattern, and its advice?"""
+"""What does a report say about a run of bench: its times, pattern by pattern, and its advice?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What does a report say, before anyone has decided how it looks?
 
-Plain data: texts, charts as points at places, tables as texts.  What makes it is in
-`chunkwise.report.studies` and `chunkwise.report.benches`; what writes it knows nothing of
+Plain data: texts, charts as points at places, tables as texts.
+`chunkwise.report.studies` and `chunkwise.report.benches` make it; its writers know nothing of
 studies.
 """
 

@@ -1,7 +1,7 @@
 """How is a chart drawn on the page?
 
-As plotly's own description of a figure.  Colours of texts and lines are left to the page's
-style sheet, so that they follow light, dark and paper.
+As plotly's own description of a figure.  The page's style sheet gives texts and lines their
+colours, so that they follow light, dark and paper.
 """
 
 from __future__ import annotations

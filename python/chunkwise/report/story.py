@@ -1,4 +1,4 @@
-"""What does the first screen say, in whatever form it is written?"""
+"""What does the first screen of a report say, in every form?"""
 
 from __future__ import annotations
 

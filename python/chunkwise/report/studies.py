@@ -1,4 +1,4 @@
-"""What does a report say of a study: its question, its plots, what became of its claims?"""
+"""What does a report say about a study: its question, its plots, its claims and verdicts?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which table stands below a plot?
 
-A row for each value, today's beside the paper's; where that would be long, a row for each
-place along the plot, and a column for each series.
+One row for each value, today's beside the paper's.  If that would be long, one row for each
+place along the plot, and one column for each series.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which values does a plot show: measured ones, summed up, and those that were published?"""
+"""Which values does a plot show: measured ones, summed up, and published ones?"""
 
 from __future__ import annotations
 

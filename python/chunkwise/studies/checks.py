@@ -1,7 +1,7 @@
-"""Does a study's file name rows that there will be, and settings that are known?
+"""Does a study's file name only rows that will exist, and known settings?
 
-A published value that nothing is compared with, or a claim about rows that nobody measures,
-would pass unseen; so all that an experiment says is checked against the points of its runs,
+Nobody would notice a published value that nothing is compared with, or a claim about rows that
+nobody measures.  So everything that an experiment says is checked against the points of its runs,
 at both scales, before anything is measured.
 """
 

@@ -1,7 +1,7 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, as `chunkwise.benching.verdict` gives it, in which the machine's noise
-may put it; of figures without noise (sizes, counts) the interval is the ratio itself.  Where
+A ratio has an interval, from `chunkwise.benching.verdict`, in which the machine's noise
+may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
 several pairs of rows say the same thing, their geometric mean is taken.
 """
 

@@ -1,7 +1,7 @@
-"""What lies in the folder of a study's run, and may another run go on in it?
+"""What lies in the folder of a study's run, and may another run continue in it?
 
-``trials``: every trial as it was made, by which a stopped run goes on.  ``files``: generated
-data, while the run lasts.  ``results.json.gz``: what was measured so far.
+``trials``: every trial, written as soon as it is done; a stopped run continues from there.
+``files``: generated data, while the run lasts.  ``results.json.gz``: what was measured so far.
 """
 
 from __future__ import annotations

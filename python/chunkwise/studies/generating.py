@@ -1,4 +1,4 @@
-"""How does the data of a study come into being?"""
+"""How is the data of a study generated?"""
 
 from __future__ import annotations
 

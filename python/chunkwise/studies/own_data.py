@@ -1,9 +1,9 @@
-"""How are a study's questions put to a dataset of the user's?
+"""How does a study ask its questions about a user's dataset?
 
-The study names values that mean something on its own data alone: a cache of 1 MiB, chunks of
-1x30x9x717.  A table says what takes the place of each on another dataset; so a study of one's
-own dataset is the study with other values, and everything that follows (trials, plots,
-claims) needs to know nothing of it.
+The study names values that mean something only on its own data: a cache of 1 MiB, chunks of
+1x30x9x717.  A table says what replaces each on another dataset.  So a study of one's
+own dataset is the study with other values, and all later steps (trials, plots,
+claims) need not know about it.
 """
 
 from __future__ import annotations

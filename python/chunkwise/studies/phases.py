@@ -1,7 +1,7 @@
 """Where does the time of a program go that generates data and writes it?
 
-A profile by phases, made with clocks: the generator is timed for the same blocks that are
-then written, and of the writing, what the filters take is measured inside libhdf5
+A profile by phases, made with clocks.  The generator is timed for the same blocks that are
+then written.  The filters' part of writing is measured inside libhdf5
 (`chunkwise.trials.breakdown`).
 """
 

@@ -1,7 +1,7 @@
-"""What does a study measure that is no access pattern?
+"""What does a study measure that no access pattern can express?
 
-A probe takes a `Context` and gives points, each with its records: as a trial's, with
-``status`` and whatever figures it has.
+A probe takes a `Context` and gives points, each with its records: like a trial's, with
+``status`` and its own figures.
 """
 
 from __future__ import annotations

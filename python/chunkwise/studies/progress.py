@@ -1,7 +1,7 @@
 """How far is a study, and when will it end?
 
-What a study says of its length is divided among its runs by their trials and budgets, and
-corrected by how long those took that are done.
+The length that a study states is divided among its runs by their trials and budgets, and
+corrected by the time of those that are done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What does a study say at its end, on a terminal of 80 columns?
+"""What does a study print at its end, on a terminal of 80 columns?
 
-An experiment's question, its figures beside the published ones, and what became of each of
-the paper's claims; then which of its advice still stands, and where the results are.
+An experiment's question, its figures beside the published ones, and the verdict on each of
+the paper's claims; then which of its advice still holds, and where the results are.
 """
 
 from __future__ import annotations

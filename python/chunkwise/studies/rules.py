@@ -1,11 +1,11 @@
-"""By which rules is a paper's claim judged?
+"""Which rules judge a paper's claim?
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
-figures rise or fall.  ``best``: a named value of an axis is the best, or about.  ``refused``:
-the library does not do it.  What another rule measures a claim by is
-a `chunkwise.studies.comparing.Ratio`, whose interval decides: where the noise allows either
-answer, none is given.  What is less than the limit and yet more than nothing is ``weaker``.
+figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``refused``:
+the library does not do it.  All other rules measure a claim by
+a `chunkwise.studies.comparing.Ratio`, and its interval decides: if the noise allows either
+answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is a study: which experiments, which published values, which claims?
 
-A study is data: TOML files in a folder of this package, read by `load`.  It says what is
+A study is data: TOML files in a folder of this package, which `load` reads.  It says what is
 measured in terms of `chunkwise.bench`'s parameter space, what the paper published, how that
-is drawn, and what the paper's advice comes to in figures.  Nothing here measures.
+is drawn, and which figures test the paper's advice.  Nothing here measures.
 """
 
 from __future__ import annotations

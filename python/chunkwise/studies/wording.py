@@ -1,4 +1,4 @@
-"""How are a figure, a setting and a ratio said, to somebody who has not seen the paper?"""
+"""How are a figure, a setting and a ratio put into words for a reader without the paper?"""
 
 from __future__ import annotations
 

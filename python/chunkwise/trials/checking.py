@@ -1,7 +1,7 @@
-"""Is every element that was read the one that is known to be there?
+"""Is every element that was read the expected one?
 
-The known elements lie in a file, in C order, as libhdf5 or a formula gave them; which of them
-a selection names, NumPy says by a mask.  Nothing here uses chunkwise's own selections.
+The expected elements lie in a file, in C order, from libhdf5 or a formula.  NumPy says by a mask
+which of them a selection takes.  Nothing here uses chunkwise's own selections.
 """
 
 from __future__ import annotations

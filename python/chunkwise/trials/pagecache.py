@@ -1,8 +1,8 @@
 """Do a file's bytes come from memory or from storage, and how is that known?
 
-What the system keeps of a file in memory decides the first read of anything.  A warm
-trial finds all of it there; for a cold one it is dropped, which the system may refuse:
-so it is checked by the bytes that the process then really read from storage.
+The part of a file that the system keeps in memory decides how fast the first read is.  A warm
+trial finds all of it there.  For a cold one it is dropped, which the system may refuse.
+So the bytes that the process then really read from storage are checked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Where did the time of writing go, and how often was a chunk encoded?
 
-What is taken apart is all that a library may do with what it is given: making the dataset
-(where space may be allocated and filled), the writes, the flush and the close.  In libhdf5
-the filters' calls are counted and timed where it makes them, as for reads
-(`chunkwise.trials.breakdown`).  What storage takes is estimated: bytes of the file that was
-made are written once more, bare, to another one.  chunkwise's engine measures itself.
+It covers everything that a library may do with its data: creating the dataset
+(which may allocate and fill space), the writes, the flush and the close.  In libhdf5
+the filters' calls are counted and timed as for reads
+(`chunkwise.trials.breakdown`).  The time of storage is estimated: bytes of the new file
+are written once more, bare, to another one.  chunkwise's engine measures itself.
 """
 
 from __future__ import annotations

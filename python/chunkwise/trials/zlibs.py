@@ -1,9 +1,9 @@
-"""Which zlib does the libhdf5 of this process call, and is it the one that was asked for?
+"""Which zlib does the libhdf5 of this process call, and is it the requested one?
 
-libhdf5's deflate is zlib's.  Where libhdf5 is linked to it dynamically, another library with
-zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) takes its place when the
-process is started with it in LD_PRELOAD.  Where zlib was built into libhdf5 nothing happens,
-which must not pass for a measurement of the other one.
+libhdf5's deflate is zlib's.  If libhdf5 is linked to zlib dynamically, another library with
+zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) replaces it when the
+process starts with that library in LD_PRELOAD.  If zlib was built into libhdf5, nothing happens,
+and that must not count as a measurement of the other one.
 """
 
 from __future__ import annotations

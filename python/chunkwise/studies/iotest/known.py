@@ -1,6 +1,6 @@
-"""What is known against a combination of the walk: which of them hang or crawl, and why?
+"""Which combinations of the walk are known to hang or crawl, and why?
 
-`chunkwise.parallel.checks` knows.  Here is what a combination looks like to it.
+`chunkwise.parallel.checks` knows.  This module describes a combination to it.
 """
 
 from __future__ import annotations

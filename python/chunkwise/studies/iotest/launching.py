@@ -1,7 +1,7 @@
-"""How does a process that is no rank start some, and get what they measured?
+"""How does a process that is no rank start ranks, and get their measurements?
 
-A probe of a study: for each number of ranks mpiexec starts the worker, which writes a record a
-line.  What the ranks themselves do is in `creation`, `pitfalls` and `run`.
+A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
+line.  `creation`, `pitfalls` and `run` say what the ranks do.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A launcher that is told to end kills its processes after a while, whether they have ended or
 not, and a rank that waits for others in HDF5 hears no signal.  So a small process outlives
-rank 0, sees that it is gone, and removes what it was writing.
+rank 0, sees that it is gone, and removes its unfinished file.
 """
 
 from __future__ import annotations

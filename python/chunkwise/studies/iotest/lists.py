@@ -1,6 +1,6 @@
-"""How is a combination told to HDF5?  As property lists, made once for each.
+"""How does HDF5 get a combination?  As property lists, made once for each.
 
-What h5py does not offer (collective metadata) is called in the libhdf5 that h5py calls.
+h5py does not offer collective metadata; it is set by a call of the libhdf5 that h5py uses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What would ranks take that had a core each, where those that were measured shared some?
+"""How long would ranks take with a core each, if the measured ranks shared some?
 
-The model of the parallel write is fitted to the rows in which each rank had a core: their writing
-is its encoding, as what storage and filters take is measured together, and the rest is fixed.
+The model of the parallel write is fitted to the rows in which each rank had a core.  Their writing
+counts as encoding, because storage and filters are measured together; the rest is fixed.
 """
 
 from __future__ import annotations

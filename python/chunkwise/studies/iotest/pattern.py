@@ -1,13 +1,12 @@
 """Which datasets, chunks and parts has a combination, and which value has each element?
 
-A program writes, in each of its steps, some 2-D arrays of doubles.  Each rank has a tile of
-every array, after its place in the grid of ranks.  All arrays of all steps are one 4-D array,
-two 3-D ones of which are slices of it, or many 2-D ones.
+In each of its steps a program writes some 2-D arrays of doubles.  Each rank has a tile of
+every array, at its place in the grid of ranks.  All arrays of all steps are one 4-D array,
+or slices of two 3-D arrays, or many 2-D ones.
 
-Values are known by their place: a smooth bowl over the plane of all ranks, of 16 bits after the
-point, with 8 bits of noise after these, plus the number of the array among all arrays of all
-steps.  So a tile that lies in another's place is seen, and data compresses as measured data
-does.
+The place of an element gives its value: a smooth bowl over the plane of all ranks, with 16 bits
+after the point, then 8 bits of noise, plus the number of the array among all arrays of all
+steps.  So a tile in another's place shows, and data compresses like measured data.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What do the paper's warnings about chunks come to, in figures of this machine?
+"""What do the paper's warnings about chunks cost on this machine?
 
-Each is measured by itself, on one dataset: what the library refuses, and what it does again
+Each is measured separately, on one dataset: what the library refuses, and what it does again
 and again.  All but the first need one rank.
 """
 

@@ -1,8 +1,8 @@
 """What happens when `mpirun -n N chunkwise study iotest` walks?
 
-Settings are checked by all ranks; then combination after combination is measured, and rank 0
-writes each down as it is done.  The file that is written is removed at the end, however that
-comes.
+All ranks check the settings.  Then each combination is measured in turn, and rank 0
+writes each result down as soon as it is known.  The file that ranks write is removed at the end,
+however the run ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which combinations of parameters are walked, and in which order?
 
-Those of hdf5-iotest, in its order, by which each has its number: the dataset's rank is the
-outermost loop, whether operations are collective the innermost.
+Those of hdf5-iotest, in its order, which gives each its number: the dataset's rank is the
+outermost loop, collective or independent operations the innermost.
 """
 
 from __future__ import annotations

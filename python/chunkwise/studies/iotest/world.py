@@ -1,7 +1,7 @@
-"""Which ranks are there, and can they write one file by h5py?
+"""Which ranks are there, and can they write one file with h5py?
 
-How ranks fail and end together is `chunkwise.parallel.ranks`'s; what is timed waits by MPI's
-own calls, as hdf5-iotest does.
+`chunkwise.parallel.ranks` makes ranks fail and end together.  Timed code waits by MPI's
+own calls, as in hdf5-iotest.
 """
 
 from __future__ import annotations
