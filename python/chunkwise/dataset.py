@@ -407,7 +407,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
-    """The same dataset, read and written by the engine.
+    """Return the same dataset, read and written by the engine.
 
     Parameters
     ----------

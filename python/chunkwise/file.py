@@ -95,7 +95,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         h5py.File.swmr_mode.fset(self, value)
 
     def flush(self) -> None:
-        """Encode what waits, and hand all to storage; returns when it is there.
+        """Encode pending chunks, and write everything to storage; return when it is there.
 
         Raises
         ------
@@ -183,7 +183,7 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> File:
-    """Open an HDF5 or netCDF-4 file, or make one.
+    """Open an HDF5 or netCDF-4 file, or create one.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def create_group(
         self, name: str | bytes | None, track_order: bool | None = None, **options: Any
     ) -> Group:
-        """Make a group, and those that lead to it.
+        """Create a group, and its missing parents.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return cast("Group", self._adopted(made.id, path))
 
     def require_group(self, name: str | bytes) -> Group:
-        """The group `name`, which is made if it is not there.
+        """Return the group `name`; create it if it does not exist.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         fillvalue: Any = None,
         **options: Any,
     ) -> Dataset:
-        """Make a dataset, and the groups that lead to it.
+        """Create a dataset, and its missing parent groups.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return cast("Dataset", self._adopted(made.id, self._path_of(name)))
 
     def copy(self, source: Any, dest: Any, *args: Any, **options: Any) -> None:
-        """Copy an object, as `h5py.Group.copy` does, with all that was written to it."""
+        """Copy an object, as `h5py.Group.copy` does, with its pending writes."""
         pending.settle_all(blocking=not phil._is_owned())
         super().copy(source, dest, *args, **options)
 

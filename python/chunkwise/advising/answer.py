@@ -70,7 +70,7 @@ class PatternAdvice:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A layout to which no other is better in reading, writing and size at once.
+    """A layout that no other beats in reading, writing and size at once.
 
     The advised layout is always one of them: it was measured several times, and a single lucky
     measurement of another one is no proof.
@@ -99,7 +99,7 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class CacheAdvice:
-    """Which chunk cache helps, where the file cannot be changed.
+    """Which chunk cache helps, if the file cannot be changed.
 
     Attributes
     ----------

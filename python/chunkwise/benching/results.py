@@ -173,7 +173,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer that a run gives.
+    """The answer of a run.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class ParallelFile(ParallelGroup):
         return self._home.first("on_first", "", lambda: work(self._home.h5))
 
     def flush(self) -> None:
-        """Have all that was written in the partial file, and that on storage (collective).
+        """Write everything to the partial file, and that to storage (collective).
 
         Chunks that lack something are written with what the file has there, or the fill value,
         and encoded again when the rest comes.
@@ -84,7 +84,7 @@ class ParallelFile(ParallelGroup):
         self._home.session.on_first(self._home.h5_flush)
 
     def close(self) -> None:
-        """Complete the file, and bring it into place (collective); twice does nothing.
+        """Complete the file, and put it into place (collective); a second call does nothing.
 
         Raises
         ------

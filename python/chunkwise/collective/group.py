@@ -34,7 +34,7 @@ class ParallelGroup:
         self.attrs = ParallelAttributes(home, path)
 
     def create_group(self, name: str, track_order: bool | None = None) -> ParallelGroup:
-        """Make a group, and those that lead to it (collective).
+        """Create a group, and its missing parents (collective).
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class ParallelGroup:
         fillvalue: Any = None,
         **options: Any,
     ) -> ParallelDataset:
-        """Make a dataset, and the groups that lead to it (collective).
+        """Create a dataset, and its missing parent groups (collective).
 
         Parameters
         ----------

@@ -573,7 +573,7 @@ class Kept:
 
     @property
     def h5py(self) -> Any:
-        """The same object as h5py has it, after all that was written in this process."""
+        """The same object in h5py, with everything that this process has written."""
         pending.settle_all(blocking=not phil._is_owned())
         kinds = (h5py.File, h5py.Group, h5py.Dataset)
         return next(kind for kind in kinds if isinstance(self, kind))(self._id)

@@ -27,7 +27,7 @@ NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Change:
-    """What one dataset is to have in place of what it has.
+    """The new layout of one dataset, and the old one.
 
     Attributes
     ----------

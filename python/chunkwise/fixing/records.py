@@ -33,7 +33,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Gain:
-    """What one pattern on one dataset takes, before and after.
+    """How long one pattern on one dataset takes, before and after.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Gain:
         return self.before.highest / self.after.lowest
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it, ratios included."""
+        """Return it as JSON has it, with ratios."""
         names = ("promised_times", "times", "lowest_times", "highest_times")
         return {**plain(self), **{name: plain(getattr(self, name)) for name in names}}
 
@@ -113,7 +113,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What became of one file.
+    """The result for one file.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Fixed:
     elapsed_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         record = plain(self)
         record["gains"] = [gain.as_dict() for gain in self.gains]
         record["repacked"] = None if self.repacked is None else self.repacked.as_dict()

@@ -12,7 +12,7 @@ Format = Literal["json", "parquet", "sidecar"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What the index does not have.
+    """Something that the index leaves out.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What `chunkwise.index` has written.
+    """The result of `chunkwise.index`.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ def unpatch_h5py() -> None:
 
 
 def patch_stats() -> dict[str, Any]:
-    """How many reads and writes of `h5py.Dataset` took which path, since the process began.
+    """Count the reads and writes of `h5py.Dataset` by their path, since the process began.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def repack(
     progress: Watch | None = None,
     comm: Any = None,
 ) -> Summary:
-    """Copy a file with other chunks, filters or layout, and everything else as it was.
+    """Copy a file with other chunks, filters or layout, and everything else unchanged.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class FileResult:
     elapsed_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
 
 
@@ -140,7 +140,7 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
 
 @dataclass(frozen=True)
 class Treated:
-    """What became of one file.
+    """The result for one file.
 
     Attributes
     ----------

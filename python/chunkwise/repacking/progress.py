@@ -12,7 +12,7 @@ Phase = Literal["planning", "copying", "verifying", "syncing"]
 
 @dataclass(frozen=True)
 class Moment:
-    """A run at some moment.
+    """The state of a run at one moment.
 
     Attributes
     ----------

@@ -125,7 +125,7 @@ class Summary:
         return sum(len(dataset.lost_chunks) for dataset in self.datasets)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
 

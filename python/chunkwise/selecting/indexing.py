@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 def resolve(
     shape: Shape, wanted: Any, label: str, *, paired: bool = False
 ) -> _native.Selection | None:
-    """Find out which elements of an array are meant.
+    """Find out which elements of an array the selection takes.
 
     Parameters
     ----------

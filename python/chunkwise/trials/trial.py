@@ -229,7 +229,7 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one trial gave; the fields that a failed trial cannot fill are None.
+    """The result of one trial; a failed trial leaves some fields None.
 
     Attributes
     ----------

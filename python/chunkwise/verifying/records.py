@@ -34,7 +34,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is not as it was written.
+    """One part of a file that is not as it was written.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that is to be known, and is no damage.
+    """Something worth knowing that is not damage.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of verifying one file.
+    """The result of verifying one file.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ class Writable:
             self._written().resize(size, axis)
 
     def flush(self) -> None:
-        """Have all that was written in the file, and the file on storage (``fsync``).
+        """Write everything to the file, and the file to storage (``fsync``).
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Which datasets, chunks and parts has a combination, and which value has each element?
 
 In each of its steps a program writes some 2-D arrays of doubles.  Each rank has a tile of
-every array, at its place in the grid of ranks.  All arrays of all steps are one 4-D array,
-or slices of two 3-D arrays, or many 2-D ones.
+every array, at its place in the grid of ranks.  By the dataset's rank, all arrays of all
+steps are one 4-D dataset, several 3-D ones, or many 2-D ones.
 
 The place of an element gives its value: a smooth bowl over the plane of all ranks, with 16 bits
 after the point, then 8 bits of noise, plus the number of the array among all arrays of all
