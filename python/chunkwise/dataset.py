@@ -239,7 +239,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             written); ``stored_nbytes`` read, ``decoded_nbytes`` out of the filters if
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
-            ``blocks`` in which filters such as Blosc store these chunks (None where there
+            ``blocks`` in which filters such as Blosc store these chunks (None if there
             are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
             object that is read (None for a path); ``sidecar``, the file that says where the
             chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
@@ -377,7 +377,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return self._where
 
     def _resolve(self, wanted: Any) -> _native.Selection | None:
-        """What is selected; None where only h5py may know."""
+        """What is selected; None if only h5py may know."""
         bound = None if self._binding is None else self._binding.bound
         # What the engine reads is resolved without h5py's lock.
         shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape

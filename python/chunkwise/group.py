@@ -228,7 +228,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             chooses one (`chunkwise.advise.chunk_shape`), False or ``"contiguous"`` forbids
             chunks.  None chooses one where filters, `maxshape` or `access` need it.
         maxshape : sequence of int or None, int or True, optional
-            The most that each dimension may grow to, None where without limit, True for
+            The most that each dimension may grow to, None for no limit, True for
             all of them; None for a dataset that keeps its shape.
         filters : str or Pipeline, optional
             The filters in the order of the pipeline, such as ``"shuffle+deflate:4"``;

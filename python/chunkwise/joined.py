@@ -216,7 +216,7 @@ class Joined:
             result[tuple(into)] = self._parts[owner][tuple(index)]
 
     def _together(self, owners: Array) -> _native.Dataset | None:
-        """What of the array lies in these files; None where libhdf5 has to read one of them."""
+        """What of the array lies in these files; None if libhdf5 has to read one of them."""
         sources: list[Any] = []
         for owner in owners:
             bound = self._parts[owner]._reads().bound
@@ -321,7 +321,7 @@ def _by_numbers(path: str) -> list[tuple[int, str]]:
 
 
 def _entries(selection: Any) -> list[Array | range] | None:
-    """What is chosen of each dimension; None where dimensions are chosen together."""
+    """What is chosen of each dimension; None if dimensions are chosen together."""
     if selection.hyperslab is not None:
         return [_chosen(*each) for each in zip(*selection.hyperslab, strict=True)]
     entries: list[Array | range] = []

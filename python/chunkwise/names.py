@@ -111,7 +111,7 @@ def hdf5_reason(error: BaseException) -> str:
 
 
 def system_reason(error: BaseException) -> str | None:
-    """Say what the system said, without HDF5's words around it; None where it said nothing."""
+    """Say what the system said, without HDF5's words around it; None if it said nothing."""
     number = getattr(error, "errno", None)
     if number:
         return os.strerror(number)

@@ -60,7 +60,7 @@ def by_names(
     shape
         The dataset's.
     around
-        Tells the names; None where nobody can.
+        Tells the names; None if nobody can.
     where
         File and dataset, for messages.
 

@@ -43,7 +43,7 @@ def stated(
         block may be larger than what the dataset has now, up to `maxshape`; words such as ``row``
         mean what `chunk_shape.expected_shape` tells.
     shape, maxshape : sequence of int, sequence of int or None
-        Of the dataset; `maxshape` None where it cannot grow.
+        Of the dataset; `maxshape` None if it cannot grow.
     itemsize : int
         Bytes of an element.
     where : str

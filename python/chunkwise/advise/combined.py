@@ -73,7 +73,7 @@ def commands(
 
 
 def _nccopy(file: str, layout: FileLayout, stored: Mapping[str, Stored]) -> str | None:
-    """Write a layout as the options of nccopy; None where it cannot make all of it."""
+    """Write a layout as the options of nccopy; None if it cannot make all of it."""
     others = (layout.page_nbytes, layout.metadata_block_nbytes)
     if layout.merge or any(value is not None for value in others) or not layout.datasets:
         return None
@@ -94,7 +94,7 @@ def _nccopy(file: str, layout: FileLayout, stored: Mapping[str, Stored]) -> str 
 
 
 def _h5repack(layout: FileLayout, stored: Mapping[str, Stored]) -> str | None:
-    """Write a layout as the options of h5repack; None where it cannot make all of it."""
+    """Write a layout as the options of h5repack; None if it cannot make all of it."""
     if layout.merge:
         return None
     words = []

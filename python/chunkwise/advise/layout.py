@@ -151,7 +151,7 @@ def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
     Returns
     -------
     FileLayout or None
-        None where there is none.
+        None if there is none.
     """
     found = list(layouts)
     if not found:

@@ -35,7 +35,7 @@ class Program:
     unknown
         Filters of which nobody documents whether it has them.
     newest
-        The newest format that it knows, of `FORMATS`; None where that is not known, or depends on
+        The newest format that it knows, of `FORMATS`; None if that is not known, or depends on
         the libhdf5 that it was built with.
     virtual, paged
         Whether it reads virtual datasets, and files with paged file space.

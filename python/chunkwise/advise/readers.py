@@ -22,10 +22,10 @@ class Reader:
     cache_nbytes
         Bytes of unfiltered chunks that the cache holds.
     nslots
-        Slots of its hash table, each for one chunk; None where there is no such table.
+        Slots of its hash table, each for one chunk; None if there is no such table.
     w0
         Preemption policy: chunks read in full go first among the least recently used
-        ``w0`` of the cache (H5Pset_cache); None where there is none.
+        ``w0`` of the cache (H5Pset_cache); None if there is none.
     """
 
     name: str

@@ -242,7 +242,7 @@ def refilter(
 def encode_anew(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     """Give the command that applies the filters of a dataset to the chunks that lack them.
 
-    None where chunkwise repack would leave it to libhdf5, which may leave filters out again.
+    None if chunkwise repack would leave it to libhdf5, which may leave filters out again.
     """
     names = _names(Pipeline.parse(filters))
     if not names <= ENCODED_FILTERS:
@@ -492,7 +492,7 @@ class _Step:
 def _step(
     chunks: tuple[int, ...], shape: Sequence[int] | None, itemsize: int | None
 ) -> _Step | None:
-    """Give what a writer needs that writes step by step; None where it needs nothing."""
+    """Give what a writer needs that writes step by step; None if it needs nothing."""
     if shape is None or itemsize is None or chunks[:1] in ((), (1,)):
         return None
     touched = math.prod(-(-n // c) for n, c in zip(shape[1:], chunks[1:], strict=True))

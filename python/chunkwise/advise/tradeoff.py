@@ -172,7 +172,7 @@ class Bandwidth:
     seconds
         For each reader and pipeline, the seconds of all patterns at each bandwidth.
     here
-        This machine's storage; None where it could not be measured.
+        This machine's storage; None if it could not be measured.
     """
 
     chunks: tuple[int, ...]

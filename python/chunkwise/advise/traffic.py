@@ -520,7 +520,7 @@ class _Chunks:
 
 
 def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
-    """List the chunks that a selection touches, each once; None where there are too many."""
+    """List the chunks that a selection touches, each once; None if there are too many."""
     sides = [
         [_along_chunks(*bounds) for bounds in zip(*hyperslab, stored.chunks, strict=True)]
         for hyperslab in parts

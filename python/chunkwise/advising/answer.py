@@ -32,12 +32,12 @@ class PatternAdvice:
     writes
         Whether it writes.
     present, best
-        Seconds of the whole pattern, for the stated reader, as measured; None where they were
+        Seconds of the whole pattern, for the stated reader, as measured; None if they were
         not.
     present_model_s, best_model_s
         The same by the model.
     ours
-        What chunkwise takes with the file as it is, as measured; None where it was not, or where
+        What chunkwise takes with the file as it is, as measured; None if it was not, or where
         chunkwise is the stated reader.
     """
 
@@ -106,7 +106,7 @@ class CacheAdvice:
     reason
         One sentence: what it changes, or why none helps.
     nbytes, nslots, w0
-        The cache to open the dataset with; None where none helps.
+        The cache to open the dataset with; None if none helps.
     before_s, after_s
         Seconds of all that is read, by the model.
     """

@@ -330,7 +330,7 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None where it cannot be told.
+    """Measure the storage under the folder for scratch files; None if it cannot be told.
 
     Memory is no storage: where the system does not let go of the file, nothing is said.
     """

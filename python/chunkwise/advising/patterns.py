@@ -60,7 +60,7 @@ def read(
     where
         File and dataset, for messages.
     around
-        Tells names of dimensions and what other datasets hold; None where there is no file.
+        Tells names of dimensions and what other datasets hold; None if there is no file.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def _file_nbytes(cell: Cell) -> float | None:
 
 
 def _grew(cell: Cell) -> float | None:
-    """Return how many times as large a file is after updates; None where nobody knows."""
+    """Return how many times as large a file is after updates; None if nobody knows."""
     before = cell.median(lambda m: m.file_before_nbytes)
     after = cell.median(lambda m: m.file_nbytes)
     return after / before if before and after else None

@@ -43,7 +43,7 @@ class Match:
     base, other : Sample
         The repeats of each.
     verdict : Verdict or None
-        None where one side has no figures.
+        None if one side has no figures.
     base_waited, other_waited : bool
         Whether that side was without a processor for a tenth of its time.
     """

@@ -217,7 +217,7 @@ def _decoded_again(results: Results, worst: Cell) -> Advice:
 def _amplification(target: Target, cell: Cell) -> float | None:
     """Return how many times what all reads ask for is decoded, with the cache in force.
 
-    None where shapes do not tell: the box around a union may touch far more chunks.
+    None if shapes do not tell: the box around a union may touch far more chunks.
     """
     if target.chunks is None or _piecemeal(target, cell):
         return 1.0
@@ -450,7 +450,7 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> str | None:
 
     Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
     as far as a reader should be told to give so much.
-    None where no command can be trusted with every dataset of the file.
+    None if no command can be trusted with every dataset of the file.
     """
     fixes = rechunk(target.file, target.dataset, chunks, target.filters)
     commands = [

@@ -59,7 +59,7 @@ def speeds(results: Results, variant: Variant) -> list[float]:
 def best(results: Results) -> Variant | None:
     """Return the variant that is fastest on the whole, by the geometric mean over all trials.
 
-    None where the stored one was not measured, or none is much faster than that.
+    None if the stored one was not measured, or none is much faster than that.
     """
     means = {
         variant: statistics.geometric_mean(found)

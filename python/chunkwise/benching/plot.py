@@ -19,7 +19,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def effects_plot(results: Results) -> Table | None:
-    """Draw a bar for each value of each axis that was varied; None where there is none.
+    """Draw a bar for each value of each axis that was varied; None if there is none.
 
     A bar's length is the logarithm of how many times as fast (to the right, the faster the
     longer), with the slowest value of the axis at the left edge.

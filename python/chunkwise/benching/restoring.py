@@ -117,7 +117,7 @@ def repack_s(source: Target, variant: Variant, folder: str) -> float | None:
     Returns
     -------
     float or None
-        Seconds; None where chunkwise cannot write it so.
+        Seconds; None if chunkwise cannot write it so.
     """
     path = Path(folder) / "repacked.h5"
     memory = max(_LEAST_NBYTES, available_memory_nbytes() // _SHARE)

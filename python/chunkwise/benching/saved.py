@@ -57,7 +57,7 @@ class Sample:
     total_s : list of float
         Seconds for the whole pattern, a value for each repeat that gave one.
     cpu_s : list of float or None
-        Processor seconds for the same; None where nobody counted them.
+        Processor seconds for the same; None if nobody counted them.
     extrapolated : bool
         Whether a total is an estimate.
     page_cache : str
@@ -65,7 +65,7 @@ class Sample:
     error : str or None
         Why the last repeat without figures has none.
     fallback : str or None
-        Why libhdf5 did it in the place of chunkwise; None where it did not.
+        Why libhdf5 did it in the place of chunkwise; None if it did not.
     status : str
         ``ok`` if a repeat has figures; else ``failed`` or ``timeout``.
     """
@@ -101,7 +101,7 @@ class Saved:
     path : str
         Its name.
     data : dict
-        Dataset, shape, type, chunks, filters and stored size; None where the file does
+        Dataset, shape, type, chunks, filters and stored size; None if the file does
         not say.
     environment : dict of str to str
         Machine and versions; several are joined.

@@ -41,7 +41,7 @@ class Step:
     done, total : int
         Trials that are done, and that there will be; 0 before the first.
     left_s : float or None
-        Seconds until the end, about; None where nobody knows yet.
+        Seconds until the end, about; None if nobody knows yet.
     warning : bool
         Whether it is something that the user should know before the end.
     """

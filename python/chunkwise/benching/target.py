@@ -76,7 +76,7 @@ class Target:
     paged : bool
         Whether the file has paged file space, as a page buffer needs.
     maxshape : tuple of int or None, or None
-        How far each dimension may grow, None without end; None where none may.
+        How far each dimension may grow, None without end; None if none may.
     unclosed : str
         The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     made : str

@@ -45,11 +45,11 @@ class Setting:
     cells
         Its trials: of each dataset, for each pattern.
     total_s
-        Seconds of all patterns of all datasets; None where a trial gave no figures.
+        Seconds of all patterns of all datasets; None if a trial gave no figures.
     estimated
         Whether a trial is extrapolated.
     cache_nbytes
-        Of each dataset the chunk cache in force, in the order of the datasets; None where the
+        Of each dataset the chunk cache in force, in the order of the datasets; None if the
         reader has none of libhdf5's.
     """
 
@@ -61,7 +61,7 @@ class Setting:
 
     @property
     def caches_nbytes(self) -> int | None:
-        """The chunk caches of all datasets together; None where the reader has none."""
+        """The chunk caches of all datasets together; None if the reader has none."""
         known = [nbytes for nbytes in self.cache_nbytes if nbytes is not None]
         return sum(known) if len(known) == len(self.cache_nbytes) else None
 

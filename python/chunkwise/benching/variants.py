@@ -66,7 +66,7 @@ class Prepared:
     # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
     folder: str  # For files of a moment
-    # Indexes of the slowest dimension that the sample has; None where all is there.
+    # Indexes of the slowest dimension that the sample has; None if all is there.
     sampled: int | None
 
 

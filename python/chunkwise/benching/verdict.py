@@ -56,7 +56,7 @@ class Verdict:
     ratio : float
         Median of the other to median of the base; above 1 the other takes longer.
     low, high : float or None
-        The interval for the ratio; None where there are too few repeats for one.
+        The interval for the ratio; None if there are too few repeats for one.
     repeats : int or None
         Where it cannot tell: so many repeats a side would likely decide.  None if more
         than a hundred would be needed: the ratio is about the threshold.
@@ -76,7 +76,7 @@ class Verdict:
 
         ``fastest``: the fastest repeats of both sides do not differ by more than the
         threshold.  ``waiting``: they do, and who judged found that a side may have waited
-        for a processor.  None where the interval itself leaves it open, or nothing does.
+        for a processor.  None if the interval itself leaves it open, or nothing does.
         """
         if self.word != "cannot tell" or self.low is None or self.high is None:
             return None

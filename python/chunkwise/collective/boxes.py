@@ -89,7 +89,7 @@ def chosen(shape: Shape, index: Any, label: str) -> Chosen | None:
     Returns
     -------
     Chosen or None
-        None where nothing is selected.
+        None if nothing is selected.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class ParallelDataset:
 
     @property
     def maxshape(self) -> tuple[int | None, ...]:
-        """The most that it may grow to; None where without limit."""
+        """The most that it may grow to; None for no limit."""
         return self._made.maxshape
 
     @property
@@ -85,7 +85,7 @@ class ParallelDataset:
             Integers, slices of step 1 and an Ellipsis, or a selection that is one block of
             neighbouring elements, such as `chunkwise.hyperslab` makes.
         part : array_like or None
-            Of the shape of what is selected, or broadcast to it; None where this rank has nothing
+            Of the shape of what is selected, or broadcast to it; None if this rank has nothing
             to write, whatever the index.
 
         Raises
@@ -128,7 +128,7 @@ class ParallelDataset:
         Parameters
         ----------
         selection : Selection or None
-            One block, such as `chunkwise.hyperslab` makes; None where this rank has nothing to
+            One block, such as `chunkwise.hyperslab` makes; None if this rank has nothing to
             write.
         part : array_like, optional
             Of the selection's shape, or broadcast to it.

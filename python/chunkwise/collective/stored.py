@@ -45,7 +45,7 @@ class Made(NamedTuple):
     encoded_type
         Of a contiguous one: its type, as libhdf5 encodes it; its offset in the file.
     offset
-        None where it has no elements.
+        None if it has no elements.
     reason
         Why ranks cannot write it.
     rest

@@ -249,7 +249,7 @@ class Cluster:
         flight.addresses = flight.piece.target.places.allocate(table)
 
     def _result(self, flight: _Flight, future: Future[Any]) -> Any:
-        """Give what a task came to; None where it is computed again, and will come."""
+        """Give what a task came to; None if it is computed again, and will come."""
         if future.status == "cancelled":
             raise CannotWriteError(
                 f"{printable(self.said)}: the work was cancelled: the client or the cluster was "

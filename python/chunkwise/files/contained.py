@@ -36,7 +36,7 @@ _AHEAD = 4
 class Outcome(Generic[Result]):
     """What became of some work: a result, or the exception that it raised."""
 
-    result: Result | None  # What it returned; None where it did not
+    result: Result | None  # What it returned; None if it did not
     # What it raised, or `CorruptDataError` where its process was ended; None otherwise.
     error: BaseException | None = None
 

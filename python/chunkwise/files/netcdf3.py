@@ -35,7 +35,7 @@ def is_netcdf3(path: str | os.PathLike[str]) -> bool:
 
 
 def netcdf_library() -> str | None:
-    """Find netCDF-C: netCDF4-python's, or the system's; None where there is none."""
+    """Find netCDF-C: netCDF4-python's, or the system's; None if there is none."""
     found = in_netcdf4_wheel("libnetcdf-*.so*")
     return str(found[0]) if found else ctypes.util.find_library("netcdf")
 

@@ -170,7 +170,7 @@ class Sidecar:
     def find(self, address: int, descriptor: int) -> Any:
         """Give the chunks of the dataset whose header is at an address, for `_native.Dataset`.
 
-        None where the sidecar has none of it, or its header is not what it was.
+        None if the sidecar has none of it, or its header is not what it was.
         """
         part = self._parts.get(address)
         if part is None or header_sum(descriptor, address + self._user_block) != part.header:

@@ -125,7 +125,7 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     Returns
     -------
     h5py.File or None
-        The file, open for reading, to be closed by the caller.  None where the marks
+        The file, open for reading, to be closed by the caller.  None if the marks
         of a writer are not the reason: there are none, another process holds the
         library's lock on the file, or the file cannot be opened without them either.
 

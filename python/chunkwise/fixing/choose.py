@@ -60,7 +60,7 @@ class Choice:
     Attributes
     ----------
     layout
-        All of it; None where nothing is to change.
+        All of it; None if nothing is to change.
     changes
         The part of each dataset.
     why

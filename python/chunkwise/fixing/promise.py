@@ -74,7 +74,7 @@ def promised_s(
     Returns
     -------
     float or None
-        None where the model does not know the pattern (unions), or the data were not sampled.
+        None if the model does not know the pattern (unions), or the data were not sampled.
     """
     shape = facts.shape
     if not shape or access.has_unions:

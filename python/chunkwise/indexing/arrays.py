@@ -55,7 +55,7 @@ class Variable:
 
 
 def dtype_of(dataset: h5d.DatasetID) -> DType | None:
-    """Return the type by which zarr reads a dataset's bytes; None where it has none."""
+    """Return the type by which zarr reads a dataset's bytes; None if it has none."""
     try:
         dtype = np.dtype(dataset.dtype)
     except TypeError:
@@ -125,7 +125,7 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
 
 
 def stated_fill(dtype: DType, stated: Any) -> npt.NDArray[Any] | None:
-    """Return the attribute ``_FillValue`` as an element of an array; None where it is none."""
+    """Return the attribute ``_FillValue`` as an element of an array; None if it is none."""
     if stated is None or isinstance(stated, h5py.Empty):
         return None
     try:

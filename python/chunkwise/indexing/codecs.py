@@ -61,7 +61,7 @@ def codecs_of(dcpl: h5p.PropDCID, chunk_nbytes: int) -> list[Codec] | str:
         Codecs as numcodecs configures them; or why there are none, in words.
     """
     found: list[Codec] = []
-    # What the filters so far make of a chunk's bytes; None where that is not known.
+    # What the filters so far make of a chunk's bytes; None if that is not known.
     nbytes: int | None = chunk_nbytes
     for number in range(dcpl.get_nfilters()):
         code, _, values, _ = dcpl.get_filter(number)

@@ -39,7 +39,7 @@ def chunk_facts(
     -------
     facts : ChunkFacts
     stored_nbytes : int or None
-        Bytes of all stored chunks; None where the library cannot list them.
+        Bytes of all stored chunks; None if the library cannot list them.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def byte_order(datatype: h5t.TypeID) -> ByteOrder | None:
     Returns
     -------
     str or None
-        ``mixed`` for a compound whose members differ; None where there is no
+        ``mixed`` for a compound whose members differ; None if there is no
         order to speak of: one-byte numbers, strings, opaque types, references.
     """
     if isinstance(datatype, h5t.TypeCompoundID):

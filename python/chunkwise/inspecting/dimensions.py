@@ -42,7 +42,7 @@ def dimension_names(
     Returns
     -------
     tuple or None
-        For each dimension the name of its first scale, None where it has none or one that
+        For each dimension the name of its first scale, None if it has none or one that
         is not in the file any more; None for a dataset without any.  A scale in the root
         group is named as users name it, ``time``; others by their path,
         ``/forecast/time``.  What netCDF calls a dimension without a variable is a

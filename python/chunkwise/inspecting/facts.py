@@ -68,9 +68,9 @@ class ChunkFacts:
     index
         How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``,
         ``single chunk``, ``implicit``, ``fixed array``, ``extensible array``,
-        ``v2 B-tree``; None where nothing is stored yet or the library does not tell.
+        ``v2 B-tree``; None if nothing is stored yet or the library does not tell.
     smallest_nbytes, median_nbytes, largest_nbytes
-        Stored bytes of a chunk; None where nothing is stored.
+        Stored bytes of a chunk; None if nothing is stored.
     unfiltered
         Stored chunks that at least one filter of the pipeline was not applied to:
         by their filter mask, or as partial edge chunks
@@ -217,14 +217,14 @@ class DatasetFacts:
         As far as it can grow; None in place of a dimension means unlimited.
         None for a null dataspace.
     dimensions
-        Names of the dimension scales, one per dimension, None where there is none;
+        Names of the dimension scales, one per dimension, None if there is none;
         None for a dataset without any.
     is_scale
         Whether it is itself a dimension scale (H5DSis_scale).
     dtype
         The stored type in words (`chunkwise.inspecting.datatypes.describe`).
     byte_order
-        ``little``, ``big``, ``vax``, ``mixed``, or None where there is none.
+        ``little``, ``big``, ``vax``, ``mixed``, or None if there is none.
     itemsize
         Bytes of one element as stored; for a type of variable length, of the
         reference that stands in its place.
@@ -255,11 +255,11 @@ class DatasetFacts:
         virtual dataset, whose data lies elsewhere.
     ratio
         `logical_nbytes` over `stored_nbytes`, as `h5dump -p` gives it, absent
-        chunks included; None where either is None or nothing is stored.
+        chunks included; None if either is None or nothing is stored.
     sample
-        What a sample of its data told; None where none was taken.
+        What a sample of its data told; None if none was taken.
     patterns
-        What reading it costs; None where it was not computed.
+        What reading it costs; None if it was not computed.
     unlisted
         Of a chunked dataset without `chunks`, why its chunks cannot be listed.
     """

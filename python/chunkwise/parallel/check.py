@@ -52,7 +52,7 @@ class Report:
     path : str
         The file or folder that was asked for.
     shared : bool, optional
-        Whether all ranks see its folder; None where there is one rank.
+        Whether all ranks see its folder; None if there is one rank.
     findings : tuple of Finding
         What is known against it, the worst first.
     """
@@ -150,7 +150,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
 
 
 def _shared(comm: Any, folder: Path) -> tuple[bool | None, list[Finding]]:
-    """Whether all ranks see the folder; None where there is one, and what is wrong with it."""
+    """Whether all ranks see the folder; None if there is one, and what is wrong with it."""
     try:
         require_shared_folder(comm, folder)
     except CannotWriteError as wrong:

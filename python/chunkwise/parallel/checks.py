@@ -48,7 +48,7 @@ def warnings_for(settings: Settings) -> tuple[Finding, ...]:
 
 
 def _open_or(known: bool | None, worst: Severity) -> Severity | None:
-    """Give the severity where something is so, a note where it is open, None where it is not."""
+    """Give the severity where something is so, a note where it is open, None if it is not."""
     if known is None:
         return "note"
     return worst if known else None

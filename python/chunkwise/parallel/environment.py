@@ -35,11 +35,11 @@ class Libraries:
     Attributes
     ----------
     mpi4py : str, optional
-        Its version; None where it is missing or cannot load MPI.
+        Its version; None if it is missing or cannot load MPI.
     mpi : Library, optional
         What mpi4py loads.
     h5py : str, optional
-        Its version; None where it cannot be imported.
+        Its version; None if it cannot be imported.
     hdf5 : tuple of int
         Version of the HDF5 that h5py loads.
     hdf5_path : str
@@ -47,7 +47,7 @@ class Libraries:
     parallel : bool
         Whether h5py and its HDF5 were built for MPI.
     hdf5_mpi : Library, optional
-        The MPI that this HDF5 needs; None where it needs none.
+        The MPI that this HDF5 needs; None if it needs none.
     trouble : tuple of str
         What could not be loaded, and why.
     """

@@ -59,7 +59,7 @@ class FileSystem:
         Returns
         -------
         str or None
-            None where nothing is known against it.
+            None if nothing is known against it.
         """
         where = f"{self.mount_point} is {self.kind} ({self.source})"
         parallel = "write to a parallel file system (Lustre, GPFS, BeeGFS, CephFS)"

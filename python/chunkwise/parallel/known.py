@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a parallel program uses, as far as it is known; None where it is not.
+    """What a parallel program uses, as far as it is known; None if it is not.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ def launched() -> tuple[int | None, int | None]:
     Returns
     -------
     rank, size : int or None
-        None where the launcher does not say.
+        None if the launcher does not say.
     """
     return _number(_RANKS), _number(_SIZES)
 

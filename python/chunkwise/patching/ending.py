@@ -46,7 +46,7 @@ def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
     Returns
     -------
     str or None
-        One line; None where nothing is amiss.
+        One line; None if nothing is amiss.
     """
     writes: dict[str, Any] = stats["writes"]
     if stats["engine"] or writes["engine"]:

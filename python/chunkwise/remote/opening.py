@@ -44,7 +44,7 @@ class Opened:
     ----------
     file : h5py.File
     storage : chunkwise._native.Storage or None
-        Its bytes for the engine; None where h5py alone can read it.
+        Its bytes for the engine; None if h5py alone can read it.
     name : str
         What it is called.
     url : str or None

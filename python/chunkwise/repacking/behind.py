@@ -32,7 +32,7 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
     Returns
     -------
     (str, str) or None
-        Path and filter; None where none is missing, as far as can be told.
+        Path and filter; None if none is missing, as far as can be told.
     """
     dataset = h5py.Dataset(identifier)
     try:

@@ -417,7 +417,7 @@ def _new_token(lock: int) -> str:
 
 
 def _look(name: str, folder: int) -> os.stat_result | None:
-    """Look at what has a name in a folder, without following it; None where nothing has."""
+    """Look at what has a name in a folder, without following it; None if nothing has."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -80,7 +80,7 @@ def take_sample(
     Returns
     -------
     Sample or None
-        None where nothing can be read, or the deadline (`time.monotonic`) is over.
+        None if nothing can be read, or the deadline (`time.monotonic`) is over.
     """
     shape = source.shape or ()
     if not source.plain or not source.nbytes or time.monotonic() >= deadline:

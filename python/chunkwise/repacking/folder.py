@@ -73,7 +73,7 @@ class FileResult:
     outcome
         What was done.
     source_nbytes, target_nbytes
-        Sizes; None where there is no such file.
+        Sizes; None if there is no such file.
     reason
         Why it failed.
     summary
@@ -147,9 +147,9 @@ class Treated:
     outcome
         What was done.
     summary
-        What that came to; None where nothing was done.
+        What that came to; None if nothing was done.
     identity
-        The source as it is now; None where that is as it was.
+        The source as it is now; None if that is as it was.
     """
 
     outcome: Outcome

@@ -168,7 +168,7 @@ def run_record(
     Returns
     -------
     dict or None
-        None where no chunks were written.
+        None if no chunks were written.
     """
     copied = [one for one in datasets if one.action in ("copied", "rechunked") and one.chunks]
     nbytes = sum(one.nbytes for one in copied)

@@ -156,7 +156,7 @@ class Asked:
             self._agree(True)
 
     def memory(self, nbytes: int) -> int | None:
-        """Share memory with all ranks; gives a descriptor, or None where there is none."""
+        """Share memory with all ranks; gives a descriptor, or None if there is none."""
         if not self._near or not nbytes:
             return None
         path = self._asked("memory", nbytes)

@@ -57,7 +57,7 @@ class Step:
     changes
         Whether chunk shape, filters or place of the data change.
     division
-        How it is divided among shards; None where it is in one file.
+        How it is divided among shards; None if it is in one file.
     whole
         Why a large one is not divided, where that was asked.
     out_nbytes
@@ -362,7 +362,7 @@ def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
 
 
 def budget_note(plan: Plan) -> str | None:
-    """Say what more memory would save, or None where each chunk is decoded once."""
+    """Say what more memory would save, or None if each chunk is decoded once."""
     again = [step for step in plan.steps if step.decodes > step.chunks]
     if not again:
         return None

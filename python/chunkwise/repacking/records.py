@@ -100,7 +100,7 @@ class Summary:
     shards
         Files beside the target, in order.
     run
-        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
+        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
         chunks were written, or workers of Dask wrote some.
     readers
         Which programs read less of the result than of the source, a sentence for each reason.

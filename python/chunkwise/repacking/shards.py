@@ -60,7 +60,7 @@ class Division:
         """Divide a dataset into so many parts, or fewer where it has fewer chunks.
 
         The slowest dimension that has as many chunks is divided, else that which has the most.
-        None where the dataset is one chunk.
+        None if the dataset is one chunk.
         """
         chunks = [-(-length // side) for length, side in zip(shape, chunk, strict=True)]
         enough = (axis for axis, n in enumerate(chunks) if n >= count)

@@ -53,7 +53,7 @@ Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
-    """Make a plot and its table; None where there is nothing to show."""
+    """Make a plot and its table; None if there is nothing to show."""
     values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
     printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
     values = [value for value in values if plot.x in value.point]

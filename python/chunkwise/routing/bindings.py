@@ -57,7 +57,7 @@ class Bound:
     gives_views: bool
     converted: bool
     sources: Sources | None = None
-    # The file beside it that says where its chunks lie; None where it says so itself.
+    # The file beside it that says where its chunks lie; None if it says so itself.
     sidecar: str | None = None
     shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
@@ -231,7 +231,7 @@ def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> 
 
 
 def _open_number(file: h5py.File) -> FileNumber | None:
-    """libhdf5's number of an open file; None where nothing is bound, or it is closed."""
+    """libhdf5's number of an open file; None if nothing is bound, or it is closed."""
     if not _bindings.files:
         return None
     with phil:

@@ -51,7 +51,7 @@ def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
     Returns
     -------
     list of tuple or None
-        What `_native.Dataset.read_as` takes; None where libhdf5 has to convert.
+        What `_native.Dataset.read_as` takes; None if libhdf5 has to convert.
     """
     if stored.fields is None:
         return _parts(stored, wanted, (0, 0))

@@ -64,7 +64,7 @@ class Sources:
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def why_not_now(self) -> str | None:
-        """Tell why libhdf5 has to read now; None where nothing has happened.
+        """Tell why libhdf5 has to read now; None if nothing has happened.
 
         Must be called under h5py's lock.
         """
@@ -222,7 +222,7 @@ class _Finder:
             yield MappedTo([parts], source, there.parts(source.shape))
 
     def _source(self, file: str, name: str) -> Any:
-        """What is known of a source; None where file or dataset are missing."""
+        """What is known of a source; None if file or dataset are missing."""
         key = file, name
         if key not in self._found:
             if len(self._found) >= MOST_SOURCES:
@@ -257,7 +257,7 @@ class _Finder:
         return found
 
     def _path_of(self, file: str) -> str | None:
-        """Where a source's file is; None where there is none."""
+        """Where a source's file is; None if there is none."""
         if file not in self._paths:
             tried = []
             for path in self._candidates(file):
@@ -423,7 +423,7 @@ def _status(path: str) -> tuple[int, ...]:
 
 
 def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
-    """The fill value of a dataset, as an element of a type; None where it is undefined."""
+    """The fill value of a dataset, as an element of a type; None if it is undefined."""
     dcpl = dataset.id.get_create_plist()
     if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         return None

@@ -99,7 +99,7 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
 
 
 def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
-    """Tell why libhdf5 reads elements as another type; None where the engine does."""
+    """Tell why libhdf5 reads elements as another type; None if the engine does."""
     wanted = np.dtype(dtype)
     if _parts(bound, wanted) is not None:
         return None
@@ -107,7 +107,7 @@ def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
 
 
 def _parts(bound: Bound, wanted: np.dtype[Any]) -> Parts | None:
-    """Tell what elements of another type take from the dataset's; None where libhdf5 converts."""
+    """Tell what elements of another type take from the dataset's; None if libhdf5 converts."""
     if identical(bound.dtype, wanted):
         return COPIED
     return None if bound.converted else parts_between(bound.dtype, wanted)

@@ -44,7 +44,7 @@ def worst(one: TracedDataset) -> Found | None:
     Returns
     -------
     Found or None
-        None where nothing is wrong, and where the file cannot be looked at any more.
+        None if nothing is wrong, and where the file cannot be looked at any more.
     """
     access = tuple(patterns(one))[:MOST_PATTERNS]
     if not access or not one.shape:

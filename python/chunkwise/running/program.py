@@ -31,7 +31,7 @@ class Program:
     path
         Its file.
     obstacle
-        Why nothing can be put under it, in words; None where something can.
+        Why nothing can be put under it, in words; None if something can.
     harms
         It would not even start with the library.
     """

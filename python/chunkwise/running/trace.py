@@ -25,7 +25,7 @@ class Run:
     times
         How often it was read.
     by
-        Elements from each to the next, a dimension each; None where that varies.
+        Elements from each to the next, a dimension each; None if that varies.
     in_order
         Each was the next in row-major order.
     """
@@ -206,7 +206,7 @@ def under_run(one: TracedDataset, threads: int) -> float | None:
     Returns
     -------
     float or None
-        At most about so many; None where nothing of it was decoded, or not by HDF5.
+        At most about so many; None if nothing of it was decoded, or not by HDF5.
     """
     decoding = sum(decoded.seconds for decoded in one.filters)
     if one.by_chunkwise or one.reason or not one.loaded or decoding <= 0:

@@ -174,7 +174,7 @@ class Ratio:
         return any(first.estimated or second.estimated for first, second in self.pairs)
 
     def reaches(self, border: float) -> bool | None:
-        """Whether it is at least so much; None where the noise allows either."""
+        """Whether it is at least so much; None if the noise allows either."""
         if self.low >= border:
             return True
         return False if self.high < border else None

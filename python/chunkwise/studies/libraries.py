@@ -168,7 +168,7 @@ def expand(
     Returns
     -------
     space : Space or None
-        None where nothing is left to be measured.
+        None if nothing is left to be measured.
     reasons : list of str
         What cannot be measured, and what would help.
     """

@@ -34,7 +34,7 @@ class Context:
     folder: Path  # For files that are removed at the end
     readers: tuple[str, ...]  # Readers that are wanted; empty for all
     say: Callable[[Step], None]  # Reports progress; may raise to end the run
-    # What the run's axes say at this scale; None where nothing of it can be measured.
+    # What the run's axes say at this scale; None if nothing of it can be measured.
     space: Space | None = None
     # How many processes of MPI the user wants; empty for what the study says.
     ranks: tuple[int, ...] = ()

@@ -180,7 +180,7 @@ class Study:
     disk_nbytes: Mapping[Scale, int]  # About how much room it needs
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
-    own: Own | None = None  # None where it makes sense on its own data only
+    own: Own | None = None  # None if it makes sense on its own data only
 
 
 def matches(row: Mapping[str, str], where: Where) -> bool:

@@ -37,7 +37,7 @@ FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 
 
 class Breakdown(TypedDict):
-    """Where a walk's seconds went; plain JSON values, None where not known.
+    """Where a walk's seconds went; plain JSON values, None if not known.
 
     Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
 
@@ -50,19 +50,19 @@ class Breakdown(TypedDict):
     elapsed_s : float
         Seconds in the reads alone; of writes, those of all phases but the sync.
     index_s : float or None
-        Seconds listing the chunk index, or adding to it; None where that is part of
+        Seconds listing the chunk index, or adding to it; None if that is part of
         `other_s`.
     storage_s : float or None
         Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
     filters_s : dict of str to float or None
         Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     scatter_s : float or None
-        Seconds copying elements to their places; None where that is part of `other_s`, as
+        Seconds copying elements to their places; None if that is part of `other_s`, as
         copies of less than 4 KiB out of a chunk always are.
     other_s : float or None
         Seconds of the reading thread that no other figure accounts for, never below 0.
     waiting_s : float or None
-        Seconds that the reading thread waited for others; None where one reads alone.
+        Seconds that the reading thread waited for others; None if one reads alone.
     other_threads_s : float or None
         How much of the seconds above (index, storage, filters, scatter) other threads
         spent; None likewise.  Without these, and with `waiting_s`, the seconds of the
@@ -125,7 +125,7 @@ class Watch:
         ----------
         table : chunkwise._native.ChunkTable or None
             The chunks of the dataset, listed after the walk (as listing loads the chunk
-            index), by any libhdf5; None where they cannot be listed, or there are none.
+            index), by any libhdf5; None if they cannot be listed, or there are none.
         walk : chunkwise._native.Walk
             What was read.
         operations : int
@@ -199,7 +199,7 @@ def between(
 
 
 def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) -> int | None:
-    """Return the calls of a filter that no chunk skips; None where no such one was counted."""
+    """Return the calls of a filter that no chunk skips; None if no such one was counted."""
     always = table.always_applied if table else []
     return next((calls[n] for n in always if n in calls), None)
 

@@ -79,7 +79,7 @@ def put_off_scale(
     written_nbytes : int
         Bytes of those done.
     cache_nbytes : int or None
-        The chunk cache; None where nobody knows it.
+        The chunk cache; None if nobody knows it.
     chunk_nbytes : int
         Bytes of a chunk; 0 for data that is not chunked, of which little is put off.
 

@@ -70,7 +70,7 @@ def verdict(fetched_nbytes: int, from_storage_nbytes: int | None) -> str:
     fetched_nbytes
         Bytes of the file that it needed, about.
     from_storage_nbytes
-        Of these, what came from storage; None where that is not known.
+        Of these, what came from storage; None if that is not known.
 
     Returns
     -------

@@ -147,7 +147,7 @@ def _timed(reader: Reader, loop: Callable[[], T]) -> T:
 
 
 def _table(trial: Trial, opened: Opened) -> _native.ChunkTable | None:
-    """List the chunks; None where there are none, or libhdf5 cannot list them."""
+    """List the chunks; None if there are none, or libhdf5 cannot list them."""
     if trial.chunks is None or opened.library is None:
         return None
     try:
@@ -218,7 +218,7 @@ def _nbytes_of(path: str) -> int:
 
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
-    """Return the bytes of chunks that the writer may have put off; None where unknown."""
+    """Return the bytes of chunks that the writer may have put off; None if unknown."""
     if trial.reader in NATIVE and "fallback" not in written:
         return _native.setting("write_buffer_nbytes")
     return cache[1]

@@ -53,7 +53,7 @@ class Written:
     walk: _native.Walk  # What was written
     path: str  # The file that was made
     stored_nbytes: int  # Bytes that the dataset's elements take in it
-    # Its chunks; None where there are none, or they cannot be listed.
+    # Its chunks; None if there are none, or they cannot be listed.
     table: _native.ChunkTable | None
 
     @property
@@ -172,7 +172,7 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
     Returns
     -------
     float or None
-        Seconds a byte; None where there are none, or they cannot be written.
+        Seconds a byte; None if there are none, or they cannot be written.
     """
     other = Path(f"{path}.bare")
     spent_s, nbytes = 0.0, 0

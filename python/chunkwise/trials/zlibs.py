@@ -80,7 +80,7 @@ def check_in_force(zlib: str, library: str) -> str:
 
 
 def version_of(path: str | None) -> str | None:
-    """Ask a library, or this process, for zlib's version; None where there is no zlib."""
+    """Ask a library, or this process, for zlib's version; None if there is no zlib."""
     try:
         version = ctypes.CDLL(path).zlibVersion
     except (OSError, AttributeError):

@@ -50,7 +50,7 @@ class Looked:
     verified
         What was found.
     sums
-        Its part of a manifest; None where none was asked for, or its values cannot be read.
+        Its part of a manifest; None if none was asked for, or its values cannot be read.
     """
 
     verified: Verified

@@ -47,7 +47,7 @@ class Damage:
     origin
         Element at which the chunk begins; None for what is no chunk.
     address
-        Where its bytes lie in the file; None where that is not known.
+        Where its bytes lie in the file; None if that is not known.
     nbytes
         How many bytes it takes there.
     """
@@ -88,7 +88,7 @@ class Verified:
     path
         The file, as given or as found.
     nbytes
-        Its size; None where even that is not known.
+        Its size; None if even that is not known.
     damages
         All that was found, at most `MOST_DAMAGES` of one dataset.
     damage_count

@@ -168,7 +168,7 @@ class _Summing:
 
 
 def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
-    """Give NumPy's type; None where it has none that is the same, bit for bit.
+    """Give NumPy's type; None if it has none that is the same, bit for bit.
 
     Raises
     ------

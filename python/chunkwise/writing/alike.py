@@ -50,7 +50,7 @@ class Recipe:
         self._properties = properties
 
     def make(self, group: h5py.h5g.GroupID, name: bytes, data: npt.NDArray[Any]) -> Any:
-        """Make and write a dataset; None where there is such a name, or it fails.
+        """Make and write a dataset; None if there is such a name, or it fails.
 
         Nothing of it is left then.
         """
@@ -74,7 +74,7 @@ def key_of(asked: Request) -> Key | None:
     Returns
     -------
     tuple or None
-        None where the data is not small, no plain numbers or asks for more than a property list
+        None if the data is not small, no plain numbers or asks for more than a property list
         can say.
     """
     data = asked.data
@@ -120,7 +120,7 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
     Returns
     -------
     h5py.h5d.DatasetID or None
-        None where none is known that is like it, or where it has to be made with more care: then
+        None if none is known that is like it, or where it has to be made with more care: then
         nothing has changed.
     """
     recipe = _recipes.get(key)

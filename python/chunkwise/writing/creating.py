@@ -62,7 +62,7 @@ class Created:
 
     dataset: h5py.Dataset  # As h5py has it
     effort: Effort  # With which its chunks are to be encoded
-    # Still to be written, of the dataset's shape; None where there is none, or h5py has written
+    # Still to be written, of the dataset's shape; None if there is none, or h5py has written
     # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None
 
@@ -216,7 +216,7 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
         raise UsageError(
             f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
             f"{format_shape(shape)} has "
-            f"{len(shape)}: give one number for each, None where it may grow without limit"
+            f"{len(shape)}: give one number for each, None if it may grow without limit"
         )
     if any(most is not None and most < n for most, n in zip(maxshape, shape, strict=True)):
         raise UsageError(
@@ -294,7 +294,7 @@ def _checked_chunk(
 
 
 def _lengths(given: Any, where: str, remedy: str, *, open: bool = False) -> tuple[Any, ...]:
-    """Whole numbers, of which one alone needs no tuple; some None where that is `open`."""
+    """Whole numbers, of which one alone needs no tuple; some None if that is `open`."""
     try:
         several = (given,) if np.ndim(given) == 0 else given
         return tuple(None if open and one is None else as_int(one) for one in several)

@@ -147,7 +147,7 @@ def by_libhdf5(dataset: h5py.Dataset) -> str | None:
 
 
 def stored_of(dataset: h5py.Dataset) -> Stored | None:
-    """Tell how a dataset is stored; None where that is not for here.  Under h5py's lock."""
+    """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
         known = dataset.__dict__[_ATTRIBUTE] = _ask(dataset)

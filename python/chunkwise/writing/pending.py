@@ -214,7 +214,7 @@ def settle_file(file: h5py.File) -> None:
 
 
 def _number(file: h5py.File | None) -> Key | None:
-    """Give the number of an open file; None where nothing can be written to it."""
+    """Give the number of an open file; None if nothing can be written to it."""
     if file is None or not file.id.valid:
         return None
     try:

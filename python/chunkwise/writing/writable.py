@@ -170,7 +170,7 @@ class Writable:
 
     @property
     def writer_reason(self) -> str | None:
-        """Why libhdf5 writes the dataset; None where it is written in parallel."""
+        """Why libhdf5 writes the dataset; None if it is written in parallel."""
         return self.explain_write()["reason"]
 
     def _written(self) -> Writing:

@@ -56,7 +56,7 @@ def lists(geometry: Geometry, filters: Pipeline, comm: MPI.Comm | None) -> Lists
     filters : Pipeline
         Of chunked datasets, where the library can write them.
     comm : Comm or None
-        None where no file is shared by ranks.
+        None if no file is shared by ranks.
     """
     one = geometry.combination
     used = filters if takes_filters(one) else Pipeline()

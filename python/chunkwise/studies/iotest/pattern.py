@@ -60,7 +60,7 @@ class Geometry:
 
     @property
     def chunk(self) -> tuple[int, ...] | None:
-        """Of each dataset; None where it is contiguous.
+        """Of each dataset; None if it is contiguous.
 
         A tile is a chunk, but for rank 4: there all arrays of a step lie in one, so that a
         write covers a small part of it.
@@ -73,7 +73,7 @@ class Geometry:
 
     @property
     def unlimited(self) -> int | None:
-        """The dimension that may grow, that of the steps; None where there is none."""
+        """The dimension that may grow, that of the steps; None if there is none."""
         if self.combination.layout != "chunked":
             return None
         by_step = self.combination.slowest == "step"

@@ -37,7 +37,7 @@ class World:
     Attributes
     ----------
     comm : Comm or None
-        None where MPI is not used.
+        None if MPI is not used.
     rank, size : int
     """
 
