@@ -355,7 +355,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """
         where = self._writable(name, "link")
         if not self._has_link(name):
-            raise DatasetNotFoundError(f"{where}: there is none of that name")
+            raise DatasetNotFoundError(f"{where}: it does not exist")
         with _told(where, "removed"):
             super().__delitem__(name)
         for key, dataset in list(self._met.items()):

@@ -109,7 +109,7 @@ def advise_new(
                 known, pipelines, shapes, machine, folder, deadline=deadline, say=say
             )
     if samples.constant:
-        raise UsageError(f"--like {like}: all elements that were looked at are equal")
+        raise UsageError(f"--like {like}: all elements of the sample are equal")
     problem = Problem(
         shape=extents,
         itemsize=itemsize,

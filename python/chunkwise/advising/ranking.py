@@ -268,7 +268,7 @@ def _kind(
             deadline=time.monotonic() + _SAMPLE_S,
         )
     if samples.constant:
-        raise UsageError(f"{target.where}: all elements that were looked at are equal")
+        raise UsageError(f"{target.where}: all elements of the sample are equal")
     codecs = sampling.corrected(samples.codecs, target)
     codecs.setdefault(present.filters, Codec(present.filters))
     compressed = present.filters != "none"

@@ -188,8 +188,8 @@ class Work:
             )
         if found.constant:
             raise UsageError(
-                f"{target.where}: all elements that were looked at are equal: any filter stores "
-                "them in next to nothing, and nothing can be told from that; advise on a file "
+                f"{target.where}: all elements of the sample are equal: any filter stores "
+                "them in almost no bytes, which proves nothing; advise on a file "
                 "that holds data"
             )
         return found

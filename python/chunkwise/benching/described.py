@@ -190,7 +190,7 @@ def compressed(
     close = 1 + _CLOSE
     if not ends[1] / close <= times <= ends[0] * close:
         raise UsageError(
-            f"--compress {times:g}x: made-up data of type {kind.str} gets from "
+            f"--compress {times:g}x: generated data of type {kind.str} gets from "
             f"{ends[1]:.1f} to {ends[0]:.1f} times smaller by {filters} in chunks of "
             f"{format_shape(chunks)}: name a number between, or data like it with --like"
         )
@@ -269,7 +269,7 @@ def repeated(file: h5py.File, name: str, tile: str, shape: tuple[int, ...]) -> N
     rows = file[tile].shape[0]
     if shape[0] > _MOST_TIMES * rows:
         raise UsageError(
-            f"--shape {format_shape(shape)}: too much to be made up from a sample; give a larger "
+            f"--shape {format_shape(shape)}: too large to generate from a sample; give a larger "
             "--sample, or fewer elements along the slowest dimension"
         )
     layout = h5py.VirtualLayout(shape, file[tile].dtype)

@@ -142,7 +142,7 @@ def _made(
     free = shutil.disk_usage(folder).free
     if free < rows * row_nbytes + SPARE_NBYTES:
         raise UsageError(
-            f"{folder}: {format_size(rows * row_nbytes)} of made-up data need more than the "
+            f"{folder}: {format_size(rows * row_nbytes)} of generated data need more than the "
             f"{format_size(free)} that are free; name a folder with --scratch, or a --sample"
         )
     path = str(Path(folder) / "made.h5")
@@ -150,7 +150,7 @@ def _made(
         elements, said = _elements(kind, filters, chunks, like, compress, stack)
         first = elements(0, slab, shape)
         if like is not None and (first == first.flat[0]).all():
-            raise UsageError(f"--like {os.fspath(like)}: all elements looked at are equal")
+            raise UsageError(f"--like {os.fspath(like)}: all elements of the sample are equal")
         name = DATASET if rows == shape[0] else "part"
         with h5py.File(path, "w") as file:
             dcpl = h5p.create(h5p.DATASET_CREATE)

@@ -158,7 +158,7 @@ def _saved(path: str, parsed: Callable[[], tuple[Values, list[Values]]]) -> Save
             "write it again with chunkwise bench FILE --json"
         ) from None
     if not any(sample.total_s for sample in saved.samples.values()):
-        raise UsageError(f"{name}: holds no trial that gave figures; run chunkwise bench again")
+        raise UsageError(f"{name}: holds no trial with figures; run chunkwise bench again")
     return saved
 
 

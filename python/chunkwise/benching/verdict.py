@@ -148,7 +148,7 @@ def check_threshold(threshold: float) -> None:
     """Raise UsageError for a threshold that separates nothing."""
     if not 1 < threshold < math.inf:
         raise UsageError(
-            f"a threshold of {threshold:g} separates nothing: give a ratio above 1, such as "
+            f"a threshold of {threshold:g} is too small: give a ratio above 1, such as "
             f"{THRESHOLD:g}"
         )
 

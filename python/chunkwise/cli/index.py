@@ -120,7 +120,7 @@ def _targets(
     if len(files) == 1 and not is_folder:
         return [output]
     if form is None:
-        raise UsageError(f"of files in the folder {output}: give --format, such as json")
+        raise UsageError(f"for files in the folder {output}: give --format, such as json")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     names = [Path(file.rstrip("/")).name + _SUFFIX[form] for file in files]

@@ -169,7 +169,7 @@ def command(
     if dataset is not None and file is None:
         raise UsageError("--dataset names a dataset of --file: add that")
     if table is not None:
-        raise UsageError("--table draws what is measured already: add --show")
+        raise UsageError("--table draws results that are there already: add --show")
     options = Options(
         scale,
         folder.path,

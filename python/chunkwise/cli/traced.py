@@ -26,7 +26,7 @@ def followed(
     if trace is None:
         return dataset, access
     if file is None:
-        raise UsageError("--trace has what was read of a file: name the file")
+        raise UsageError("--trace holds the reads of a file: name the file")
     from chunkwise.running.replay import recorded
 
     name, found = recorded(trace, file, dataset)

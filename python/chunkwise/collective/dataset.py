@@ -374,7 +374,7 @@ def _array(value: Any, dtype: np.dtype[Any], where: str) -> Array:
     try:
         return np.asarray(value, dtype=None if hasattr(value, "__array__") else dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{where}: what is given is no array of {dtype}: {error}") from None
+        raise UsageError(f"{where}: the values are no array of {dtype}: {error}") from None
 
 
 def _as_stored(given: Array, dtype: np.dtype[Any], where: str) -> Array:

@@ -172,7 +172,7 @@ class Cluster:
                 return
             left = iter(lost)
         raise CannotWriteError(
-            f"{printable(self.said)}: what workers had written was lost with them {_ROUNDS} times"
+            f"{printable(self.said)}: workers were lost {_ROUNDS} times, with their data"
         )
 
     def _written(self, pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bytes]]:
@@ -260,7 +260,7 @@ class Cluster:
             if type(wrong).__name__ == "KilledWorker":
                 raise CannotWriteError(
                     f"{printable(self.said)}: '{printable(flight.piece.target.name)}': the block "
-                    f"at element {list(flight.piece.start)} was given up: {_first_line(wrong)}"
+                    f"at element {list(flight.piece.start)} failed for good: {_first_line(wrong)}"
                 ) from wrong
             raise wrong
         try:

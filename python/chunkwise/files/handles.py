@@ -589,7 +589,7 @@ def _found_again(file: Any, path: str | None) -> Any:
     """What a copied or unpickled object is: the one of that name, in the file opened anew."""
     reopen, recipe = file
     if path is None:
-        raise UsageError(f"{recipe[0]}: what has no name cannot be found again")
+        raise UsageError(f"{recipe[0]}: an object without a name cannot be found again")
     return reopen(*recipe)[path]
 
 

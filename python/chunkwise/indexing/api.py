@@ -127,7 +127,7 @@ def _target(name: str, target: str | os.PathLike[str] | None, *, is_url: bool) -
     if target is not None:
         return Path(target)
     if is_url:
-        raise UsageError(f"{printable(name)}: say where the index shall be: -o OUT.json")
+        raise UsageError(f"{printable(name)}: say where to write the index: -o OUT.json")
     return Path(name + SUFFIX)
 
 

@@ -205,7 +205,7 @@ class Writing:
                 sync(file)
             except (OSError, RuntimeError) as error:
                 raise CannotWriteError(
-                    f"{self.label}: what was written cannot be flushed: {error}; it may not be "
+                    f"{self.label}: the written data cannot be flushed: {error}; it may not be "
                     "in the file"
                 ) from error
 
@@ -411,7 +411,7 @@ class Writing:
             write()
         except OSError as error:
             raise CannotWriteError(
-                f"{self.label}: libhdf5 cannot write it: {error}; it may be written in part"
+                f"{self.label}: libhdf5 cannot write it: {error}; a part of it may be written"
             ) from error
         except (IndexError, TypeError, ValueError) as error:
             if isinstance(error, ChunkwiseError | UnicodeError):

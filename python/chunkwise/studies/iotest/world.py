@@ -102,8 +102,8 @@ def world(mpi_alone: bool = False) -> World:
     if len(loaded) > 1:
         raise UsageError(
             f"mpi4py and h5py's HDF5 {h5py.version.hdf5_version} load different MPI libraries "
-            f"({' and '.join(loaded)}): build h5py by the mpicc of that which mpirun is of; "
-            "`chunkwise mpi-check` tells more"
+            f"({' and '.join(loaded)}): build h5py with the mpicc of mpirun's MPI; "
+            "`chunkwise mpi-check` says more"
         )
     return World(comm, comm.rank, comm.size)
 
