@@ -39,7 +39,7 @@ def library() -> _native.Library:
 
 
 def _modules() -> list[str]:
-    """Return the paths of h5py's loaded extension modules, whatever its build calls them."""
+    """Return the paths of h5py's loaded extension modules, under any name of its build."""
     found = [
         str(getattr(module, "__file__", None))
         for name, module in list(sys.modules.items())

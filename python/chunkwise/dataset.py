@@ -384,7 +384,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return resolve(shape, wanted, self._label())
 
     def _read_resolved(self, selection: _native.Selection) -> Any:
-        """Read what an index has come to."""
+        """Read the result of an index."""
         result = reading.selected(self, self._reads(), selection)
         if result is NotImplemented:
             result = through_h5py.selected(self, selection)

@@ -132,7 +132,7 @@ def parse(
 
 
 def weight(text: str) -> float:
-    """Tell how often a pattern is read beside the others: 1, or what ``weight W`` behind it says.
+    """Say how often a pattern is read: 1, or what ``weight W`` behind it says.
 
     Raises
     ------

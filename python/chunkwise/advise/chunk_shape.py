@@ -155,7 +155,7 @@ def smallest(readers: Sequence[Reader]) -> Reader:
 def reason(
     shape: Sequence[int], itemsize: int, chunks: Sequence[int], patterns: Sequence[Pattern]
 ) -> str:
-    """Say in words what one read of each pattern comes to in chunks of a shape.
+    """Say in words how many chunks of a shape one read of each pattern touches.
 
     Returns
     -------

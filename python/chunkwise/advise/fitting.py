@@ -144,7 +144,7 @@ def _towards(
     found: npt.NDArray[np.float64],
     free: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.float64]:
-    """Solve for the free unknowns; those that would become negative are 0, and free no more."""
+    """Solve for the free unknowns; those that would become negative become 0 and fixed."""
     while free.any():
         best = np.zeros(len(found))
         best[free] = np.linalg.lstsq(rows[:, free], wanted, rcond=None)[0]

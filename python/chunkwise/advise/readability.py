@@ -70,7 +70,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a file needs of whoever reads all of it.
+    """What a file needs from a reader of all of it.
 
     Attributes
     ----------

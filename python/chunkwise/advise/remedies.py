@@ -398,7 +398,7 @@ def _nccopy_none(path: str) -> str | None:
 
 
 def in_netcdf_root(file: str, path: str) -> bool:
-    """Whether nccopy can be told of a dataset, which it only takes from a netCDF file."""
+    """Whether nccopy can take a dataset, which only works for a netCDF file."""
     fits = Path(file).suffix in (".nc", ".nc4") and path.count("/") == 1
     return fits and _in_netcdf(path) and not set(path) & set(":,")
 

@@ -55,7 +55,7 @@ _SLOW: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a layout comes to, by the model.
+    """What a layout costs, by the model.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Problem:
     counted: dict[Any, tuple[Pattern, Traffic]] = field(default_factory=dict, compare=False)
 
     def outcome(self, layout: Layout) -> Outcome:
-        """Predict what a layout comes to; each once."""
+        """Predict the cost of a layout, once for each layout."""
         found = self.known.get(layout)
         if found is None:
             found = self.known[layout] = self._predicted(layout)
@@ -178,7 +178,7 @@ class Problem:
         return sum(self.parts(layout, pattern).values())
 
     def traffic(self, layout: Layout, pattern: Pattern) -> Traffic:
-        """Count what a pattern comes to; for all filters that compress once."""
+        """Count the work of a pattern, once for all filters that compress."""
         filtered = layout.filters != "none"
         # A long list of selections is found faster by what it is than by what is in it.
         which = pattern if pattern.selections is None else id(pattern)

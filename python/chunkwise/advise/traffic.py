@@ -87,7 +87,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a pattern comes to; expected values where places are random.
+    """The work of a pattern; expected values if places are random.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Traffic:
 
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count what a pattern comes to for a reader with its chunk cache.
+    """Count the work of a pattern for a reader with its chunk cache.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _outgrown(stored: Stored, reader: Reader) -> Reader:
 
 
 def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count what a pattern comes to where the dataset is not chunked.
+    """Count the work of a pattern if the dataset is not chunked.
 
     libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
     """
@@ -373,7 +373,7 @@ def _completed(
 def _far(
     stored: Stored, pattern: Pattern, reader: Reader, pieces: float, cached_runs: float
 ) -> float:
-    """Count runs that are far apart in memory: of the mapped file, and of chunks kept before."""
+    """Count runs far apart in memory: of the mapped file, and of chunks kept before."""
     if pattern.selections is not None:
         return 0.0
     if _stride(stored, pattern.block, stored.chunks)[1] < _FAR_NBYTES:

@@ -64,7 +64,7 @@ _FILTERED: Final = {"shuffle": True}
 
 @dataclass(frozen=True)
 class _Row:
-    """One measured walk: what it came to, and its seconds."""
+    """One measured walk: its counts, and its seconds."""
 
     counts: tuple[float, ...]
     elapsed_s: float

@@ -67,7 +67,7 @@ class Wishes:
 
     @property
     def readers(self) -> tuple[Reader, ...]:
-        """Whose caches decide about chunks: everybody's where nobody is named, as for inspect."""
+        """The readers whose caches decide about chunks: all if none is named, as for inspect."""
         return LIBRARIES if self.reader is this_process() else (self.reader,)
 
     def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:

@@ -309,7 +309,7 @@ class Work:
 def _worth_trying(
     found: Found, problem: Problem, best: Layout, tried: Sequence[Layout]
 ) -> list[Layout]:
-    """Choose what is worth a measurement beside the best so far.
+    """Choose the layouts worth measuring after the best so far.
 
     Layouts near it, and where the model is wrong oftener: its chunks under other filters, and
     what others would choose.

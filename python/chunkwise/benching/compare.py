@@ -162,7 +162,7 @@ class Comparison:
         return min(ORDER.index(m.word) for m in found), -max(ratios, default=math.inf)
 
     def fails(self, on: FailOn) -> bool:
-        """Whether a trial is what the caller wants to be told of by an exit code."""
+        """Whether the caller wants an exit code for a trial."""
         bad = {"slower": ("failed", "slower"), "different": ("failed", "slower", "faster")}
         words = bad.get(on, ())
         return any(m.word in words for a in self.others for m in a.matches.values())

@@ -301,7 +301,7 @@ def _label(sample: Sample) -> str:
 
 
 def _conclusion(letter: str, against: Against, threshold: float) -> Iterator[str]:
-    """Say in plain words what the verdicts come to; the first sentence is the answer."""
+    """Sum up the verdicts in plain words; the first sentence is the answer."""
     total = len(against.matches)
     yield f"{letter} against A: {_answer(against, total)}"
     if against.mean_ratio is not None:

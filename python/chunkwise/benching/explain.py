@@ -379,7 +379,7 @@ def _cache(
 
 
 def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
-    """Reads that come to chunks in no order need all of those cached, or smaller ones."""
+    """Reads that touch chunks in random order need all of them cached, or smaller chunks."""
     target = results.target
     chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
     touched = min((worst.total_operations or 0) * walk.chunks_per_operation, chunks)

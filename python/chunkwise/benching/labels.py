@@ -54,7 +54,7 @@ def setting(results: Results, cell: Cell, axis: str) -> str:
 
 
 def library_label(results: Results, cell: Cell) -> str:
-    """Name a libhdf5 by its version, and by its path where that does not tell it apart."""
+    """Name a libhdf5 by its version, and also by its path if the version is not unique."""
     text = cell.point["libhdf5"]
     found = version(cell)
     if found is None:

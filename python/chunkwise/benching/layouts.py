@@ -72,7 +72,7 @@ def best(results: Results) -> Variant | None:
 
 
 def _late(results: Results) -> set[Variant]:
-    """Return the variants of which a trial gave no figures: nobody knows how slow they are."""
+    """Return the variants with a trial without figures: nobody knows how slow they are."""
     return {cell.variant for cell in results.cells if cell.problem is not None}
 
 

@@ -170,7 +170,7 @@ def _architecture(path: str) -> tuple[bytes, bytes] | None:
 
 
 def _package_alone(folder: str) -> str:
-    """Offer this package to another Python, and nothing of what is installed beside it."""
+    """Offer this package to another Python, but not the packages installed beside it."""
     alone = Path(folder) / "chunkwise-alone"
     alone.mkdir(exist_ok=True)
     link = alone / "chunkwise"

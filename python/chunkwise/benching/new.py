@@ -195,7 +195,7 @@ def _filters(space: Space) -> str:
 
 
 def _most_nbytes(slab_nbytes: int, asked: int | None) -> int:
-    """Return the bytes of which a sample is taken where there are more."""
+    """Return the size above which only a sample of the data is taken."""
     if asked is not None:
         return asked
     return max(SAMPLE_NBYTES, slab_nbytes if slab_nbytes <= _LARGEST_SLAB_NBYTES else 0)

@@ -242,7 +242,7 @@ class Results:
 
     @property
     def varied(self) -> list[str]:
-        """The axes of which several values were measured, in their order."""
+        """The axes with several measured values, in their order."""
         return [
             name
             for name in AXES

@@ -189,7 +189,7 @@ def _speed(found: Sequence[Setting], one: Setting) -> float | None:
 
 
 def show_together(found: Together, console: Console) -> None:
-    """Print a table for each dataset, then what each setting comes to for all of them."""
+    """Print a table for each dataset, then the result of each setting for all of them."""
     for results in found.results:
         show_briefly(results, console)
     settings = found.settings

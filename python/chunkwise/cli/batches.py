@@ -89,7 +89,7 @@ class Many:
 
 
 def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
-    """Whether more than one file is meant, whatever becomes of them."""
+    """Whether more than one file is meant."""
     from chunkwise.inspecting.folder import one_file
 
     if files_from is not None:

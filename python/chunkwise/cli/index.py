@@ -109,7 +109,7 @@ def command(
 def _targets(
     files: tuple[str, ...], output: str | None, form: str | None
 ) -> list[str | Path | None]:
-    """Say where the index of each file goes; None beside it."""
+    """Say where the index of each file goes; None: beside it."""
     from pathlib import Path
 
     if output is None:

@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a closed pipe is told from other errors here.
+        """Run the command; tell a closed pipe from other errors.
 
         Click and rich, which come next, both end the process with code 1.
         """

@@ -66,7 +66,7 @@ class Studies(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run whichever of the two the context is of."""
+        """Run the one of the two to which the context belongs."""
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
@@ -216,7 +216,7 @@ def _say(
 
 
 def _measured(study: Study, options: Options) -> StudyResults:
-    """Run a study; whoever ends it is told how to go on."""
+    """Run a study; when it is stopped, say how to continue."""
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
         often = counted(options.repeat, "repeat")

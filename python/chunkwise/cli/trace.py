@@ -1,4 +1,4 @@
-"""Run a program, and say what it has read of which dataset."""
+"""Run a program, and say what it has read from which dataset."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Session:
             raise
 
     def lose(self, wrong: BaseException) -> None:
-        """Note that the file is lost; the others are told at the next call."""
+        """Note that the file is lost; the others learn it at the next call."""
         if self._lost is None:
             self._lost = wrong
         if not isinstance(wrong, Exception):

@@ -249,7 +249,7 @@ class Contiguous:
         return 1
 
     def close(self) -> None:
-        """Have nothing to let go."""
+        """Have nothing to drop."""
 
 
 def _runs(box: Box, shape: Shape) -> Iterator[Box]:

@@ -57,7 +57,7 @@ def chosen_chunk(
 
 
 def _part(side: int, chunk: int) -> int:
-    """Of a block's side the part that is nearest to a chunk's, if one is near."""
+    """The part of a block's side that is nearest to a chunk's, if one is near."""
     if side <= chunk:
         return chunk
     times = side / chunk

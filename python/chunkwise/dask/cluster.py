@@ -216,7 +216,7 @@ class Cluster:
         future.add_done_callback(partial(_put, self._events, flight.number))
 
     def _advance(self, flight: _Flight, future: Future[Any]) -> Wrote | None:
-        """Take the next step of a piece; give what came of the last one."""
+        """Take the next step of a piece; return the result of the last one."""
         result = self._result(flight, future)
         if result is None:
             return None
@@ -249,7 +249,7 @@ class Cluster:
         flight.addresses = flight.piece.target.places.allocate(table)
 
     def _result(self, flight: _Flight, future: Future[Any]) -> Any:
-        """Give what a task came to; None if it is computed again, and will come."""
+        """Return a task's result; None if it is computed again, and will come."""
         if future.status == "cancelled":
             raise CannotWriteError(
                 f"{printable(self.said)}: the work was cancelled: the client or the cluster was "

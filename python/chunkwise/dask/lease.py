@@ -76,7 +76,7 @@ class Lease:
             self.close()
 
     def close(self) -> None:
-        """Let go of the files, whoever writes."""
+        """Drop the files, even while others write."""
         for descriptor in (self._file, self._lease):
             if descriptor >= 0:
                 os.close(descriptor)

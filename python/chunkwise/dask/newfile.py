@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written:
-    """What writing came to.
+    """The result of writing.
 
     Attributes
     ----------

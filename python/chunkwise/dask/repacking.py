@@ -72,7 +72,7 @@ def repack(
     in_flight: int | None = None,
     progress: Watch | None = None,
 ) -> Summary:
-    """Write a file anew, as `chunkwise.repack` does, by all workers of a cluster.
+    """Repack a file, as `chunkwise.repack` does, by all workers of a cluster.
 
     Datasets of 4 MiB and more that get other chunks or filters are read, encoded, written and
     verified by workers.  Everything else is done by this process, while they wait.

@@ -94,7 +94,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Wrote:
-    """What came of writing a block.
+    """The result of writing a block.
 
     Attributes
     ----------

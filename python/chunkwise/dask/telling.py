@@ -1,4 +1,4 @@
-"""Who is told how far writing is?"""
+"""Who learns how far writing is?"""
 
 from __future__ import annotations
 

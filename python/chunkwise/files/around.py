@@ -44,7 +44,7 @@ class Surroundings:
         return names if any(names) else ()
 
     def numbers(self, name: str) -> Sequence[int]:
-        """Read another dataset of whole numbers: by its path, or beside this one.
+        """Read another dataset of whole numbers: by its path, or in this one's group.
 
         Raises
         ------

@@ -47,7 +47,7 @@ def ask_no_more(around: Around) -> None:
 
 
 def ask_before_copies(settle: Callable[[], None]) -> None:
-    """Have h5py's groups ask before they copy an object, of whatever file."""
+    """Make h5py's groups ask before they copy an object, of any file."""
     original = h5py.Group.copy
 
     @wraps(original)

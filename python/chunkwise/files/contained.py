@@ -195,7 +195,7 @@ class _Child:
             _, self._status = os.waitpid(process, 0)
 
     def outcome(self) -> Outcome[Any]:
-        """Give what it came to, once it has answered."""
+        """Return the result, once it has answered."""
         self._reap()
         version = h5py.version.hdf5_version
         if self._late:

@@ -380,7 +380,7 @@ class FileHandle:
             return found
 
     def add(self, one: Kept) -> None:
-        """Take note of an object whose identifier is let go of when the file is parked."""
+        """Note an object whose identifier is dropped when the file is parked."""
         with phil:
             self._objects[id(one)] = one
 
@@ -404,7 +404,7 @@ class FileHandle:
             _open.discard(self)
 
     def _remember(self) -> bool:
-        """Keep what the file is known by while it is parked; False where that cannot be told."""
+        """Keep what identifies the file while it is parked; False if that is not known."""
         if self._id is None:
             return True
         descriptor, known = self._id.get_vfd_handle(), self._identity
@@ -474,7 +474,7 @@ class FileHandle:
             self._check_bytes(now)
 
     def _check_bytes(self, now: Identity) -> None:
-        """See whether a file of which the system says something else holds what it held."""
+        """Check whether a file whose system times changed still has the same content."""
         known = self._identity
         if known is None or not known.may_be(now) or not known.explains(now):
             raise self._changed()
@@ -586,7 +586,7 @@ class Kept:
 
 
 def _found_again(file: Any, path: str | None) -> Any:
-    """What a copied or unpickled object is: the one of that name, in the file opened anew."""
+    """A copied or unpickled object: the one of that name, in the file opened again."""
     reopen, recipe = file
     if path is None:
         raise UsageError(f"{recipe[0]}: an object without a name cannot be found again")

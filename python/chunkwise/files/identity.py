@@ -77,7 +77,7 @@ def sample(descriptor: int) -> str:
 
 
 def sample_of(path: str | os.PathLike[str]) -> str:
-    """As `sample`, of the file at a path.
+    """Do as `sample`, for the file at a path.
 
     Raises
     ------

@@ -41,7 +41,7 @@ def netcdf_library() -> str | None:
 
 
 def in_netcdf4_wheel(pattern: str) -> list[Path]:
-    """Find libraries that netCDF4-python's wheel has beside the package."""
+    """Find libraries in netCDF4-python's wheel, beside the package."""
     package = importlib.util.find_spec("netCDF4")
     if package is None or package.origin is None:
         return []

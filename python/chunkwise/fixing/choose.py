@@ -170,7 +170,7 @@ def _cache_nbytes(findings: Sequence[Finding]) -> int | None:
 
 
 def _needs(facts: FileFacts) -> Needs:
-    """Tell what a file needs of whoever reads it."""
+    """Say what a file needs from its readers."""
     datasets = [one.dataset for one in facts.objects if one.dataset is not None]
     return Needs(
         frozenset(one.name for d in datasets for one in Pipeline.parse(d.filters).filters),

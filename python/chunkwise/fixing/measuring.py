@@ -93,7 +93,7 @@ def _reader(cache_nbytes: int | None) -> Reader:
 
 
 def _saved_s(question: Question) -> float:
-    """Seconds that the model promises to save; whatever it does not know comes last."""
+    """Seconds that the model promises to save; what it does not know comes last."""
     before, after = question.promised.promised_before_s, question.promised.promised_after_s
     return 0.0 if before is None or after is None else before - after
 
@@ -187,7 +187,7 @@ class Measured:
         self._done.setdefault((number, side), []).append(measurement)
 
     def gains(self) -> tuple[Gain, ...]:
-        """Give what was measured, beside what was promised.
+        """Return the measured figures, beside the promised ones.
 
         Raises
         ------

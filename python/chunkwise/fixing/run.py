@@ -36,7 +36,7 @@ _ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked, of whatever file.
+    """What is asked, for any file.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Doing:
-    """Who looks at a file, and who is told what is done.
+    """Who looks at a file, and who learns what is done.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
 def _once_more(
     choice: Choice, best: dict[str, Layout], target: str, wish: Wish, do: Doing
 ) -> tuple[Choice, FileFacts]:
-    """Look at the result, and mend in place what is found in it only now.
+    """Inspect the result, and fix in place what is found only now.
 
     Returns
     -------

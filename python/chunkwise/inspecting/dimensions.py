@@ -96,7 +96,7 @@ def _named_by(dataset: h5d.DatasetID) -> Iterator[str]:
 
 
 def _resolved(name: str, path: str, datasets: Mapping[str, h5d.DatasetID]) -> str | None:
-    """Find the dataset that a name means beside another one: in its group, or in one above."""
+    """Find the dataset that a name means near another one: in its group, or in one above."""
     if name.startswith("/"):
         return name if name in datasets else None
     group = path.rpartition("/")[0]

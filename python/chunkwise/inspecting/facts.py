@@ -112,7 +112,7 @@ class ChunkFacts:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What a few whole chunks of a dataset told about its data.
+    """What a few whole chunks of a dataset say about its data.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What a reader's default chunk cache keeps of one read for the next one beside it.
+    """What a reader's default chunk cache keeps from one read for the neighbouring one.
 
     Attributes
     ----------
@@ -456,7 +456,7 @@ class FileFacts:
 
     @property
     def commands(self) -> tuple[Fix, ...]:
-        """The commands that mend all findings that a layout mends, each by itself.
+        """The commands that fix all findings that a layout fixes; one of them is enough.
 
         ``chunkwise repack`` first, then other tools that can; none where no layout mends anything.
         """

@@ -322,7 +322,7 @@ def _expanded(arguments: Iterable[str]) -> Iterator[str]:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Expand a pattern as a shell does, hidden names apart; raise if there is nothing."""
+    """Expand a pattern as a shell does, without hidden names; raise if nothing matches."""
     path = Path(pattern)
     base = Path(path.anchor)
     rest = path.relative_to(base)

@@ -197,7 +197,7 @@ def _of_program(path: str, known: Settings, words: Iterable[str]) -> Iterator[Fi
 
 
 def _of_file(path: str, settings: Settings) -> list[Finding]:
-    """What is known against its datasets; one finding for all of which the same is said."""
+    """What is wrong with its datasets; one finding for all that have the same fault."""
     found: dict[str, list[Finding]] = {}
     for one in settings_of_file(path, settings):
         for finding in warnings_for(one):

@@ -61,7 +61,7 @@ class Likeness:
         dcpl: Any,
         label: str,
     ) -> Likeness:
-        """Make one of which there is no dataset yet.
+        """Make one without a dataset so far.
 
         Parameters
         ----------

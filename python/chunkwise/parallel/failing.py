@@ -36,7 +36,7 @@ class OtherRankFailedError(ChunkwiseError):
 
 
 class Failure(NamedTuple):
-    """One rank's failure, as the others are told of it."""
+    """One rank's failure, as the others learn it."""
 
     rank: int
     host: str

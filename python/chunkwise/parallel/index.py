@@ -54,7 +54,7 @@ class _Accountant(io.RawIOBase):
         self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
-        """Bytes that nobody reads, by which a chunk is told from all else."""
+        """Bytes that nobody reads, which tell a chunk from everything else."""
         if self._dummy.nbytes < nbytes:
             self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
             self._begin = self._dummy.ctypes.data

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Ask(Protocol):
-    """Asks a rank that answers, rank 0 unless told otherwise."""
+    """Asks a rank that answers: rank 0, or the given one."""
 
     def __call__(self, question: Any, rank: int = 0) -> Any:
         """Give the answer; for one thread at a time."""
@@ -37,7 +37,7 @@ _REPLY: Final = 2
 
 @dataclass(frozen=True)
 class _Leaving:
-    """A rank asks no more; `failure` says why where it has failed."""
+    """A rank asks no more questions; `failure` says why if it has failed."""
 
     failure: Failure | None
 

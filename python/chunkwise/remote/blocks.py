@@ -50,7 +50,7 @@ class Blocks:
         self._lock = threading.Lock()
 
     def forked(self) -> None:
-        """Make the lock anew, which another thread may have held."""
+        """Make a new lock, because another thread may have held the old one."""
         self._lock = threading.Lock()
 
     def of_pages(self, page_nbytes: int) -> None:

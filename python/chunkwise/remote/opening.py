@@ -281,7 +281,7 @@ def _in_fsspec(file: Any) -> tuple[Any, str] | None:
 
 
 def _storage_of_local(file: Any) -> _native.Storage | None:
-    """The bytes of a local file that Python has open, read apart from its position."""
+    """The bytes of a local file that Python has open; reads do not use its position."""
     compression = getattr(file, "compression", None)
     if type(file).__module__ == "fsspec.implementations.local" and compression is None:
         file = getattr(file, "f", file)

@@ -31,7 +31,7 @@ _TOGETHER: Final = 64
 
 
 class Interrupts:
-    """What is waited for, to be given up when those who wait are told to stop."""
+    """What threads wait for; it is given up when they are told to stop."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -89,7 +89,7 @@ async def _all(
 def _one_by_one(
     store: Store, ranges: Sequence[Range], version: Version, patience: Patience
 ) -> list[bytes]:
-    """As `_all`, of a store whose methods wait themselves."""
+    """Do as `_all`, for a store whose methods wait themselves."""
     found = []
     for start, stop in ranges:
         ask = partial(store.get, start, stop, version)

@@ -146,7 +146,7 @@ class Source:
                 raise type(error)(*error.args)
 
     def forked(self) -> None:
-        """Begin anew in a child: its parent's threads are not there."""
+        """Start again in a child: its parent's threads do not exist there."""
         self._interrupts = Interrupts()
         self._blocks.forked()
 

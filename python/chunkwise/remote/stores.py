@@ -59,7 +59,7 @@ class Store(Protocol):
 
 
 class WebStore(Store):
-    """An object behind HTTP, of which each answer says what it is a part of."""
+    """An object behind HTTP; each answer says which object it is a part of."""
 
     def __init__(self, fs: Any, url: str, patience: Patience) -> None:
         self._fs, self._url, self._patience = fs, url, patience
@@ -141,7 +141,7 @@ def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Ve
 
 
 class S3Store(Store):
-    """An object of S3, of which each answer has the version."""
+    """An object of S3; each answer has its version."""
 
     def __init__(self, fs: Any, path: str) -> None:
         self._fs = fs
@@ -262,7 +262,7 @@ class AnyStore(Store):
 
 
 class FileStore(Store):
-    """A file object, read part by part: nobody else may use it meanwhile."""
+    """A file object, read part by part: nothing else may use it at the same time."""
 
     loop = None
 

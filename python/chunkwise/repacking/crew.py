@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 def follow(comm: Comm) -> None:
-    """Do what rank 0 says, until it needs this rank no more.
+    """Do what rank 0 says, until it no longer needs this rank.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def follow(comm: Comm) -> None:
 
 
 def by_all(comm: Comm, work: Callable[[Crew], T]) -> T:
-    """Do something with all ranks, and give all of them what it came to (collective).
+    """Do something with all ranks, and return the result on all of them (collective).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Crew:
         broadcast(self.comm, _nothing())
 
     def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
-        """Make the target, of which this rank keeps the index where there are others.
+        """Create the target; if there are other ranks, this one keeps its index.
 
         Raises
         ------

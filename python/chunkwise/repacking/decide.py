@@ -34,7 +34,7 @@ Wish = TypeVar("Wish")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a dataset shall be.
+    """The new layout of a dataset.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Wanted:
 
 
 def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] = ()) -> Wanted:
-    """Decide what one dataset shall be.
+    """Decide the new layout of one dataset.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _stated(source: Source, access: Sequence[str]) -> list[Pattern]:
 
 
 def _why(source: Source, chunk: Shape, access: Sequence[str]) -> str:
-    """Say what reads come to in chunks that were chosen."""
+    """Say what reads cost in the chosen chunks."""
     shape = tuple(max(1, n) for n in source.shape or ())
     patterns = _stated(source, access) or usual(shape, source.itemsize)
     return reason(shape, source.itemsize, chunk, patterns)

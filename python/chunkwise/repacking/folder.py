@@ -278,7 +278,7 @@ def each(
 
 
 def _with_threads(count: int) -> None:
-    """Give a process that works beside others its share of the threads."""
+    """Give one of several processes its share of the threads."""
     _native.set_threads(count)
 
 

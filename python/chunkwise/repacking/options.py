@@ -89,7 +89,7 @@ class Options:
 
     @property
     def reshapes_file(self) -> bool:
-        """Whether the file as a whole shall be another, whatever its datasets."""
+        """Whether the file as a whole changes, apart from its datasets."""
         asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
         return (
             self.merge

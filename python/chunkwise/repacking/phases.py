@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def read_s(self) -> float:
-        """Seconds for reading, as if nothing else were done meanwhile."""
+        """Seconds for reading, as if nothing else were done at the same time."""
         return min(self.storage_s / self.threads, self.copying_s)
 
     @property

@@ -32,7 +32,7 @@ def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
 
 
 def keeper(number: int, size: int) -> int:
-    """Tell which of `size` ranks keeps the index of a shard, of which the first is number 1."""
+    """Say which of `size` ranks keeps the index of a shard; the first is number 1."""
     return (number - 1) % size
 
 

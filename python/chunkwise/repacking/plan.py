@@ -349,7 +349,7 @@ def _require_decoder(source: Source, stored: Any) -> None:
 
 
 def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
-    """Raise for rules by pattern of which every dataset had to be passed over."""
+    """Raise for rules by pattern whose datasets all had to be skipped."""
     for rule in rules.all:
         meant = [step for step in steps if rule.means(step.source.names)]
         if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):

@@ -116,7 +116,7 @@ Message = Work | Copy | Close | Verify | Measured | Failure | None
 
 @dataclass(frozen=True)
 class Copied:
-    """What copying a dataset came to on all ranks; see `_native.CopyResult`."""
+    """The result of copying a dataset on all ranks; see `_native.CopyResult`."""
 
     decodes: int
     chunks_written: int

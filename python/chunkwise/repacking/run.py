@@ -50,7 +50,7 @@ _PATTERNS_SAID = 3
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, of whatever file.
+    """What is asked, for any file.
 
     Attributes
     ----------

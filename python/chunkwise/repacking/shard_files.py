@@ -57,7 +57,7 @@ class ShardFiles:
         return self.place.target.with_name(f"{self.place.short_name}.shards")
 
     def name(self, number: int) -> str:
-        """Name of a shard, of which the first is number 1, in the folder."""
+        """Return a shard's name in the folder; the first is number 1."""
         return f"{number:04}-{self.token}.h5"
 
     def path(self, number: int) -> Path:

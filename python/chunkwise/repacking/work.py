@@ -47,7 +47,7 @@ _TOGETHER: Final = 64
 
 @dataclass
 class _Run:
-    """What a run has come to.
+    """The result of a run.
 
     Attributes
     ----------
@@ -352,7 +352,7 @@ class _Copying:
             raise type(wrong)(f"{wrong}; {GOES_ON}") from None
 
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
-        """Keep what copying came to."""
+        """Keep the result of copying."""
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
         taken = copied.stored_nbytes_written

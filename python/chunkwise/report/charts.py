@@ -197,7 +197,7 @@ def _styles(
 
 
 def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:
-    """Put series of a row one below the other; what was published beside its own."""
+    """Put series of a row one below the other, each with its published values beside it."""
     alone = [key for key, partner in partners.items() if partner is None]
     order = [*((False, key) for key in mine), *((True, key) for key in alone)]
     step = min(_OFFSET, _ROW / len(order))

@@ -22,7 +22,7 @@ _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
 
 
 def lead(report: Report) -> str:
-    """Say what this is, and what came of it, to who knows nothing of it."""
+    """Say what this is, and its result, to a reader who knows nothing about it."""
     studies = [section for section in report.sections if section.of_study]
     if not studies:
         advised = sum(section.of_advice for section in report.sections)
@@ -55,7 +55,7 @@ def lead(report: Report) -> str:
 
 
 def troubles(report: Report) -> list[str]:
-    """Say what is wrong or missing: all that is wrong, and where the rest is told."""
+    """Say what is wrong or missing: everything wrong, and where to read the rest."""
     found = []
     for section in report.sections:
         inner = [(block, text) for block in section.blocks for text in block.alerts]

@@ -39,7 +39,7 @@ class Value:
 
     @property
     def published(self) -> bool:
-        """Whether a paper printed it, or a model says so: it stands beside what was measured."""
+        """Whether a paper or a model gives it: it stands beside the measured value."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -243,7 +243,7 @@ def _compatible(one: Where, other: Where) -> bool:
 
 
 def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
-    """Return the axes that tell series apart: `by`, and whatever else differs at one place.
+    """Return the axes that tell series apart: `by`, and all others that differ at one place.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class _Bindings:
         return found
 
     def release(self, number: FileNumber) -> None:
-        """Let go of a file; datasets that are open still are bound anew."""
+        """Drop a file; datasets that are still open are bound again."""
         for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)
             binding.bound = None
@@ -197,7 +197,7 @@ def activate() -> None:
 
 
 def deactivate() -> None:
-    """Bind no more, and let go of all that is bound; under h5py's lock."""
+    """Bind nothing more, and drop all bindings; under h5py's lock."""
     _bindings.active = False
     _bindings.clear()
     closing.ask_no_more(_while_closing)
@@ -239,7 +239,7 @@ def _open_number(file: h5py.File) -> FileNumber | None:
 
 
 def _number_of(identifier: Any) -> FileNumber | None:
-    """Return the number of an object's file; None of a damaged one, of which nothing is bound."""
+    """Return the number of an object's file; None for a damaged one, which is not bound."""
     try:
         return address_of(identifier)[:2]
     except HDF5_ERRORS:

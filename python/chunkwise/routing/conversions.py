@@ -122,7 +122,7 @@ def convert(elements: Array, into: Array) -> bool:
 
 
 def _parts(stored: DType, wanted: DType, places: tuple[int, int]) -> list[Part] | None:
-    """Tell what becomes of a number, a text or a field that lie at these places."""
+    """Say what happens to a number, a text or a field at these places."""
     if identical(stored, wanted) or (
         stored.str == wanted.str and _encoding(stored) and _encoding(stored) == _encoding(wanted)
     ):

@@ -47,7 +47,7 @@ class LeftToLibhdf5Error(Exception):
 
 @dataclass
 class Sources:
-    """The files that a dataset leads to, beside its own, and those where one was missing.
+    """The other files to which a dataset leads, and those where one was missing.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class _Finder:
             raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} mappings")
 
     def of(self, number: int) -> Iterator[MappedTo]:
-        """What one mapping of the dataset comes to now."""
+        """What one mapping of the dataset holds now."""
         dcpl = self._properties
         file, name = dcpl.get_virtual_filename(number), dcpl.get_virtual_dsetname(number)
         here = _Space(dcpl.get_virtual_vspace(number))

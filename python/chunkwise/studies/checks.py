@@ -49,7 +49,7 @@ _LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OT
 
 @dataclass(frozen=True)
 class Points:
-    """What the rows of an experiment can be told by."""
+    """The axes and labels that identify an experiment's rows."""
 
     all: tuple[Mapping[str, str], ...]  # Labels and values of every row, at either scale
     names: tuple[str, ...]  # Axes and labels that some have

@@ -113,7 +113,7 @@ Pair = tuple[Sample, Sample]
 
 
 def pairs(found: Sequence[Sample], first: Where, second: Where) -> list[Pair]:
-    """Put samples beside each other that agree in all that neither side names."""
+    """Pair samples that agree in everything that neither side names."""
     named = {*first, *second}
 
     def rest(sample: Sample) -> frozenset[tuple[str, str]]:

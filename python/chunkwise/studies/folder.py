@@ -38,7 +38,7 @@ class Folder:
 
     @property
     def results(self) -> Path:
-        """What all of them came to."""
+        """The result of all of them."""
         return self.path / RESULTS
 
     @property

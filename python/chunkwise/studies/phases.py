@@ -57,7 +57,7 @@ def _generating_s(path: str, dataset: str, pattern: access.Access) -> float:
 
 
 def _phases(record: Mapping[str, Any], generate_s: float) -> dict[str, dict[str, Any]]:
-    """Take one trial apart; where it failed, or nothing is known, no phase has figures."""
+    """Split one trial's time; if it failed, or nothing is known, no phase has figures."""
     common = {
         name: record[name]
         for name in ("status", "error", "repeat", "extrapolated", "hdf5", "time_method")

@@ -66,7 +66,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
 
 
 def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> dict[str, Any]:
-    """Run one program once; whatever becomes of it is the record."""
+    """Run one program once; the record holds its result, even a failure."""
     made = folder / "made.h5"
     made.unlink(missing_ok=True)
     program = shutil.which("h5repack")

@@ -208,7 +208,7 @@ class StudyResults:
 def labelled(
     records: Iterable[dict[str, Any]], labels: dict[str, str], point: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """Give records what tells them apart, and leave out what nobody needs."""
+    """Give records what distinguishes them, and leave out what nobody needs."""
     return [
         {
             **{k: v for k, v in record.items() if k not in _LEFT_OUT and v is not None},

@@ -108,7 +108,7 @@ def _sided(
 
 
 def _flat(evidence: Evidence) -> Verdict:
-    """Compare each value of an axis with the standard one; the farthest of them is told."""
+    """Compare each value of an axis with the standard one; report the farthest."""
     settings = evidence.claim.settings
     axis, standard = settings["axis"], settings["standard"]
     if standard == FIRST:

@@ -331,7 +331,7 @@ def _check_readers(study: Study, experiments: Sequence[Experiment], options: Opt
 
 
 def _full(folder: Folder, error: OSError) -> CannotWriteError:
-    """Say what to do about a disk that takes no more."""
+    """Say what to do about a full disk."""
     reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
     return CannotWriteError(
         f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "

@@ -27,7 +27,7 @@ LIBRARIES: Final = ("libhdf5", "zlib")
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset that experiments measure, made anew by `chunkwise.sample`."""
+    """A dataset that experiments measure; `chunkwise.sample` generates it."""
 
     name: str  # In the study's files
     sample: str  # A name of `chunkwise.sample.SAMPLES`
@@ -118,7 +118,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the paper says, and how it is told whether that still holds."""
+    """One statement of the paper, and the test whether it still holds."""
 
     id: str
     says: str  # What the paper says, in a short sentence

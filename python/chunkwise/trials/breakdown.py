@@ -207,7 +207,7 @@ def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) 
 def by_library(
     method: Method, elapsed_s: float, filters_s: dict[str, float | None], bare_s: float | None
 ) -> Breakdown:
-    """Tell what filters, and storage alone, leave of the time; chunks are still to be told."""
+    """Say what filters, and storage alone, leave of the time; chunks are not known yet."""
     known = [seconds for seconds in filters_s.values() if seconds is not None]
     left_s = max(0.0, elapsed_s - sum(known))
     storage_s = None if bare_s is None else min(bare_s, left_s)

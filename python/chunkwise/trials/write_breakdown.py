@@ -58,7 +58,7 @@ class Written:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds that are taken apart."""
+        """Seconds, split into their parts."""
         result = self.result
         return result["create_s"] + result["elapsed_s"] + result["flush_s"] + result["close_s"]
 

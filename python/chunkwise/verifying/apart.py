@@ -60,7 +60,7 @@ class Counter:
         self._set(slot, self._at(slot) + nbytes)
 
     def end(self, slot: int, nbytes: int) -> None:
-        """Count a file as done, whatever was read of it."""
+        """Count a file as done, however much of it was read."""
         self._set(slot, 0)
         self.done_nbytes += nbytes
 

@@ -43,7 +43,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Looked:
-    """What came of one file.
+    """The result for one file.
 
     Attributes
     ----------

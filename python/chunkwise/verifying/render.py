@@ -17,7 +17,7 @@ _MOST_LINES: Final = 100
 
 
 def file_lines(verified: Verified) -> Iterator[str]:
-    """Say what came of one file."""
+    """Say the result for one file."""
     damaged = verified.damage_count
     heading = f"{printable(verified.path)}: "
     if damaged:
@@ -52,7 +52,7 @@ def is_told(verified: Verified, *, alone: bool) -> bool:
 
 
 def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
-    """Add up files, of which so many were known before."""
+    """Add up files; so many of them were known before."""
     damaged = [one for one in files if one.verdict == "damaged"]
     unchecked = sum(one.verdict == "unchecked" for one in files)
     sound = len(files) - len(damaged) - unchecked

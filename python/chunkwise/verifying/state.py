@@ -24,7 +24,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_
 
 
 class State:
-    """What came of files, in this run and in those before.
+    """The results for files, in this run and in earlier ones.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class State:
         )
 
     def known(self, path: str) -> Looked | None:
-        """Give what came of a file, if that is known and the file has not changed since."""
+        """Return the result for a file, if it is known and the file has not changed since."""
         record = self._known.get(_full(path))
         if record is None:
             return None
@@ -109,7 +109,7 @@ class State:
         return None
 
     def note(self, looked: Looked, before: list[int] | None) -> None:
-        """Keep what came of a file that was so when it was begun.
+        """Keep the result for a file, with its state when work on it began.
 
         What could not be checked is not kept: it may be possible the next time.
 

@@ -80,7 +80,7 @@ class Progress:
 def survey(
     asked: Asked, state: State | None = None, progress: Progress | None = None
 ) -> Iterator[tuple[File, Looked]]:
-    """Verify file after file; whatever is wrong with one does not stop the rest.
+    """Verify file after file; a fault in one does not stop the rest.
 
     Parameters
     ----------

@@ -365,7 +365,7 @@ class Writing:
         return native
 
     def _follow(self, native: _native.Writer) -> bool:
-        """Take over the dataset's shape, whoever has changed it; whether it became smaller."""
+        """Take over the dataset's shape after any change; return whether it became smaller."""
         shape, former = self._h5.shape, native.shape
         native.set_shape(shape)
         return any(new < old for new, old in zip(shape, former, strict=True))

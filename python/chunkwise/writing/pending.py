@@ -110,7 +110,7 @@ def settle_inode(inode: tuple[int, ...]) -> None:
 
 
 def settle_all(blocking: bool = True) -> None:
-    """Have all that was written in this process handed to libhdf5, whatever the file.
+    """Give libhdf5 everything that this process has written, for all files.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _finish_all(wanted: Callable[[Key], bool]) -> None:
 
 
 def _alive() -> list[Writing]:
-    """Give all who write; others may come meanwhile."""
+    """Return all writers; others may be added at the same time."""
     found = [reference() for reference in _writings.valuerefs()]
     return [writing for writing in found if writing is not None]
 

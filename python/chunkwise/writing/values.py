@@ -104,7 +104,7 @@ def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
 def _members(
     dtype: np.dtype[Any], names: tuple[str, ...], value: Any
 ) -> tuple[Array, list[tuple[int, int]]] | None:
-    """Make elements of which only these fields are set, and tell where those lie."""
+    """Make elements with only these fields set, and say where those lie."""
     fields = dtype.fields
     if fields is None or any(name not in fields for name in names):
         return None

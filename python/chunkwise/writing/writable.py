@@ -180,7 +180,7 @@ class Writable:
         return self._writing
 
     def _settle(self) -> None:
-        """Have libhdf5 given all that a read may meet, whoever has written it."""
+        """Give libhdf5 all pending data that a read may touch."""
         # Within h5py's own methods nobody is waited for: who writes may wait for its lock.
         blocking = not phil._is_owned()
         if self._virtual is None:

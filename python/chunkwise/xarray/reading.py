@@ -56,7 +56,7 @@ class Stored(BackendArray):
 
 
 class Shorter(Stored):
-    """A variable of which its dataset holds the first part; the rest are fill values.
+    """A variable whose dataset holds its first part; the rest are fill values.
 
     So netCDF has it where several variables share an unlimited dimension.
     """

@@ -89,7 +89,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
 
 
 def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
-    """Find walks between two reads of a chunk of which too many others come."""
+    """Find walks that read too many other chunks between two reads of a chunk."""
     facts = subject.facts
     if not _has_chunks(facts):
         return

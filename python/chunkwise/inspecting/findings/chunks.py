@@ -247,7 +247,7 @@ def _are_small(chunks: ChunkFacts) -> bool:
 
 
 def _smallness(chunks: ChunkFacts) -> Severity:
-    """Judge reads of their own, beside what it takes to decode what is read."""
+    """Judge the cost of separate reads, compared with the time to decode the data."""
     found_s = PIECE_S * chunks.allocated
     must_s = chunks.allocated * chunks.nbytes / DECODED_NBYTES_PER_S
     rare = chunks.nbytes >= TINY_CHUNK_NBYTES

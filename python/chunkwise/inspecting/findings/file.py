@@ -155,7 +155,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
 
 
 def lost_space(facts: FileFacts) -> Iterator[Finding]:
-    """Find a file much of which is in no use."""
+    """Find a file with much unused space."""
     found = facts.metadata
     if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
         return

@@ -26,7 +26,7 @@ _CORE_INCREMENT = 64 << 20
 
 @dataclass(frozen=True)
 class Lists:
-    """What HDF5 is told of one combination.
+    """What HDF5 gets for one combination.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class Modelled:
 
 
 def modelled(rows: Sequence[Row]) -> list[Modelled]:
-    """Model series of rows some of which are oversubscribed; nothing where none is."""
+    """Model series that have oversubscribed rows; nothing if none has."""
     groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
     for row in rows:
         if "ranks" in row.point and "oversubscribed" in row.point and _told(row):

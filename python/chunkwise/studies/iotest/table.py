@@ -81,7 +81,7 @@ class Row:
 def row(
     one: Combination, filters: str, clocks: Sequence[Clock], file_nbytes: int, raw_nbytes: int
 ) -> Row:
-    """Sum up one combination over its ranks, of which the first is rank 0."""
+    """Sum up one combination over its ranks; the first is rank 0."""
     each = list(zip(*(clock.phases() for clock in clocks), strict=True))
     least, most = tuple(map(min, each)), tuple(map(max, each))
     return Row(one, filters, clocks[0].wall, file_nbytes, raw_nbytes, least, most)
