@@ -56,9 +56,9 @@ class Joined:
     lengths : tuple of int
         The length of each file along that axis.
     shape : tuple of int
-        Of all of them together.
+        The joined shape.
     dtype : numpy.dtype
-        Of each of them.
+        The type of each.
     """
 
     def __init__(self, paths: Sequence[str], name: str, axis: int) -> None:

@@ -41,11 +41,11 @@ class Settings(_Values):
     threads : int
         Threads that one read or write uses, the calling one included; at least 1.
     cache_nbytes : int
-        Bytes of decoded chunks that are kept for later reads, of all files together.
+        Bytes of decoded chunks that are kept for later reads, for all files together.
     write_buffer_nbytes : int
-        Bytes of chunks that were written in part, and wait to be complete.
+        Bytes of partly written chunks that wait to be complete.
     prefetch_nbytes : int
-        Stored bytes that are read before they are wanted.
+        Stored bytes that are read ahead.
     """
 
     # What the call has changed, None for the default; and what that was before.

@@ -22,13 +22,13 @@ class PatternAdvice:
     Attributes
     ----------
     name
-        As it was called.
+        Its name.
     text
-        As it was written.
+        Its text, as written.
     block
         Shape of one read, in elements.
     weight
-        How often it is run, beside the others.
+        How often it runs, relative to the others.
     writes
         Whether it writes.
     present, best
@@ -126,27 +126,27 @@ class Advice:
     Attributes
     ----------
     file, dataset
-        What the advice is about; both empty before there is a file.
+        The file and dataset of the advice; empty before there is a file.
     shape, itemsize
         In elements, and bytes of one.
     reader
-        For whom, in words.
+        The stated reader, in words.
     objective
-        What was to be small.
+        What the choice minimizes.
     present
         How it is stored; None before there is a file.
     best
-        How it should be stored; the present layout where that is to be left.
+        How it should be stored; the present layout if it should stay.
     patterns
         What is read and written, before and after.
     stated
         Whether the patterns were stated; otherwise they are the usual ones.
     front
-        The choices there are between reading, writing and size.
+        The choices between reading, writing and size.
     present_nbytes, best_nbytes
         Bytes in the file, of the best by the sample; None before there is a file.
     leave
-        Whether the dataset is to be left as it is.
+        Whether the dataset should stay as it is.
     verified
         Whether the answer was measured; otherwise it is the model's.
     reason
@@ -154,19 +154,19 @@ class Advice:
     fixes
         Lines to paste that give the best layout.
     cache
-        What to do where the file cannot be changed; None before there is a file.
+        What to do if the file cannot be changed; None before there is a file.
     open_fixes
         Lines to paste that open the file as it is, better.
     part
-        Of which data it was measured, in words.
+        The part of the data that was measured, in words.
     notes
-        What else should be known, a sentence each.
+        What else a user should know, a sentence each.
     looked_at
         How many layouts the model compared.
     measured
         How many of them were measured.
     elapsed_s
-        What the advice took.
+        Seconds for the advice.
     """
 
     file: str

@@ -110,7 +110,7 @@ class Ranking:
     too_small, left
         Datasets below 1 MiB, and those that cannot be advised on, with the reason.
     reader
-        For whom, in words.
+        The stated reader, in words.
     elapsed_s
         What it took.
     """

@@ -204,11 +204,11 @@ class Results:
     target : Target
         The dataset, as the first way of storing it that was read has it.
     cells : tuple of Cell
-        In the order in which they were asked for.
+        In the order of the request.
     seconds : float
         The budget.
     elapsed_s : float
-        What the run took, everything included.
+        Seconds of the whole run.
     sampled : int or None
         Indexes of the slowest dimension that a sample of the data has; None if all of
         it was read.

@@ -140,7 +140,7 @@ def _locks(options: dict[str, Any]) -> bool:
 
 
 def _taken(error: Exception) -> bool:
-    """Whether the file is there, or open so that libhdf5 gives no number."""
+    """Whether an error says that the file exists, or is already open."""
     return any(said in str(error) for said in ("already open", "file exists"))
 
 

@@ -122,15 +122,15 @@ class Fixed:
     outcome
         ``fixed``; ``planned`` (a dry run); ``nothing to mend``: the file was left alone.
     findings
-        What was found before.
+        Findings before.
     changes
-        What each dataset has in place of what it had.
+        The new layout of each dataset.
     why
-        Findings about the file as a whole that were mended.
+        Findings about the file as a whole that were fixed.
     options
         The same as options of ``chunkwise repack``; None if nothing changes.
     left
-        What is found in the result; of a plan, what it will not mend.
+        Findings in the result; for a plan, findings that it will not fix.
     gains
         Patterns before and after.
     in_turns

@@ -49,7 +49,7 @@ class Indexed:
     elapsed_s
         Seconds from the first to the last.
     left_out
-        What it does not have, and why.
+        What it leaves out, and why.
     """
 
     source: str

@@ -257,7 +257,7 @@ class DatasetFacts:
         `logical_nbytes` over `stored_nbytes`, as `h5dump -p` gives it, absent
         chunks included; None if either is None or nothing is stored.
     sample
-        What a sample of its data told; None if none was taken.
+        What a sample of its data shows; None if none was taken.
     patterns
         What reading it costs; None if it was not computed.
     unlisted
@@ -411,15 +411,15 @@ class FileFacts:
     nbytes
         Its size.
     hdf5_version, h5py_version
-        The library that read it, such as ``2.0.0``, and h5py.
+        Versions of the HDF5 library that read it, such as ``2.0.0``, and of h5py.
     file_format
         The file's own settings.
     metadata
         What opening it costs; None for one dataset, or where it could not be found out.
     objects
-        Every name in it, or just the dataset asked for.
+        Every name in it, or only the requested dataset.
     findings
-        What is wrong, the worst first.
+        The findings, the worst first.
     """
 
     path: str

@@ -17,7 +17,7 @@ class Moment:
     Attributes
     ----------
     phase
-        What is being done.
+        The present phase.
     path
         The dataset; empty between datasets.
     done_nbytes, of_nbytes
@@ -64,7 +64,7 @@ class Teller:
     watch
         Who is told; may raise to end the run.
     phase
-        What is being done.
+        The present phase.
     total_nbytes
         Of all datasets.
     """

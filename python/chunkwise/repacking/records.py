@@ -92,7 +92,7 @@ class Summary:
     verified
         ``none``, ``checksum`` or ``full``.
     warnings
-        What was kept otherwise than it was, and what could not be verified.
+        What was kept in another form, and what could not be verified.
     elapsed_s
         Seconds in all.
     left

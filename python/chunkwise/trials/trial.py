@@ -234,7 +234,7 @@ class Measurement:
     Attributes
     ----------
     trial : Trial
-        What was asked.
+        The trial.
     status : str
         ``ok``; ``failed`` (see `error`); or ``timeout``: ended after
         `timeout_s` seconds before its first bounded walk was over.
@@ -261,7 +261,7 @@ class Measurement:
     read_s : float or None
         Of reads: the rest of `elapsed_s`.
     checked_elements : int or None
-        Elements that were compared with what they are known to be; None if none were.
+        Elements that were compared with their known values; None if none were.
     wrong : bool
         Whether the trial failed because one of them was another.
     create_s, flush_s, close_s, sync_s : float or None

@@ -47,7 +47,7 @@ class DataFound:
     damages, damage_count
         At most `MOST_DAMAGES`, and how many there are.
     notes
-        What is to be known.
+        What a user should know.
     chunks
         Chunks that were read.
     stored_nbytes

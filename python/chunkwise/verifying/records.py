@@ -90,11 +90,11 @@ class Verified:
     nbytes
         Its size; None if even that is not known.
     damages
-        All that was found, at most `MOST_DAMAGES` of one dataset.
+        All damage, at most `MOST_DAMAGES` for one dataset.
     damage_count
         How many there are, listed or not.
     notes
-        What is to be known.
+        What a user should know.
     objects, datasets, attributes, chunks
         How many were read.
     stored_nbytes
